@@ -85,6 +85,35 @@ fn drawings_are_written_whole() {
     assert!(read("a.svg").trim_end().ends_with("</svg>") && read("a.html").trim_end().ends_with("</html>"));
 }
 
+/// A file of mode 0600, as `tempfile` creates it, cannot be served by a web server.
+#[cfg(unix)]
+#[test]
+fn drawings_have_the_mode_of_ordinary_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    assert!(layout_in(folder.path(), &["S[8:1]", "--svg", "a.svg", "--html", "a.html"]).status.success());
+    std::fs::write(folder.path().join("ordinary"), "").expect("written");
+    let mode = |name: &str| std::fs::metadata(folder.path().join(name)).expect("written").permissions().mode();
+    assert_eq!([mode("a.svg"), mode("a.html")], [mode("ordinary"); 2]);
+}
+
+#[test]
+fn positions_that_the_hardware_does_not_have_are_drawn_with_a_warning() {
+    let shown: [&[&str]; 4] = [
+        &["S[64:1@laneid]"],
+        &["S[(256):(1@tid_in_wg)]"],
+        &["S[4:-1@wid_in_wg]"],
+        &["S[64:1@m]", "--to", "S[64:1@TLane] + 100@TLane"],
+    ];
+    let mut said = String::new();
+    for arguments in shown {
+        let output = layout(arguments);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{output:?}");
+        said += &format!("$ layout {}\n{}\n", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+    assert_snapshot!("positions", said);
+}
+
 #[test]
 fn the_picture_of_the_readme_is_what_its_command_draws() {
     let readme = std::fs::read_to_string(workspace().join("README.md")).expect("the README");
@@ -109,7 +138,7 @@ fn a_table_is_read_from_a_file() {
 
 #[test]
 fn wrong_input_is_explained() {
-    let wrong: [&[&str]; 24] = [
+    let wrong: [&[&str]; 41] = [
         &["S[(8,4):(4@lanid,1@laneid)]"],
         &["S[(8,4):(4@laneid)]"],
         &["S[8:1] + S[4:2]"],
@@ -134,6 +163,23 @@ fn wrong_input_is_explained() {
         &["S[(8,4):(4,1)]", "--access", "col:1"],
         &["S[32:1@laneid]", "--to", "S[64:1@tx]"],
         &["S[(8,4):(4@laneid,1@laneid)]", "--view", "banks"],
+        &["(8,4):(4,1)"],
+        &["S(8,4):(4,1)"],
+        &["8:1"],
+        &["((8,2),4):((4,32),1)"],
+        &["S[(8,4):(4,1)]", "--dtype", "foo"],
+        &["S[(8,4):(4,1)]", "--dtype", "float"],
+        &["S[(8,64):(64,1)]", "--dtype", "f16", "--access", "ldmatrix:4"],
+        &["S[(8,64):(64,1)]", "--dtype", "f16", "--access", "ldmatrix:3"],
+        &["S[(8,8):(8,1)]", "--access", "column:9"],
+        &["S[(8,8):(8,1)]", "--access", "row:-1"],
+        &["S[(8,8):(8,1)]", "--access", "vectors:5"],
+        &["S[(8,8):(8,1)]", "--access", "S[32:1@laneid]"],
+        &["S[(8,4):(4,1)]", "--shape", "8x4"],
+        &["S[64:1@laneid]", "--to", "S[64:1@tx]"],
+        &["S[34:1@tx]", "--to", "S[34:1@laneid]"],
+        &["@Cargo.toml"],
+        &["S[(8,4):(4,1)]", "--svg", "missing/drawn.svg"],
     ];
     let mut said = String::new();
     for arguments in wrong {

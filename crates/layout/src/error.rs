@@ -216,10 +216,14 @@ impl LayoutError {
                     range: range.clone(),
                     label: problem.clone(),
                 });
-                match fix {
+                // Without brackets the text is in another notation.
+                let is_foreign = !text.contains('[');
+                let found = match fix {
+                    Some(fix) if is_foreign => found.help(format!("write {fix}")),
                     Some(fix) => found.help(format!("legal: {fix}")),
                     None => found.help(format!("legal, for example: {legal}")),
-                }
+                };
+                if is_foreign { found.note("docs/notation.md describes the notation") } else { found }
             }
             LayoutError::Size { size, .. } => Diagnostic::error(self.code(), self.to_string())
                 .help(format!("legal: extents of at least 1 whose product is {size}")),

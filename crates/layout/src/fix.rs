@@ -10,14 +10,32 @@ const LONGEST: usize = 400;
 /// Text that is often forgotten, tried as insertions.
 const INSERTED: [&str; 9] = ["]", ")", ")]", ":", "(", "[", ",", "1", "o "];
 
-/// The error with a checked fix: the parser's suggestion if it is a layout, otherwise the first small edit at the error
-/// that gives a layout, otherwise none.
+/// The error with a checked fix: the parser's suggestion if it is a layout, otherwise the text with the brackets that
+/// are missing, otherwise the first small edit at the error that gives a layout, otherwise none.
 pub(crate) fn with_fix(error: LayoutError, read: fn(&str) -> Result<Layout, LayoutError>) -> LayoutError {
     let LayoutError::Notation { text, range, problem, legal, fix } = error else { return error };
     let is_layout = |candidate: &String| read(candidate).is_ok();
     let short = text.len() <= LONGEST;
-    let fix = fix.filter(is_layout).or_else(|| edits(&text, &range).into_iter().filter(|_| short).find(is_layout));
+    let candidates = || std::iter::once(bracketed(&text)).chain(edits(&text, &range)).filter(|_| short);
+    let fix = fix.filter(is_layout).or_else(|| candidates().find(is_layout));
     LayoutError::Notation { text, range, problem, legal, fix }
+}
+
+/// The text with brackets around iters that are written without them: `S(8,4):(4,1)`, and `(8,4):(4,1)` as in CuTe.
+fn bracketed(text: &str) -> String {
+    let (before, sum) = text.split_once(" o ").map_or((None, text), |(swizzle, sum)| (Some(swizzle), sum));
+    let term = |term: &str| {
+        let term = term.trim();
+        if term.contains('[') || !term.contains(['(', ':']) {
+            return term.to_string();
+        }
+        match term.strip_prefix(['S', 'R']) {
+            Some(iters) => format!("{}[{}]", &term[..1], iters.trim()),
+            None => format!("S[{term}]"),
+        }
+    };
+    let sum = sum.split('+').map(term).collect::<Vec<_>>().join(" + ");
+    before.map_or(sum.clone(), |swizzle| format!("{swizzle} o {sum}"))
 }
 
 /// Small edits of the text at `range`.
@@ -73,6 +91,10 @@ mod tests {
             ("S[(8,4:(4,1)]", "S[(8,4):(4,1)]"),
             ("S[8:1] - 3", "S[8:1] + -3"),
             ("S[8 1]", "S[8 :1]"),
+            ("(8,4):(4,1)", "S[(8,4):(4,1)]"),
+            ("S(8,4):(4,1)", "S[(8,4):(4,1)]"),
+            ("8:1@laneid + R(2):(8) + 5", "S[8:1@laneid] + R[(2):(8)] + 5"),
+            ("swizzle(M=3,B=3,S=3) o (8,64):(64,1)", "swizzle(M=3,B=3,S=3) o S[(8,64):(64,1)]"),
             ("swizzle(M=3,B=3,S=2) o S[64:1]", "swizzle(M=3,B=3,S=3) o S[64:1]"),
             ("swizzle(M=3,B=3,S=3) o S[64:1@laneid]", "swizzle(M=3,B=3,S=3) o S[64:1@m]"),
             ("swizzle(M=3,B=3,S=3) o S[8:-1]", "swizzle(M=3,B=3,S=3) o S[8:-1] + 7"),

@@ -169,8 +169,12 @@ impl TileLayout {
         for axis in &axes {
             let (least, end) = (self.least_on(axis), self.span_on(axis));
             if least < 0 || axis.extent().is_some_and(|extent| end > extent) {
-                let problem = format!("`{axis}` reaches {least}..{end}, beyond the positions that the hardware has");
-                return Err(LayoutError::Axes { problem });
+                let reached = if least < 0 { least } else { end - 1 };
+                let positions = match axis.extent() {
+                    Some(extent) => format!("`{axis}` has {extent} positions (0 to {})", extent - 1),
+                    None => format!("positions on `{axis}` begin at 0"),
+                };
+                return Err(LayoutError::Axes { problem: format!("{positions}; this layout reaches {reached}") });
             }
         }
         let steps: Vec<(&Axis, (Scope, Scope))> = axes.iter().filter_map(|a| Some((a, step_of(a)?))).collect();
@@ -337,7 +341,8 @@ mod tests {
     #[test]
     fn threads_that_do_not_exist_or_are_counted_twice_are_errors() {
         let said = |text: &str| layout(text).in_scope(Scope::Cta).map_or_else(|e| e.to_string(), |l| l.to_string());
-        assert_eq!(said("S[64:1@laneid]"), "`laneid` reaches 0..64, beyond the positions that the hardware has");
+        assert_eq!(said("S[64:1@laneid]"), "`laneid` has 32 positions (0 to 31); this layout reaches 63");
+        assert_eq!(said("S[4:-1@tx]"), "positions on `tx` begin at 0; this layout reaches -3");
         assert_eq!(said("S[(2,2):(1@tx,1@laneid)]"), "`laneid` and `tx` count the same threads");
         let [tx, ..] = &RELATIONS;
         assert_eq!(layout("S[(4,2):(1@tx,1@laneid)]").split_axis(tx).unwrap_err().code(), "L0120");

@@ -8,7 +8,7 @@ use tilewright::layout::axis::HARDWARE;
 use tilewright::layout::{Axis, Layout, LayoutError};
 
 /// Texts with several mistakes.
-const WRONG: [&str; 24] = [
+const WRONG: [&str; 27] = [
     "",
     "  ",
     "S",
@@ -21,6 +21,9 @@ const WRONG: [&str; 24] = [
     "S[(8,2):(4@)]",
     "S[(8,2):(4,)]",
     "S[8 1]",
+    "(8,4):(4,1)",
+    "\u{2003}S(8,4):(4,1) + R (2):(8)\u{85}",
+    "swizzle(M=3,B=3,S=3) o (8,64):(64,1)",
     "S[8:1@3x]",
     "S[8:-]",
     "S[99999999999999999999:1]",

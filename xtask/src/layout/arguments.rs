@@ -6,8 +6,8 @@ pub(crate) struct Arguments {
     /// A layout in notation, a hardware layout by name, `@FILE` with a table, or `list`.
     pub(super) layout: String,
     /// The logical shape of the tile, as in 8,16.
-    #[arg(long, value_delimiter = ',')]
-    pub(super) shape: Option<Vec<i64>>,
+    #[arg(long, value_parser = read_shape)]
+    pub(super) shape: Option<Shape>,
     /// Type of an element: f16, bf16, f32, e4m3, e2m1, ...
     #[arg(long)]
     pub(super) dtype: Option<String>,
@@ -35,6 +35,23 @@ pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// The extents of a tile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shape(pub(super) Vec<i64>);
+
+/// Reads `8,16`.
+fn read_shape(text: &str) -> Result<Shape, String> {
+    let extents = text.split(',').map(|extent| extent.trim().parse::<i64>());
+    extents.collect::<Result<_, _>>().map(Shape).map_err(|_| {
+        // Any other text with numbers in it, such as 8x16 or (8,16).
+        let numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty());
+        match numbers.collect::<Vec<_>>()[..] {
+            [] => "a shape is extents separated by commas, as in 8,16".to_string(),
+            ref numbers => format!("a shape is extents separated by commas; write {}", numbers.join(",")),
+        }
+    })
 }
 
 /// What is drawn.

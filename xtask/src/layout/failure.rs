@@ -1,3 +1,4 @@
+use tilewright::diag::Diagnostic;
 use tilewright::layout::LayoutError;
 
 /// Why the command fails.
@@ -5,6 +6,8 @@ use tilewright::layout::LayoutError;
 pub(super) enum Failure {
     /// Something about a layout.
     Layout(LayoutError),
+    /// Something about a layout, in terms of the option that requests it.
+    Option(Box<Diagnostic>),
     /// Something about the request.
     Request(String),
     /// A file that cannot be read or written.

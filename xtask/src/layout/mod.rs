@@ -4,6 +4,8 @@ mod access;
 mod arguments;
 mod facts;
 mod failure;
+mod nearest;
+mod positions;
 mod subject;
 mod target;
 mod writing;
@@ -32,6 +34,10 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         Ok(()) => Exit::Done,
         Err(Failure::Layout(error)) => {
             print_diagnostics(&[pointed(error.diagnostic(), &error, &arguments.layout)]);
+            Exit::BadInput
+        }
+        Err(Failure::Option(found)) => {
+            print_diagnostics(&[*found]);
             Exit::BadInput
         }
         Err(Failure::Request(text)) => {
@@ -87,6 +93,9 @@ fn describe(arguments: &Arguments) -> Result<(), Failure> {
     let view = LayoutView::new(&subject.layout, &subject.shape, subject.bits)?;
     let accesses = arguments.access.as_deref().map(|text| access::read(text, &subject)).transpose()?;
     let target = arguments.to.as_deref().map(|text| target::read(text, &subject, arguments)).transpose()?;
+    let mut beyond = positions::beyond(&subject.layout, "this layout");
+    beyond.extend(target.as_ref().map_or(Vec::new(), |target| positions::beyond(target.layout(), target::NAME)));
+    print_diagnostics(&beyond);
     let kind = arguments.view.unwrap_or(if accesses.is_some() { View::Banks } else { View::Tensor });
     let instructions = accesses.as_ref().map_or(Vec::new(), access::Accesses::instructions);
 
@@ -96,12 +105,12 @@ fn describe(arguments: &Arguments) -> Result<(), Failure> {
             View::Hardware => hardware_svg(&view)?,
             View::Banks => banks_svg(&view, &instructions)?,
         };
-        writing::write(path, &drawn).map_err(Failure::File)?;
+        writing::write("--svg", path, &drawn)?;
     }
     if let Some(path) = &arguments.html {
         let conversion = target.as_ref().map(|target| target.on_page(&subject)).transpose()?;
         let state = page(arguments, &subject, target.as_ref(), kind)?;
-        writing::write(path, &layout_page(&state, conversion.as_slice())?).map_err(Failure::File)?;
+        writing::write("--html", path, &layout_page(&state, conversion.as_slice())?)?;
     }
     if arguments.json {
         let told = to_json(&view)?

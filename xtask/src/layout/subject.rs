@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
+use tilewright::diag::Diagnostic;
 use tilewright::files::read_text;
 use tilewright::layout::hardware::{MmaType, SwizzleMode, named};
-use tilewright::layout::{Axis, ComposeLayout, DType, Layout, TableLayout};
+use tilewright::layout::{Axis, ComposeLayout, DType, Layout, LayoutError, TableLayout};
 use tilewright::viz::layout::default_shape;
 
 use super::arguments::Arguments;
 use super::failure::Failure;
+use super::nearest::suggestion;
 
 /// Bits of an element by default.
 const DEFAULT_BITS: i64 = 32;
@@ -31,7 +33,7 @@ impl Subject {
             subject.bits = bits_of(dtype)?;
         }
         if let Some(shape) = &arguments.shape {
-            subject.shape = shape.clone();
+            subject.shape = shape.0.clone();
         }
         Ok(subject)
     }
@@ -52,15 +54,27 @@ impl Subject {
 fn read_any(text: &str, own: &[String]) -> Result<Subject, Failure> {
     if let Some(path) = text.strip_prefix('@') {
         let read = read_text(Path::new(path)).map_err(|error| Failure::Request(error.to_string()))?;
-        return Ok(plain(text, Layout::Table(TableLayout::from_text(&read)?)));
+        let table = TableLayout::from_text(&read).map_err(|error| not_a_table(path, &error))?;
+        return Ok(plain(text, Layout::Table(table)));
     }
-    if !text.contains('[') && text.contains(':') {
+    if text.contains(':') && !is_notation(text) {
         let named = named(text)?;
         let (about, shape, bits) = (Some(named.about), named.shape, named.bits);
         return Ok(Subject { name: named.name, about, layout: named.layout, shape, bits });
     }
     let own: Vec<Axis> = own.iter().map(|name| Axis::named(name)).collect();
     Ok(plain(text, Layout::parse_with_axes(text, &own)?))
+}
+
+/// Whether a text is notation rather than a name, even if it lacks its brackets. A name begins with a letter and does
+/// not contain parentheses.
+fn is_notation(text: &str) -> bool {
+    text.contains(['[', '(']) || text.trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn not_a_table(path: &str, error: &LayoutError) -> Failure {
+    let found = Diagnostic::error(error.code(), format!("{path} is not a valid table: {error}"));
+    Failure::Option(Box::new(found.help("name a file that TableLayout::to_text wrote")))
 }
 
 fn plain(name: &str, layout: Layout) -> Subject {
@@ -78,8 +92,39 @@ fn bits_of(name: &str) -> Result<i64, Failure> {
             names.extend(
                 MmaType::ALL.iter().map(|operand| operand.name()).filter(|name| name.parse::<DType>().is_err()),
             );
-            let hint = crate::request::suggestion(name, names.iter().copied());
+            let hint = match usual_name(name) {
+                Some(meant) => format!("; did you mean `{meant}`?"),
+                None => suggestion(name, &names),
+            };
             Err(Failure::Request(format!("`{name}` is not a dtype; the dtypes are {}{hint}", names.join(", "))))
         }
+    }
+}
+
+/// The dtype that another language calls `name`.
+fn usual_name(name: &str) -> Option<DType> {
+    let short = match name {
+        "float" => "f32".to_string(),
+        "double" => "f64".to_string(),
+        "half" => "f16".to_string(),
+        "int" => "i32".to_string(),
+        _ => {
+            let prefixes = [("bfloat", "bf"), ("float", "f"), ("fp", "f"), ("uint", "u"), ("int", "i")];
+            let named = |(long, short)| Some(format!("{short}{}", name.strip_prefix(long)?));
+            prefixes.into_iter().find_map(named)?
+        }
+    };
+    short.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_other_languages_find_their_dtype() {
+        let meant = ["float", "half", "bfloat16", "fp16", "uint8", "int64", "foo"].map(usual_name);
+        let expected = [DType::F32, DType::F16, DType::BF16, DType::F16, DType::U8, DType::I64].map(Some);
+        assert_eq!((&meant[..6], meant[6]), (&expected[..], None));
     }
 }

@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use tilewright::diag::{Diagnostic, Severity, counted};
 use tilewright::layout::axis::{AxisKind, Scope};
 use tilewright::layout::conversion::{Conversion, find_conversion};
 use tilewright::layout::mesh::{CollectivePlan, Mesh};
-use tilewright::layout::{Axis, Layout};
+use tilewright::layout::{Axis, Layout, LayoutError};
 use tilewright::viz::layout::{TextOptions, compare_text};
 use tilewright::viz::layout_page::PageConversion;
 
 use super::arguments::Arguments;
 use super::failure::Failure;
+use super::positions;
 use super::subject::Subject;
+
+/// What the layout to convert to is called in messages.
+pub(super) const NAME: &str = "the layout of --to";
 
 /// The other layout, and how to get there.
 pub(super) struct Target {
@@ -32,8 +37,27 @@ enum Plan {
 
 pub(super) fn read(text: &str, subject: &Subject, arguments: &Arguments) -> Result<Target, Failure> {
     let layout = Subject::read(text, arguments)?.layout;
-    let plan = plan(&subject.layout, &layout, subject.bits)?;
+    let (given, needed) = (layout.size(), subject.layout.size());
+    if given != needed {
+        let sizes = format!("`--to {text}` has {}, but `{}` has {needed}", counted(given, "element"), subject.name);
+        let help = format!("give --to a layout of {}", counted(needed, "element"));
+        let found = Diagnostic::error("L0105", sizes).help(help);
+        return Err(Failure::Option(Box::new(found)));
+    }
+    let plan = plan(&subject.layout, &layout, subject.bits).map_err(|failure| named(failure, subject, &layout))?;
     Ok(Target { layout, plan })
+}
+
+/// The failure, if it is about positions that the hardware does not have, with the layout that reaches them.
+fn named(failure: Failure, subject: &Subject, to: &Layout) -> Failure {
+    if !matches!(failure, Failure::Layout(LayoutError::Axes { .. })) {
+        return failure;
+    }
+    let from = positions::beyond(&subject.layout, &format!("`{}`", subject.name));
+    match from.into_iter().chain(positions::beyond(to, NAME)).next() {
+        Some(found) => Failure::Option(Box::new(Diagnostic { severity: Severity::Error, ..found })),
+        None => failure,
+    }
 }
 
 fn plan(from: &Layout, to: &Layout, bits: i64) -> Result<Plan, Failure> {

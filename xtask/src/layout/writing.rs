@@ -1,13 +1,16 @@
-//! Writes files under a temporary name and renames them, so that a failure loses nothing.
+//! Writes the files that the user names.
 
-use std::io::Write;
 use std::path::Path;
 
-pub(super) fn write(path: &Path, text: &str) -> Result<(), String> {
-    let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(|e| failed(&e))?;
-    aside.write_all(text.as_bytes()).map_err(|e| failed(&e))?;
-    aside.persist(path).map_err(|e| failed(&e.error))?;
-    Ok(())
+use super::failure::Failure;
+
+pub(super) fn write(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        let why = if folder.exists() { "is not a folder" } else { "does not exist" };
+        let (path, folder) = (path.display(), folder.display());
+        return Err(Failure::Request(format!("{option} {path}: the folder {folder} {why}")));
+    }
+    tilewright::files::write(path, text.as_bytes())
+        .map_err(|error| Failure::File(format!("{option} {}: {error}", path.display())))
 }
