@@ -127,7 +127,7 @@ fn a_chain_is_shared_alike_in_vectors() {
     }
     small.copy(&[64, 64], (y, &same), (last, &same));
     let inferred = infer(&small.kernel(128)).unwrap();
-    let maps: Vec<&Map> = inferred.fragments.values().map(|placed| &placed.map).collect();
+    let maps: Vec<&Map> = inferred.fragments.values().map(|placed| &*placed.map).collect();
     assert!(maps.windows(2).all(|pair| pair[0] == pair[1]));
     assert_eq!((placed(&inferred)[0], inferred.loops.len()), ((32, 1), 4));
     assert_eq!(inferred.accesses.iter().map(|access| access.widths).collect::<Vec<_>>(), [(4, 4), (4, 4)]);
