@@ -299,3 +299,15 @@ fn vectors_that_cannot_be_had() {
     let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
     assert_rendered("vectors_that_cannot_be_had", &artifact.warnings());
 }
+
+#[test]
+fn a_product_with_too_many_warps() {
+    let product = kernel("k", |k| {
+        k.threads(256);
+        let (a, b) = (k.input("a", F16, [16, 16]), k.input("b", F16, [16, 8]));
+        let c = k.fragment("c", F32, [16, 8]);
+        k.fill(c, 0);
+        k.gemm(c, a, b);
+    });
+    assert_not_inferred("a_product_with_too_many_warps", product);
+}
