@@ -273,6 +273,31 @@ fn any_of_several_values_stays() {
     assert_eq!(ran(false).expect_err("a race").diagnostics[0].code, "R0605");
 }
 
+/// CTAs that write the same element race with each other; the help says what to do instead.
+#[test]
+fn ctas_that_write_one_element_get_help() {
+    let sums = kernel("sums", |k| {
+        let (x, y) = (k.input("x", F32, [64]), k.output("y", F32, [64]));
+        let [_] = k.grid([2]);
+        let f = k.fragment("f", F32, [64]);
+        k.copy(f, x);
+        k.fill(y, 0.0);
+        k.atomic_add(y, f);
+    });
+    if toolchain().nvrtc(Target::Sm100a.name()).is_err() {
+        return skip("meaning: ctas_that_write_one_element_get_help");
+    }
+    let artifact = compile(sums, &Options::new(Target::Sm100a)).expect("the kernel compiles");
+    let built = toolchain().build(&artifact, &CudaText::Generated).expect("a build");
+    let inputs = [tensor(F32, &[64], |i| i as f64)];
+    let failure = run(&artifact, &built, &inputs, &Device::Virtual).expect_err("a race");
+    assert_eq!(
+        failure.diagnostics[0].help,
+        ["CTAs of a grid are unordered: give each CTA its own part of the output, or fill the output in another \
+             launch and add to it with k.atomic_add"]
+    );
+}
+
 #[test]
 fn a_loop_of_many_turns_is_not_written_down() {
     let long = kernel("long", |k| {

@@ -50,7 +50,10 @@ impl Artifact {
         writers.iter().take(MOST_NAMED).fold(finding, |finding, writer| {
             let missed = if writer.buffer == handle { self.missed(writer, &index) } else { None };
             match missed {
-                Some(missed) => self.label_out_of_range(finding, writer, &missed),
+                Some(missed) => match self.swapped(writer, &missed, shape) {
+                    Some(other) => self.label_swapped(finding, writer, &missed, &other),
+                    None => self.label_out_of_range(finding, writer, &missed),
+                },
                 None => self.label_condition(finding, writer),
             }
         })
@@ -65,6 +68,39 @@ impl Artifact {
             let is_missed = *at < least || *at > most;
             is_missed.then_some(MissedIndex { dimension, at: *at, first, least, most })
         })
+    }
+
+    /// The dimension whose end a writer passes, if exchanging its index with that of the missed dimension fits both.
+    fn swapped<'w>(&self, writer: &'w Writer<'_>, missed: &MissedIndex<'_>, shape: &[i64]) -> Option<MissedIndex<'w>> {
+        writer.indices.iter().zip(shape).enumerate().find_map(|(dimension, (indices, extent))| {
+            let (first, count) = indices.as_ref()?;
+            let range = self.bind_to_launch(first).range();
+            let (least, most) = (range.lo, range.hi.saturating_add(count - 1));
+            let fits = most < shape[missed.dimension] && missed.most < *extent;
+            let is_swapped = dimension != missed.dimension && most >= *extent && fits;
+            is_swapped.then_some(MissedIndex { dimension, at: *extent, first, least, most })
+        })
+    }
+
+    /// Adds a writer whose indices of two dimensions seem to be exchanged.
+    fn label_swapped(
+        &self,
+        finding: Diagnostic,
+        writer: &Writer<'_>,
+        missed: &MissedIndex<'_>,
+        other: &MissedIndex<'_>,
+    ) -> Diagnostic {
+        let MissedIndex { dimension, least, most, .. } = missed;
+        let text = format!(
+            "{} reaches indices {least} to {most} of dimension {dimension}, and {} to {} of dimension {} (extent {})",
+            writer.title, other.least, other.most, other.dimension, other.at
+        );
+        let help = format!(
+            "exchange the indices of dimensions {} and {}",
+            dimension.min(&other.dimension),
+            dimension.max(&other.dimension)
+        );
+        with_help_once(finding.label(writer.span, text), help)
     }
 
     /// An index expression, with the sizes and the grid of this launch substituted.

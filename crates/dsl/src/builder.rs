@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
@@ -37,8 +38,15 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         build_errors: Vec::new(),
     };
     let (nodes, later) = (nodes::open(kernel.span), Later::default());
-    let mut builder =
-        KernelBuilder { kernel, nodes, later: &later, loops: Vec::new(), has_grid: false, threads_at: None };
+    let mut builder = KernelBuilder {
+        kernel,
+        nodes,
+        later: &later,
+        loops: Vec::new(),
+        has_grid: false,
+        threads_at: None,
+        warp_id_at: Cell::new(None),
+    };
     body(&mut builder);
     builder.finish()
 }
@@ -58,6 +66,8 @@ pub struct KernelBuilder<'k> {
     has_grid: bool,
     /// Where [`KernelBuilder::threads`] was called.
     threads_at: Option<Span>,
+    /// Where [`KernelBuilder::warp_id`] was called before [`KernelBuilder::threads`].
+    warp_id_at: Cell<Option<Span>>,
 }
 
 /// The scope in which the next op runs: `k.warp().permute_layout(..)`.
@@ -242,11 +252,21 @@ impl<'k> KernelBuilder<'k> {
                 .label(first, "first called here");
             nodes::mistake(finding.help("call it once, before anything that depends on it"));
         }
+        if let Some(called) = self.warp_id_at.take().filter(|_| threads != self.kernel.threads) {
+            let finding = Diagnostic::error("K0217", "`k.warp_id()` is called before `k.threads`")
+                .label(called, "called here")
+                .label(span, "the number of warps is known from here on");
+            nodes::mistake(finding.help("call k.threads first"));
+        }
         (self.kernel.threads, self.threads_at) = (threads, Some(span));
     }
 
     /// The index of the warp in its CTA; call after [`KernelBuilder::threads`].
+    #[track_caller]
     pub fn warp_id(&self) -> Expr {
+        if self.threads_at.is_none() {
+            self.warp_id_at.set(Some(self.warp_id_at.get().unwrap_or(Span::here())));
+        }
         Expr::from(&self.kernel.warp())
     }
 
@@ -450,8 +470,8 @@ impl<'k> KernelBuilder<'k> {
         ScopeRef { builder: self, scope: Scope::Cta, warp: None }
     }
 
-    /// Lets inference copy fragments through shared memory where their uses do not agree on one layout, which is
-    /// otherwise an error.
+    /// Lets inference convert fragments whose uses do not agree on one layout, as `convert_layout` does: by renaming
+    /// registers, by shuffles or through shared memory. Without it, such uses are an error.
     pub fn allow_conversions(&mut self) {
         self.kernel.allow_conversions = true;
     }

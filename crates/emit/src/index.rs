@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(c_index(&(&t % &n)), "((long long)t%(long long)n + (long long)n)%(long long)n");
         let (near, three) = (v("near", i64::from(i32::MIN) + 1, 0), Expr::constant(3));
         assert_eq!(c_index(&(&near / &three)), "((long long)near - ((long long)near%3 + 3)%3)/3");
-        assert_eq!(c_index(&(&t / v("m", 1, 1 << 30))), "(t - (t%m + m)%m)/m");
+        assert_eq!(c_index(&(&t / &v("m", 1, 1 << 30))), "(t - (t%m + m)%m)/m");
     }
 
     #[test]

@@ -147,10 +147,16 @@ impl Refusal<'_> {
         finding.labels.extend(self.fixed(tables, state, used.storage).map(label));
         finding = finding.note(format!("{title} touches {one}, and {two}"));
         finding.notes.extend(self.descent(state, used.storage));
-        finding = finding.help(format!("copy `{}` to shared memory, where every thread can read it", words.name()));
+        finding = finding
+            .help(format!(
+                "declare another fragment without a layout, convert `{0}` to it with k.convert_layout(other, {0}), and \
+                 use that here",
+                words.name()
+            ))
+            .help(format!("or copy `{}` to shared memory, where every thread can read it", words.name()));
         Some(match vars.last() {
             Some(var) => finding.help(format!(
-                "make `{var}` a variable of the parallel loop, so that each thread uses its own elements; k.reduce \
+                "or make `{var}` a variable of the parallel loop, so that each thread uses its own elements; k.reduce \
                  combines rows"
             )),
             None => finding,

@@ -111,8 +111,23 @@ impl Product {
         };
         let (rows, columns, _) = inst.info().shape.mnk();
         let Some(warps) = shared(warps, [m / rows, n / columns], [rows, columns], gemm.policy) else {
-            let text = format!("{warps} warps cannot split {} x {} atoms of {rows} x {columns}", m / rows, n / columns);
-            return Err(reason(text, "numbers of warps along M and N that divide the numbers of atoms"));
+            let tiles = [m / rows, n / columns];
+            let text = format!(
+                "{} cannot split {} x {} instruction tiles of {rows} x {columns}",
+                counted(warps, "warp"),
+                tiles[0],
+                tiles[1]
+            );
+            let most = (1..warps).rev().find(|fewer| shared(*fewer, tiles, [rows, columns], gemm.policy).is_some());
+            let threads = counted(most.unwrap_or(1) * 32, "thread");
+            let accepted = format!(
+                "numbers of warps along M and N that divide {} and {}: {threads}, or a larger tile such as \
+                 {} x {columns}",
+                tiles[0],
+                tiles[1],
+                rows * warps
+            );
+            return Err(reason(text, &accepted));
         };
         Product::shared_by(warps, inst, shape, gemm)
     }

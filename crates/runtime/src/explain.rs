@@ -3,7 +3,7 @@
 use tilewright_compile::Artifact;
 use tilewright_cuda::{CudaError, LogLine, Severity};
 use tilewright_diag::Diagnostic;
-use tilewright_vgpu::{Fault, FaultKind, Place, RunError, Unsupported};
+use tilewright_vgpu::{Fault, FaultKind, Place, RunError, Space, Unsupported};
 
 use crate::built::{Built, CudaText};
 use crate::failure::{Failure, FailureKind};
@@ -20,6 +20,10 @@ const READ_ONLY_HELP: &str = "write to an output or to shared memory; declare a 
 /// The help for a store that is declared unique but is not.
 const NOT_APART_HELP: &str = "the store is declared unique, but two iterations store to the same element: give them \
                               different indices, add .any_wins() if any of the values will do, or use k.atomic_add";
+
+/// The help for CTAs that execute the same store to one element.
+const CTAS_HELP: &str = "CTAs of a grid are unordered: give each CTA its own part of the output, or fill the output in \
+                         another launch and add to it with k.atomic_add";
 
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
@@ -124,8 +128,17 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
         FaultKind::ReadOnly => finding.help(READ_ONLY_HELP),
         FaultKind::NotApart => finding.help(NOT_APART_HELP),
         FaultKind::Race if is_declared_unique(fault, artifact, built) => finding.help(NOT_APART_HELP),
+        FaultKind::Race if is_between_ctas_at_one_line(fault) => finding.help(CTAS_HELP),
         _ => finding,
     }
+}
+
+/// Whether CTAs race with each other at one line of global memory: each of them executes the same statement.
+fn is_between_ctas_at_one_line(fault: &Fault) -> bool {
+    let is_global = fault.location.as_ref().is_some_and(|location| location.space == Space::Global);
+    let line = |place: &Place| place.cuda.as_ref().map(|cuda| cuda.line);
+    let is_one_line = |other: &Place| line(other).is_some() && line(other) == line(&fault.at);
+    is_global && fault.message.contains("in another CTA") && fault.related.as_ref().is_some_and(is_one_line)
 }
 
 /// Whether both accesses of a fault are stores that the kernel declares unique.

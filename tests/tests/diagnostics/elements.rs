@@ -388,3 +388,76 @@ fn values_that_are_too_long() {
     });
     assert_mistake("elements_inside_each_other", followed);
 }
+
+#[test]
+fn stores_beyond_the_edges_of_tensors() {
+    let shifted = kernel("k", |k| {
+        let x = k.input("x", F32, [4, 16]);
+        let y = k.output("y", F32, [4, 16]);
+        let sums = k.output("sums", F32, [64]);
+        k.fill(sums, 0.0);
+        k.parallel([4, 16], |k, [i, j]| k.store(y, (i, j + 1), x.at((i, j))));
+        k.parallel([64], |k, [i]| k.atomic_add(sums, (i - 1,), 1.0));
+        k.parallel([4], |k, [i]| k.store(y, (i, 0), 0.0));
+        // The end of a tile past the edge, and a condition, explain an index.
+        k.parallel([4, 32], |k, [i, j]| k.store(y, (i, j), 0.0));
+        k.parallel([64], |k, [i]| {
+            k.if_(Value::from(i).lt(63), |k| k.store(sums, (i + 1,), 0.0));
+        });
+    });
+    let artifact = compile(shifted, &Options::new(Target::Sm100a)).expect("the kernel is right");
+    assert_rendered("stores_beyond_the_edges_of_tensors", &artifact.warnings());
+}
+
+#[test]
+fn an_element_read_after_its_store() {
+    let unordered = kernel("k", |k| {
+        let (a, b) = (k.input("a", F32, [64]), k.output("b", F32, [64]));
+        let s = k.shared("s", F32, [64]);
+        k.parallel([64], |k, [i]| {
+            k.store(s, (i,), a.at((i,)));
+            k.store(b, (i,), s.at(((i + 1) % 64,)));
+        });
+    });
+    assert_mistake("an_element_read_after_its_store", unordered);
+}
+
+#[test]
+fn ops_with_shapes_and_dtypes_that_differ() {
+    let mistakes = kernel("k", |k| {
+        k.threads(32);
+        let (a, b) = (k.input("a", F16, [16, 16]), k.input("b", BF16, [16, 8]));
+        let c = k.fragment("c", F32, [16, 8]);
+        let (rows, sums) = (k.fragment("rows", F32, [8, 64]), k.fragment("sums", F32, [8]));
+        let x = k.input("x", F32, [16, 16]);
+        let split = k.fragment("split", F32, S([16, 2, 8], [2 * TX, 1 * TX, 1 * REG]));
+        k.gemm(c, a, b);
+        k.reduce(Sum, sums, rows, 2);
+        k.copy(split, x);
+    });
+    assert_mistake("ops_with_shapes_and_dtypes_that_differ", mistakes);
+}
+
+#[test]
+fn a_region_under_a_condition() {
+    let ahead = kernel("k", |k| {
+        let (x, y) = (k.input("x", F32, [6, 64]), k.output("y", F32, [6, 64]));
+        k.serial("t", 0..6, |k, t| {
+            k.if_(Value::from(t).lt(5), |k| {
+                k.copy(y.sub((t, ..)), x.sub((t + 1, ..)));
+            });
+        });
+    });
+    assert_mistake("a_region_under_a_condition", ahead);
+}
+
+#[test]
+fn a_warp_index_before_the_number_of_threads() {
+    let early = kernel("k", |k| {
+        let (x, y) = (k.input("x", F32, [4, 64]), k.output("y", F32, [4, 64]));
+        let warp = k.warp_id();
+        k.threads(128);
+        k.warp().copy(y.sub((warp, ..)), x.sub((warp, ..)));
+    });
+    assert_mistake("a_warp_index_before_the_number_of_threads", early);
+}

@@ -323,3 +323,15 @@ fn conversions_are_bounded() {
     let found = compile(many, &Options::new(Target::Sm100a)).map(|_| ()).expect_err("too many conversions");
     assert_rendered("more_conversions_than_are_inserted", &found);
 }
+
+#[test]
+fn a_product_with_too_many_warps() {
+    let product = kernel("k", |k| {
+        k.threads(256);
+        let (a, b) = (k.input("a", F16, [16, 16]), k.input("b", F16, [16, 8]));
+        let c = k.fragment("c", F32, [16, 8]);
+        k.fill(c, 0);
+        k.gemm(c, a, b);
+    });
+    assert_not_inferred("a_product_with_too_many_warps", product);
+}

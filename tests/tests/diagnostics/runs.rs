@@ -170,3 +170,12 @@ fn a_tensor_whose_extent_is_a_difference_of_sizes() {
     let told = bound(32, 64).map(|_| ()).expect_err("an extent below 0");
     assert_eq!(told[0].to_string(), "error[R0617]: for these sizes `x` has extent -32 in dimension 0");
 }
+
+#[test]
+fn an_element_that_exchanged_indices_leave_out() {
+    let exchanged = compiled(kernel("k", |k| {
+        let (a, b) = (k.input("a", F32, [4, 16]), k.output("b", F32, [16, 4]));
+        k.parallel([4, 16], |k, [i, j]| k.store(b, (i, j), a.at((i, j))));
+    }));
+    assert_rendered("an_element_that_exchanged_indices_leave_out", &[exchanged.unwritten_element_error(1, 16)]);
+}

@@ -154,5 +154,8 @@ fn what_cannot_be_done_is_said_in_terms_of_the_product() {
     assert_eq!(why([16, 8, 12], [DType::F16, DType::F32], 1), "K = 12 is not a multiple of 8, as m16n8k8 needs");
     let both = "M = 24 is not a multiple of 16, and K = 12 is not a multiple of 8, as m16n8k8 needs";
     assert_eq!(why([24, 8, 12], [DType::F16, DType::F32], 1), both);
-    assert_eq!(why([64, 64, 16], [DType::F16, DType::F32], 3), "3 warps cannot split 4 x 8 atoms of 16 x 8");
+    assert_eq!(
+        why([64, 64, 16], [DType::F16, DType::F32], 3),
+        "3 warps cannot split 4 x 8 instruction tiles of 16 x 8"
+    );
 }

@@ -92,7 +92,10 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0201", message).label(kernel.span, "named here").help(IDENTIFIER_HELP));
     }
     let most = target.max_threads();
-    let help = format!("call k.threads(n) with a multiple of 32 up to {most}");
+    let help = match needs_whole_warps(kernel) {
+        Some(_) => format!("call k.threads(n) with a multiple of 32 up to {most}"),
+        None => format!("call k.threads(n) with 1 to {most} threads"),
+    };
     let threads = counted(kernel.threads, "thread");
     if kernel.threads < 1 || kernel.threads > most {
         let message = format!("a CTA cannot have {threads}");
@@ -156,7 +159,13 @@ fn check_body<'a>(
 ) {
     for stmt in body {
         match stmt {
-            Stmt::Op(op) => ops::check(kernel, &kernel.ops[*op], scope, found),
+            Stmt::Op(op) => {
+                let before = found.len();
+                ops::check(kernel, &kernel.ops[*op], scope, found);
+                if !conditions.is_empty() {
+                    found[before..].iter_mut().filter(|finding| finding.code == "K0216").for_each(under_conditions);
+                }
+            }
             Stmt::Loop(inner) => {
                 check_loop(kernel, inner, scope, found);
                 scope.push(Loop { body: Vec::new(), ..inner.clone() });
@@ -177,6 +186,12 @@ fn check_body<'a>(
             }
         }
     }
+}
+
+/// Adds to the error for a region that leaves its buffer that the conditions around it do not help.
+fn under_conditions(finding: &mut Diagnostic) {
+    finding.notes.push("the enclosing conditions do not count for a region, only for elements".to_string());
+    finding.help.push("end the loop earlier, and write the last iteration separately, after the loop".to_string());
 }
 
 fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Diagnostic>) {

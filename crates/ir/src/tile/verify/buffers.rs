@@ -45,7 +45,12 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     if buffer.shape.iter().any(|e| *e < 1) || elements != layout.size() {
         let (shape, places) = (&buffer.shape, layout.size());
         let message = format!("`{}` has shape {shape:?}, but its layout has size {places}", buffer.name);
-        found.push(Diagnostic::error("K0205", message).label(buffer.span, buffer.laid_out()));
+        let finding = Diagnostic::error("K0205", message).label(buffer.span, buffer.laid_out());
+        found.push(match buffer.shape.iter().any(|extent| *extent < 1) {
+            true => finding.help("every extent is at least 1"),
+            false => finding
+                .help(format!("the shape has {elements} elements: give a layout of this size, or change the shape")),
+        });
         return;
     }
     let wrong = layout.axes().into_iter().find(|axis| !has_axis(buffer.space, axis));

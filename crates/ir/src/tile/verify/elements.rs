@@ -351,7 +351,8 @@ impl<'a> ElementChecker<'a> {
             self.found.push(
                 Diagnostic::error("K0215", format!("{given} for `{}`, which has {has}", buffer.name))
                     .label(access.span, "accessed here")
-                    .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),
+                    .label(buffer.span, format!("declared with shape {:?}", buffer.shape))
+                    .help("give one index per dimension"),
             );
             return;
         }

@@ -1,8 +1,9 @@
-//! Warns about out-of-bounds reads of tensors in global memory, which give 0, where no partial tile explains them.
+//! Warns about out-of-bounds accesses to tensors in global memory, where no partial tile explains them: a read gives 0,
+//! a store or an addition is dropped.
 //!
 //! A tile that begins in bounds may end out of bounds: tiles seldom divide the tensor, and the excess is masked
 //! silently. An index that is negative, or that goes beyond the last tile, is more likely off by one. There is no
-//! warning where the enclosing conditions keep the index in bounds, or where the user says that 0 is intended.
+//! warning where the enclosing conditions keep the index in bounds, or where the user specifies that 0 is intended.
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::{linear, normalize};
@@ -17,7 +18,7 @@ use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementClass, Value};
 
-/// Warnings about a valid kernel: out-of-bounds reads of tensors.
+/// Warnings about a valid kernel: out-of-bounds accesses to tensors.
 pub fn warnings(kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     check_body(kernel, &kernel.body, &mut Vec::new(), &mut found);
@@ -47,6 +48,34 @@ fn check_body<'a>(
                     around.pop();
                 }
             }
+        }
+    }
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug)]
+enum Verb {
+    Read,
+    Store,
+    Add,
+}
+
+impl Verb {
+    /// Third person: `reads`.
+    fn present(self) -> &'static str {
+        match self {
+            Verb::Read => "reads",
+            Verb::Store => "stores to",
+            Verb::Add => "adds to",
+        }
+    }
+
+    /// What happens out of bounds.
+    fn effect(self) -> &'static str {
+        match self {
+            Verb::Read => "out-of-bounds elements read as 0",
+            Verb::Store => "stores out of bounds are dropped",
+            Verb::Add => "additions out of bounds are dropped",
         }
     }
 }
@@ -93,9 +122,15 @@ impl<'a, 'f> Walk<'a, 'f> {
                 self.value(value);
                 self.known.name(name, value);
             }
-            ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Store { to, value, .. } => {
                 self.stored(to, value);
                 self.indices(to);
+                self.written(to, Verb::Store);
+            }
+            ElementStmt::AtomicAdd { to, value } => {
+                self.stored(to, value);
+                self.indices(to);
+                self.written(to, Verb::Add);
             }
             ElementStmt::If { cond, then, otherwise, .. } => {
                 self.value(cond);
@@ -171,12 +206,31 @@ impl<'a, 'f> Walk<'a, 'f> {
             let Coord::At(index) = coord else { continue };
             let beyond = self.beyond(buffer, dimension, index);
             if let Some(outside) = beyond.filter(|_| !self.is_dropped(buffer, dimension, index)) {
-                let finding = self.finding(access, (dimension, index), &outside);
-                // A value that occurs several times in the kernel is one read in the source.
-                if !self.found.contains(&finding) {
-                    self.found.push(finding);
-                }
+                self.report(access, (dimension, index), &outside, Verb::Read);
             }
+        }
+    }
+
+    /// Checks the index of a store or an addition, which is dropped where the index is out of bounds.
+    fn written(&mut self, to: &Access, verb: Verb) {
+        let buffer = &self.kernel.buffers[to.buffer];
+        if !matches!(buffer.space, Space::Global(_)) {
+            return;
+        }
+        for (dimension, coord) in to.index.iter().enumerate() {
+            let Coord::At(index) = coord else { continue };
+            if let Some(outside) = self.beyond(buffer, dimension, index) {
+                self.report(to, (dimension, index), &outside, verb);
+            }
+        }
+    }
+
+    /// Adds the warning, unless it is already there: a value that occurs several times in the kernel is one access in
+    /// the source.
+    fn report(&mut self, access: &Access, at: (usize, &Expr), outside: &Outside, verb: Verb) {
+        let finding = self.finding(access, at, outside, verb);
+        if !self.found.contains(&finding) {
+            self.found.push(finding);
         }
     }
 
@@ -231,31 +285,42 @@ impl<'a, 'f> Walk<'a, 'f> {
         sum.terms.iter().filter(|(_, atom)| is_own(atom)).map(width).max().unwrap_or(1)
     }
 
-    fn finding(&self, access: &Access, (dimension, index): (usize, &Expr), outside: &Outside) -> Diagnostic {
+    fn finding(
+        &self,
+        access: &Access,
+        (dimension, index): (usize, &Expr),
+        outside: &Outside,
+        verb: Verb,
+    ) -> Diagnostic {
         let buffer = &self.kernel.buffers[access.buffer];
         let (title, extent) = (access_title(self.kernel, access), extent(buffer, dimension));
         let Outside { least, most, at } = outside;
         let which = if least == most { format!("index {least}") } else { format!("indices {least} to {most}") };
-        let message = format!("`{title}` reads {which} of dimension {dimension} (extent {extent})");
+        let message = format!("`{title}` {} {which} of dimension {dimension} (extent {extent})", verb.present());
         let shape: Vec<String> = (0..buffer.shape.len()).map(|at| self::extent(buffer, at).to_string()).collect();
         let reached = if *least < 0 { least } else { most };
         let finding = Diagnostic::warning("K0266", message)
-            .label(access.span, "out-of-bounds elements read as 0")
+            .label(access.span, verb.effect())
             .label(buffer.span, format!("declared with shape [{}]", shape.join(", ")));
         let finding = match at.as_deref() {
             None | Some([]) => finding,
             Some(at) => {
                 let at: Vec<String> = at.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-                finding.note(format!("it reads index {reached} for {}", at.join(", ")))
+                finding.note(format!("it {} index {reached} for {}", verb.present(), at.join(", ")))
             }
         };
         let of = if index.operands().is_some() { format!("({index})") } else { index.to_string() };
         let below = (*least < 0).then(|| format!("`{of}.ge(0)`"));
         let above = (*most >= extent.range().lo).then(|| format!("`{of}.lt({extent})`"));
         let asked: Vec<String> = below.into_iter().chain(above).collect();
-        finding
-            .help(format!("read it only in bounds: in k.if_ or an arm of select, with {}", asked.join(" and ")))
-            .help("or append .or_zero() if 0 is intended there")
+        let asked = asked.join(" and ");
+        match verb {
+            Verb::Read => finding
+                .help(format!("read it only in bounds: in k.if_ or an arm of select, with {asked}"))
+                .help("or append .or_zero() if 0 is intended there"),
+            Verb::Store => finding.help(format!("store it only in bounds: in k.if_, with {asked}")),
+            Verb::Add => finding.help(format!("add to it only in bounds: in k.if_, with {asked}")),
+        }
     }
 }
 

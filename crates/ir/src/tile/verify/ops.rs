@@ -120,7 +120,8 @@ fn check_operand(
         found.push(
             Diagnostic::error("K0215", message)
                 .label(op.span, "in this op")
-                .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),
+                .label(buffer.span, format!("declared with shape {:?}", buffer.shape))
+                .help("give one index or range per dimension; `..` takes a whole dimension"),
         );
         return;
     }
@@ -202,6 +203,9 @@ fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found:
     }
 }
 
+/// The help for an op between two dtypes.
+const CAST_HELP: &str = "convert the values in k.parallel, with .cast(..)";
+
 /// The error for different dtypes, since elements are moved without conversion.
 fn different_dtypes(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
     let (name, to, from) = (op.kind.info().name, &kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
@@ -209,7 +213,8 @@ fn different_dtypes(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<
         Diagnostic::error("K0218", format!("`{name}` from {} to {}: the dtypes differ", from.dtype, to.dtype))
             .label(op.span, "this op")
             .label(from.span, format!("`{}` is {}", from.name, from.dtype))
-            .label(to.span, format!("`{}` is {}", to.name, to.dtype));
+            .label(to.span, format!("`{}` is {}", to.name, to.dtype))
+            .help(CAST_HELP);
     (to.dtype != from.dtype).then_some(finding)
 }
 
@@ -225,7 +230,25 @@ fn different_extents(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option
         .note(elements(src))
         .note(elements(dst))
         .help("take tiles whose extents agree; dimensions of extent 1 are ignored");
-    Some(finding)
+    let to_declare = [dst, src].into_iter().find_map(|tile| {
+        let other = if std::ptr::eq(tile, dst) { src } else { dst };
+        shape_help(&kernel.buffers[tile.buffer], tile, other)
+    });
+    Some(to_declare.into_iter().fold(finding, Diagnostic::help))
+}
+
+/// The help for a whole fragment whose layout has more dimensions than the tile `other` of as many elements: the shape
+/// can be declared apart from the layout.
+fn shape_help(buffer: &Buffer, tile: &Tile, other: &Tile) -> Option<String> {
+    let is_split = buffer.space == Space::Fragment
+        && buffer.layout.is_some()
+        && tile.extents == buffer.shape
+        && tile.elements() == other.elements()
+        && tile.extents.len() > other.extents.len();
+    is_split.then(|| {
+        let (name, shape, extents) = (&buffer.name, &other.extents, &buffer.shape);
+        format!("to use `{name}` as {shape:?}, declare its shape before its layout: ({shape:?}, S({extents:?}, ..))")
+    })
 }
 
 /// Adds help on how to transpose, if the extents suggest that a transpose is intended.
@@ -258,8 +281,7 @@ fn transposed_help(kernel: &Kernel, dst: &Tile, src: &Tile) -> String {
 
 /// Checks that both operands are whole fragments of one dtype and shape, and not the same registers.
 fn check_conversion(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
-    let cast = "convert the values in k.parallel, with .cast(..)";
-    found.extend(different_dtypes(kernel, op, [dst, src]).map(|finding| finding.help(cast)));
+    found.extend(different_dtypes(kernel, op, [dst, src]));
     let view = "k.view gives a fragment another shape";
     found.extend(different_extents(kernel, op, [dst, src]).map(|finding| finding.help(view)));
     for tile in [dst, src] {
@@ -287,7 +309,15 @@ fn check_conversion(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mu
 fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(different_dtypes(kernel, op, [dst, src]));
     found.extend(opaque(op, &kernel.buffers[src.buffer]));
-    if src.non_unit_extents_without(reduce.dimension) != Some(dst.non_unit_extents()) {
+    let dimensions = src.extents.len();
+    if reduce.dimension >= dimensions {
+        let message = format!("`reduce` over dimension {} of extents {:?}", reduce.dimension, src.extents);
+        let help = match dimensions {
+            1 => "the source has one dimension, number 0".to_string(),
+            _ => format!("the dimensions of the source are numbered 0 to {}", dimensions - 1),
+        };
+        found.push(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
+    } else if src.non_unit_extents_without(reduce.dimension) != Some(dst.non_unit_extents()) {
         let (dimension, to, from) = (reduce.dimension, &dst.extents, &src.extents);
         let message = format!("`reduce` over dimension {dimension} from extents {from:?} to {to:?}");
         let finding = Diagnostic::error("K0219", message)
@@ -335,7 +365,8 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3], fo
             Diagnostic::error("K0218", format!("`gemm` of {} and {}: the dtypes differ", left.dtype, right.dtype))
                 .label(op.span, "this op")
                 .label(left.span, format!("`{}` is {}", left.name, left.dtype))
-                .label(right.span, format!("`{}` is {}", right.name, right.dtype)),
+                .label(right.span, format!("`{}` is {}", right.name, right.dtype))
+                .help("convert one of them in k.parallel, with .cast(..), into a buffer of the other dtype"),
         );
     } else if (left.dtype == DType::F32) != gemm.tf32 {
         let (message, help) = match gemm.tf32 {

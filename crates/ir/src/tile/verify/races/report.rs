@@ -55,7 +55,15 @@ pub(super) fn meeting(
         }
     };
     let pair = format!("{} and {}", title(iterations, earlier.iteration), title(iterations, later.iteration));
-    two_labels(kernel, "K0237", (one, other), who).note(format!("{place}: {who} {pair}{around}")).help(help(one, other))
+    // The accesses are listed in the order of the source: the element is stored first, and then read.
+    let (first, second) = if earlier.touch < later.touch { (one, other) } else { (other, one) };
+    let is_read_back = first.kind != Kind::Read && second.kind == Kind::Read && iterations.who == Who::Turns;
+    two_labels(kernel, "K0237", (one, other), who).note(format!("{place}: {who} {pair}{around}")).help(
+        match is_read_back {
+            true => "iterations of one loop are unordered: store in one loop, and read in a later loop",
+            false => help(one, other),
+        },
+    )
 }
 
 /// The help for an op that several warps execute.
