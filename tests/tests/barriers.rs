@@ -15,7 +15,7 @@ fn two_loops(read: (i64, bool), write: (i64, bool)) -> Kernel {
         let (x, y) = (k.input("x", F32, [64]), k.output("y", F32, [64]));
         k.threads(64);
         let s = k.shared("s", F32, [2, 64]);
-        let place = |(row, is_turned): (i64, bool), i: &Expr| (row, if is_turned { 63 - i } else { i.clone() });
+        let place = |(row, is_turned): (i64, bool), i: &Expr| (row, if is_turned { 63 - i } else { *i });
         k.parallel([64], |k, [i]| {
             k.store(s, (0, &i), x.at((&i,)));
         })

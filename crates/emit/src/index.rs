@@ -41,8 +41,8 @@ pub(crate) fn needs_64_bits(expr: &Expr) -> bool {
     // What `quotient` and `remainder` write beside the value of the expression.
     let (least, most) = match expr.node() {
         Node::Mod(..) | Node::Div(..) if is_divided_by_signs(a, b) => {
-            let greatest = b.range().hi;
-            (a.range().lo.saturating_sub(greatest), greatest.saturating_mul(2))
+            let rest = b.range().hi - 1;
+            (a.range().lo.saturating_sub(rest), rest.saturating_add(b.range().hi))
         }
         _ => (0, 0),
     };

@@ -83,6 +83,6 @@ mod tests {
         let (i, m) = (Expr::var(&Var::new("i", 0, 7)), Expr::var(&Var::new("m", 0, 1 << 40)));
         let flipped = &i ^ &Expr::constant(-3);
         assert_eq!(said(&(&flipped + 1)), None);
-        assert_eq!(said(&(&flipped * &m * &m)).as_deref(), Some("`m*(i ^ -3)*m` in `x[..]` exceeds 2^60"));
+        assert_eq!(said(&(&(&flipped * &m) * &m)).as_deref(), Some("`(i ^ -3)*m*m` in `x[..]` exceeds 2^60"));
     }
 }
