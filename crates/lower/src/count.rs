@@ -155,7 +155,7 @@ impl<'a> Counter<'a> {
             return;
         }
         if key.1.as_const().is_none() {
-            self.value(index);
+            self.moving_value(&key.1);
             self.add(self.trips_of(&key.1));
         }
         self.addresses.insert(key);
@@ -177,11 +177,16 @@ impl<'a> Counter<'a> {
     /// different value.
     fn value(&mut self, expr: &Expr) {
         let moving = self.moving(expr);
+        self.moving_value(&moving);
+    }
+
+    /// As [`Counter::value`], of an index without the terms that are constant in each iteration.
+    fn moving_value(&mut self, moving: &Expr) {
         let Some((a, b)) = moving.operands() else { return };
         if self.known.insert(moving.clone()) {
             self.value(a);
             self.value(b);
-            self.add(instructions_of(&moving).saturating_mul(self.trips_of(&moving)));
+            self.add(instructions_of(moving).saturating_mul(self.trips_of(moving)));
         }
     }
 
