@@ -1,6 +1,6 @@
 //! Defects of Tilewright: writes a report to a file, and names the file in the findings.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -55,7 +55,7 @@ fn folders() -> Vec<PathBuf> {
 fn keep(folders: &[PathBuf], text: &str) -> io::Result<PathBuf> {
     let mut refused = io::Error::other("there is no folder for it");
     for folder in folders {
-        match write_aside(folder, text) {
+        match write_report(folder, text) {
             Ok(path) => return Ok(path),
             Err(error) => refused = error,
         }
@@ -63,16 +63,13 @@ fn keep(folders: &[PathBuf], text: &str) -> io::Result<PathBuf> {
     Err(refused)
 }
 
-/// Writes to a temporary file and renames it, so that a reader sees a whole file or none. Equal reports have one name.
-fn write_aside(folder: &Path, text: &str) -> io::Result<PathBuf> {
+/// Writes a report whole or not at all. Equal reports have one name.
+fn write_report(folder: &Path, text: &str) -> io::Result<PathBuf> {
     let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
     let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     let path = folder.join(format!("{name}.txt"));
     std::fs::create_dir_all(folder)?;
-    // Dropping it without persisting removes the file.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.persist(&path)?;
+    tilewright::files::write(&path, text.as_bytes())?;
     Ok(path)
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn needs_64_bits(expr: &Expr) -> bool {
     let Some((a, b)) = expr.operands() else { return !(fits(range.lo) && fits(range.hi)) };
     // What `quotient` and `remainder` write beside the value of the expression.
     let (least, most) = match expr.node() {
-        Node::Mod(..) | Node::Div(..) if is_divided_by_signs(a, b) => {
+        Node::Mod(..) | Node::Div(..) if needs_floor_correction(a, b) => {
             let rest = b.range().hi - 1;
             (a.range().lo.saturating_sub(rest), rest.saturating_add(b.range().hi))
         }
@@ -50,8 +50,8 @@ pub(crate) fn needs_64_bits(expr: &Expr) -> bool {
     !is_narrow || needs_64_bits(a) || needs_64_bits(b)
 }
 
-/// Whether floor division takes more than the operator of C++, which rounds towards zero.
-fn is_divided_by_signs(a: &Expr, b: &Expr) -> bool {
+/// Whether floor division or its remainder takes more than the operator of C++, which rounds towards zero.
+fn needs_floor_correction(a: &Expr, b: &Expr) -> bool {
     power_of_two(b).is_none() && !a.range().is_non_negative()
 }
 
@@ -113,7 +113,7 @@ impl Printer {
         if let Some(bits) = power_of_two(b) {
             return (format!("{} >> {bits}", self.bits(a)), Level::Shift);
         }
-        if !is_divided_by_signs(a, b) {
+        if !needs_floor_correction(a, b) {
             return (format!("{}/{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product);
         }
         let (value, rest) = (self.at(a, Level::Sum), self.remainder(a, b).0);
@@ -126,7 +126,7 @@ impl Printer {
         }
         let divisor = self.at(b, Level::Unary);
         let once = format!("{}%{divisor}", self.at(a, Level::Product));
-        if !is_divided_by_signs(a, b) {
+        if !needs_floor_correction(a, b) {
             return (once, Level::Product);
         }
         (format!("({once} + {divisor})%{divisor}"), Level::Product)

@@ -160,6 +160,17 @@ impl Axis {
         }
     }
 
+    /// Which positions there are on this axis, and one of `least` and `greatest` that is not among them; `None` if both
+    /// are. Only an axis with a fixed extent has a greatest position.
+    pub fn beyond(&self, least: i64, greatest: i64) -> Option<(String, i64)> {
+        let reached = if least < 0 { least } else { greatest };
+        let (is_beyond, positions) = match self.extent() {
+            Some(extent) => (reached >= extent, format!("`{self}` has {extent} positions (0 to {})", extent - 1)),
+            None => (false, format!("positions on `{self}` begin at 0")),
+        };
+        (least < 0 || is_beyond).then_some((positions, reached))
+    }
+
     /// True for axes of memory or registers.
     pub fn is_memory(&self) -> bool {
         matches!(self.kind(), AxisKind::Memory { .. })

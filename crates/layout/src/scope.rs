@@ -167,13 +167,7 @@ impl TileLayout {
     fn check_parts(&self, counted: impl Fn(&Axis) -> bool) -> Result<(), LayoutError> {
         let axes: Vec<Axis> = self.axes().into_iter().filter(counted).collect();
         for axis in &axes {
-            let (least, end) = (self.least_on(axis), self.span_on(axis));
-            if least < 0 || axis.extent().is_some_and(|extent| end > extent) {
-                let reached = if least < 0 { least } else { end - 1 };
-                let positions = match axis.extent() {
-                    Some(extent) => format!("`{axis}` has {extent} positions (0 to {})", extent - 1),
-                    None => format!("positions on `{axis}` begin at 0"),
-                };
+            if let Some((positions, reached)) = axis.beyond(self.least_on(axis), self.span_on(axis) - 1) {
                 return Err(LayoutError::Axes { problem: format!("{positions}; this layout reaches {reached}") });
             }
         }

@@ -19,7 +19,8 @@ pub(crate) struct FragmentRegisters {
     register: DType,
     /// Number of elements of the fragment.
     elements: i64,
-    /// By thread, its elements in ascending order, each with its slot.
+    /// By thread, its elements in ascending order, each with its slot; of several slots, the first. Statements read and
+    /// write no others.
     slots: Vec<Vec<(u32, u32)>>,
 }
 
@@ -62,32 +63,19 @@ impl FragmentRegisters {
         }
         for list in &mut slots {
             list.sort_unstable();
-            list.dedup();
+            list.dedup_by_key(|(element, _)| *element);
         }
         let ratio = (register.bytes() / buffer.dtype.bytes()).max(1);
         let elements = buffer.shape.iter().product();
         FragmentRegisters { array, ratio, dtype: buffer.dtype, register, elements, slots }
     }
 
-    /// The slot in which a thread holds an element, the first of several; `None` if it does not hold it. Statements read
-    /// and write this slot only.
+    /// The slot in which a thread holds an element; `None` if it does not hold it.
     pub(crate) fn slot(&self, thread: usize, element: i64) -> Option<Slot> {
         let list = &self.slots[thread];
         let at = list.partition_point(|(known, _)| i64::from(*known) < element);
         let (_, slot) = list.get(at).filter(|(known, _)| i64::from(*known) == element)?;
         Some(self.place(*slot as usize))
-    }
-
-    /// As [`map`](FragmentRegisters::map), with only the slots that statements read and write.
-    pub(crate) fn first_slots(&self, elements: usize) -> Map {
-        let mut map = Map::empty(self.slots.len(), elements);
-        for (thread, list) in self.slots.iter().enumerate() {
-            let mut last = None;
-            for (element, slot) in list.iter().filter(|(element, _)| last.replace(*element) != Some(*element)) {
-                map.put(thread, *slot as usize, *element as usize);
-            }
-        }
-        map
     }
 
     /// The map from threads and slots to elements, of which there are `elements`; slots count elements.
@@ -126,8 +114,7 @@ impl FragmentRegisters {
         for (thread, element) in elements.enumerate().filter_map(|(thread, element)| Some((thread, element?))) {
             let list = &self.slots[thread];
             let is_at = |at: usize| list.get(at).is_some_and(|(known, _)| i64::from(*known) == element);
-            let is_first_at = |at: usize| is_at(at) && !at.checked_sub(1).is_some_and(is_at);
-            if !is_first_at(usual) {
+            if !is_at(usual) {
                 usual = list.partition_point(|(known, _)| i64::from(*known) < element);
             }
             if is_at(usual) {

@@ -39,12 +39,6 @@ enum Pass {
     Again,
 }
 
-/// A part of an op, in order.
-enum Part {
-    Accesses(AccessGroup),
-    Barrier(Scope),
-}
-
 struct BarrierPass<'a> {
     program: &'a Program,
     /// Accesses that a later op may still have to be ordered after.
@@ -108,7 +102,7 @@ impl BarrierPass<'_> {
         if let Some(barrier) = &op.barrier {
             self.pass(barrier.scope, 0);
         }
-        let parts: Vec<Part> = op.parts().into_iter().map(|segment| self.part(&op.title, segment)).collect();
+        let parts = self.parts(op);
         if let Some(needed) = self.needed(&parts) {
             self.pass(needed.scope, 0);
             op.barrier = Some(match op.barrier.take() {
@@ -123,34 +117,39 @@ impl BarrierPass<'_> {
         let ordered_from = if op.guard.is_some() { self.next } else { 0 };
         for part in parts {
             match part {
-                Part::Barrier(scope) => self.pass(scope, ordered_from),
-                Part::Accesses(accesses) => self.add(accesses),
+                OpSegment::Barrier(scope) => self.pass(scope, ordered_from),
+                OpSegment::Accesses(accesses) => self.add(accesses),
             }
         }
     }
 
-    /// A part of an op at the current position of the walk.
-    fn part(&self, title: &str, segment: OpSegment) -> Part {
-        match segment {
-            OpSegment::Barrier(scope) => Part::Barrier(scope),
-            OpSegment::AccessGroup(body) => Part::Accesses(AccessGroup {
-                title: title.to_string(),
-                touched: Rc::new(Touched::of(self.program, body, &self.loops)),
-                loops: self.loops.clone(),
-                since: None,
-                earlier: false,
-                number: self.next,
-            }),
-        }
+    /// The parts of an op at the current position of the walk.
+    fn parts(&self, op: &OpBlock) -> Vec<OpSegment<AccessGroup>> {
+        let mut number = self.next;
+        let mut part = |segment| match segment {
+            OpSegment::Barrier(scope) => OpSegment::Barrier(scope),
+            OpSegment::Accesses(body) => {
+                number += 1;
+                OpSegment::Accesses(AccessGroup {
+                    title: op.title.clone(),
+                    touched: Rc::new(Touched::of(self.program, body, &self.loops)),
+                    loops: self.loops.clone(),
+                    since: None,
+                    earlier: false,
+                    number: number - 1,
+                })
+            }
+        };
+        op.parts().into_iter().map(&mut part).collect()
     }
 
     /// Adds accesses to the pending ones, unless the same are pending: many ops that need no barriers between them would
     /// be compared with each other.
     fn add(&mut self, accesses: AccessGroup) {
+        self.next = accesses.number + 1;
         if !self.pending.iter().any(|known| known.is_like(&accesses, self.program)) {
-            self.pending.push(AccessGroup { number: self.next, ..accesses });
+            self.pending.push(accesses);
         }
-        self.next += 1;
     }
 
     /// Applies a barrier to the pending accesses from number `from` on, and drops those that no later barrier could
@@ -164,16 +163,16 @@ impl BarrierPass<'_> {
     }
 
     /// The weakest barrier before the parts of an op that orders them after everything pending.
-    fn needed(&self, parts: &[Part]) -> Option<RequiredBarrier> {
+    fn needed(&self, parts: &[OpSegment<AccessGroup>]) -> Option<RequiredBarrier> {
         let mut needed: Option<RequiredBarrier> = None;
         let mut own: Option<Scope> = None;
         for part in parts {
             let later = match part {
-                Part::Barrier(scope) => {
+                OpSegment::Barrier(scope) => {
                     own = own.max(Some(*scope));
                     continue;
                 }
-                Part::Accesses(accesses) => accesses,
+                OpSegment::Accesses(accesses) => accesses,
             };
             for earlier in &self.pending {
                 let ordered = earlier.since.max(own);

@@ -138,7 +138,7 @@ fn is_between_ctas_at_one_line(fault: &Fault) -> bool {
     let is_global = fault.location.as_ref().is_some_and(|location| location.space == Space::Global);
     let line = |place: &Place| place.cuda.as_ref().map(|cuda| cuda.line);
     let is_one_line = |other: &Place| line(other).is_some() && line(other) == line(&fault.at);
-    is_global && fault.message.contains("in another CTA") && fault.related.as_ref().is_some_and(is_one_line)
+    is_global && fault.is_between_ctas && fault.related.as_ref().is_some_and(is_one_line)
 }
 
 /// Whether both accesses of a fault are stores that the kernel declares unique.

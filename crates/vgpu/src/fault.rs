@@ -197,6 +197,8 @@ pub struct Fault {
     pub message: String,
     /// The other access of a race, or the first write of [`FaultKind::NotApart`].
     pub related: Option<Place>,
+    /// Whether the other access of a race is by another CTA.
+    pub is_between_ctas: bool,
     /// The waiting lanes, in a deadlock.
     pub waiting: Vec<Waiting>,
 }
@@ -230,6 +232,8 @@ pub(crate) struct RaisedFault {
     pub(crate) warp: Option<u32>,
     /// Program counter of the other access.
     pub(crate) related: Option<u32>,
+    /// Whether the other access is by another CTA.
+    pub(crate) is_between_ctas: bool,
     pub(crate) waiting: Vec<Waiting>,
 }
 
@@ -245,6 +249,7 @@ impl RaisedFault {
             pc: None,
             warp: None,
             related: None,
+            is_between_ctas: false,
             waiting: Vec::new(),
         })
     }

@@ -54,7 +54,8 @@ enum Answer {
     },
 }
 
-/// The comparison of costs for an answer without faults that is no worse than the witness.
+/// Compares the costs of the answer and of the reference assignment. `None` if either is missing. Error: an answer that
+/// has a fault, or that costs more than the reference.
 fn answer(case: &Case) -> Result<Option<Comparison>, Answer> {
     let kernel = kernel_of(case).map_err(Answer::NotYet)?;
     let verified = verify(kernel.clone(), Target::Sm90a).map_err(|found| rejected(&kernel, &found))?;

@@ -7,8 +7,8 @@ use tilewright::layout::banks::{AccessPattern, BankView, SwizzleSearch, bank_vie
 use tilewright::layout::{Axis, Layout, LayoutError};
 
 use super::failure::Failure;
-use super::nearest::suggestion;
 use super::subject::Subject;
+use crate::request::suggestion;
 
 /// An access to the tile, and the search for a swizzle that suits it.
 pub(super) struct Accesses {
@@ -55,7 +55,7 @@ fn pattern(text: &str, subject: &Subject) -> Result<AccessPattern, Failure> {
         "ldmatrix" => AccessPattern::ldmatrix(shape, [0, 0], number, subject.bits),
         "vectors" => AccessPattern::vectors(shape, subject.bits, number, AccessKind::Load),
         other => {
-            let hint = suggestion(other, &["row", "column", "ldmatrix", "vectors"]);
+            let hint = suggestion(other, ["row", "column", "ldmatrix", "vectors"].into_iter());
             return Err(Failure::Request(format!("`{other}` is not an access; {legal}{hint}")));
         }
     };

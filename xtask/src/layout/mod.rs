@@ -4,7 +4,6 @@ mod access;
 mod arguments;
 mod facts;
 mod failure;
-mod nearest;
 mod positions;
 mod subject;
 mod target;

@@ -10,7 +10,7 @@ use tilewright::viz::layout::default_shape;
 
 use super::arguments::Arguments;
 use super::failure::Failure;
-use super::nearest::suggestion;
+use crate::request::suggestion;
 
 /// Bits of an element by default.
 const DEFAULT_BITS: i64 = 32;
@@ -94,7 +94,7 @@ fn bits_of(name: &str) -> Result<i64, Failure> {
             );
             let hint = match usual_name(name) {
                 Some(meant) => format!("; did you mean `{meant}`?"),
-                None => suggestion(name, &names),
+                None => suggestion(name, names.iter().copied()),
             };
             Err(Failure::Request(format!("`{name}` is not a dtype; the dtypes are {}{hint}", names.join(", "))))
         }

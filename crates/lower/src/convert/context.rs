@@ -47,7 +47,7 @@ impl Context {
         let elements = src.elements() as usize;
         let (dtype, wanted) = (kernel.buffers[src.buffer].dtype, result.map(elements));
         let bits = 8 * dtype.bytes() as usize;
-        let tables = || [&source.first_slots(elements), &wanted].map(FragmentTable::of_map);
+        let tables = || [&source.map(elements), &wanted].map(FragmentTable::of_map);
         let plans = |bits: usize| {
             let [from, to] = tables();
             convert_tables(from?, to?, elements, bits)

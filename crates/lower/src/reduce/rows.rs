@@ -88,7 +88,8 @@ impl ShuffleMask {
 }
 
 impl Rows {
-    /// The parts of `rows` rows: `source` tells which thread holds which element, and `row_of` the row of an element.
+    /// The parts of `rows` rows: `source` has the elements of each thread, each in one slot, and `row_of` is the row of an
+    /// element.
     pub(super) fn of(
         source: &Map,
         rows: usize,
@@ -98,10 +99,8 @@ impl Rows {
     ) -> Rows {
         let (mut sizes, mut holders) = (vec![0; rows], vec![Vec::new(); rows]);
         (0..source.elements()).for_each(|element| sizes[row_of(element)] += 1);
-        let mut known = ElementSet::new(source.elements());
         let of_thread = (0..source.threads()).map(|thread| {
-            known.clear();
-            let mut own = parts(source, thread, &row_of, &mut known);
+            let mut own = parts(source, thread, &row_of);
             own.iter().for_each(|own| holders[own.row].push(thread));
             if order == Order::Rows {
                 own.sort_by_key(|own| own.row);
@@ -201,12 +200,11 @@ impl Rows {
     }
 }
 
-/// A thread's parts of rows, in the order of their first slots. An element that is in several slots counts in the
-/// first.
-fn parts(source: &Map, thread: usize, row_of: impl Fn(usize) -> usize, known: &mut ElementSet) -> Vec<Own> {
+/// A thread's parts of rows, in the order of their first slots.
+fn parts(source: &Map, thread: usize, row_of: impl Fn(usize) -> usize) -> Vec<Own> {
     let mut parts: Vec<Own> = Vec::new();
     for slot in 0..source.slots() {
-        let Some(element) = source.at(thread, slot).filter(|element| known.insert(*element)) else { continue };
+        let Some(element) = source.at(thread, slot) else { continue };
         let row = row_of(element);
         // Most elements follow one of the same row.
         let at = parts.iter().rposition(|own| own.row == row).unwrap_or_else(|| {

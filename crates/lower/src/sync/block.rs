@@ -69,22 +69,22 @@ impl RequiredBarrier {
 }
 
 /// A part of an op's body, in order.
-pub(super) enum OpSegment {
-    AccessGroup(Vec<Stmt>),
+pub(super) enum OpSegment<A> {
+    Accesses(A),
     Barrier(Scope),
 }
 
 impl OpBlock {
     /// The op's accesses, cut at its own barriers. Each part repeats the variables defined before it, so it can be
     /// traced alone.
-    pub(super) fn parts(&self) -> Vec<OpSegment> {
+    pub(super) fn parts(&self) -> Vec<OpSegment<Vec<Stmt>>> {
         let mut parts = Vec::new();
         let mut names: Vec<Stmt> = Vec::new();
         let mut current: Vec<Stmt> = Vec::new();
         for stmt in &self.body {
             let scope = stmt.orders();
             if scope > Scope::Thread {
-                parts.push(OpSegment::AccessGroup(self.guarded(std::mem::replace(&mut current, names.clone()))));
+                parts.push(OpSegment::Accesses(self.guarded(std::mem::replace(&mut current, names.clone()))));
                 parts.push(OpSegment::Barrier(scope));
                 continue;
             }
@@ -94,7 +94,7 @@ impl OpBlock {
             }
             current.push(stmt.clone());
         }
-        parts.push(OpSegment::AccessGroup(self.guarded(current)));
+        parts.push(OpSegment::Accesses(self.guarded(current)));
         parts
     }
 

@@ -312,7 +312,7 @@ impl Conflict {
     }
 }
 
-/// The conflicts between accesses. The search ends early where no wider one than `widest` can be found.
+/// The conflicts between accesses. The search stops once it has found `widest`, which nothing can exceed.
 pub(super) fn meet(earlier: &[ByteRange], later: &[ByteRange], widest: Conflict) -> Conflict {
     let (mut found, mut earlier, mut later) = (Conflict::default(), earlier.iter().peekable(), later.iter().peekable());
     while let (Some(a), Some(b)) = (earlier.peek(), later.peek()) {

@@ -161,6 +161,7 @@ impl Machine<'_> {
         }
         let mut stop = self.at_address(FaultKind::Race, space, access, message);
         stop.related = Some(conflict.pc);
+        stop.is_between_ctas = conflict.other_cta;
         stop
     }
 

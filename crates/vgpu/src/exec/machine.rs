@@ -76,6 +76,7 @@ impl Machine<'_> {
             location: stop.location,
             message: stop.message,
             related: stop.related.map(|pc| self.program.place(pc)),
+            is_between_ctas: stop.is_between_ctas,
             waiting: stop.waiting,
         })
     }

@@ -27,10 +27,14 @@ const Nearest = (() => {
     return rows[from.length + 1][to.length + 1];
   }
 
-  // The known name that `given` was perhaps meant to be: the nearest, if it is near enough; else null. Of equally
-  // near ones, those that begin with `given` come first.
+  // The known name that was probably meant: the only one that `given` abbreviates, otherwise the closest of those that
+  // are close enough and have at least half of their characters in `given`; else null. Among equally close names, those
+  // that begin with `given` come first.
   function of(given, known) {
-    const ranked = known.map((name) => ({ name, edits: distance(given, name), other: name.startsWith(given) ? 0 : 1 }));
+    const abbreviated = known.filter((name) => name.startsWith(given));
+    if (abbreviated.length === 1 && given !== '') return abbreviated[0];
+    const hasHalf = (name) => 2 * [...name].filter((letter) => given.includes(letter)).length >= name.length;
+    const ranked = known.filter(hasHalf).map((name) => ({ name, edits: distance(given, name), other: name.startsWith(given) ? 0 : 1 }));
     ranked.sort((a, b) => a.edits - b.edits || a.other - b.other || (a.name < b.name ? -1 : 1));
     const [best] = ranked;
     return best && best.edits <= Math.floor(best.name.length / 3) + 1 ? best.name : null;

@@ -2,9 +2,9 @@
 //! memory and of fragments.
 //!
 //! An access outside of a tensor in global memory is masked. An access outside of a shared buffer would reach another
-//! one, and one outside of a fragment has no register. So the index must be kept in bounds by its dtype, by its computation (`min`,
-//! `max`, a cast that saturates), or by the enclosing conditions. A condition on an element of memory holds until
-//! something is stored to its buffer.
+//! one, and one outside of a fragment has no register. So the index must be kept in bounds by its dtype, by its
+//! computation (`min`, `max`, a cast that saturates), or by the enclosing conditions. A condition on an element of
+//! memory holds until something is stored to its buffer.
 
 use tilewright_diag::Diagnostic;
 use tilewright_layout::DType;
