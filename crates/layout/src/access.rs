@@ -48,7 +48,12 @@ impl WarpAccess {
 
     /// The wavefronts that the access takes in shared memory; 0 if no lane is active.
     pub fn wavefronts(&self) -> u32 {
-        self.addresses.chunks(self.group()).map(|lanes| self.group_wavefronts(lanes)).sum()
+        self.wavefronts_of_groups().sum()
+    }
+
+    /// The wavefronts of each group of lanes that is served together.
+    pub(crate) fn wavefronts_of_groups(&self) -> impl Iterator<Item = u32> {
+        self.addresses.chunks(self.group()).map(|lanes| self.group_wavefronts(lanes))
     }
 
     /// The fewest wavefronts possible for an access to as many distinct words, with as many lanes per group.
@@ -58,7 +63,7 @@ impl WarpAccess {
 
     /// True when every group of lanes that is served together takes at most one wavefront.
     pub fn is_conflict_free(&self) -> bool {
-        self.addresses.chunks(self.group()).all(|lanes| self.group_wavefronts(lanes) <= 1)
+        self.wavefronts_of_groups().all(|wavefronts| wavefronts <= 1)
     }
 
     /// The number of distinct 32-byte sectors of global memory that the access touches.
@@ -106,9 +111,13 @@ impl WarpAccess {
     fn distinct(&self, lanes: &[Option<u64>], unit: u64) -> Vec<u64> {
         let mut units: Vec<u64> = Vec::with_capacity(lanes.len() * 4);
         for address in lanes.iter().flatten() {
-            units.extend(address / unit..=address.saturating_add(self.width - 1) / unit);
+            let last = address.saturating_add(self.width - 1) / unit;
+            units.extend(address / unit..last.saturating_add(1));
         }
-        units.sort_unstable();
+        // Most accesses ascend with the lane.
+        if !units.is_sorted() {
+            units.sort_unstable();
+        }
         units.dedup();
         units
     }

@@ -17,15 +17,16 @@ impl TileLayout {
     /// to decide.
     pub fn slice(&self, shape: &[i64], region: &[Range<i64>]) -> Result<TileLayout, LayoutError> {
         check_region(shape, region)?;
-        let grouped = self.group(shape)?;
+        let (iters, separators) = self.runs_for(self.moving_iters(), shape)?;
         let sides = region.iter().enumerate().map(|(dimension, range)| {
-            AffineRange::of(grouped.dimension(dimension), range.clone())?.ok_or(LayoutError::NotAffine {
+            let own = &iters[separators[dimension]..separators[dimension + 1]];
+            AffineRange::of(own, range.clone())?.ok_or(LayoutError::NotAffine {
                 dimension,
                 begin: range.start,
                 end: range.end,
             })
         });
-        self.of_sides(&sides.collect::<Result<Vec<AffineRange>, _>>()?)
+        Ok(self.of_sides(sides.collect::<Result<Vec<AffineRange>, _>>()?))
     }
 
     /// The region as boxes, each with one affine layout, in row-major order of the boxes: a single box where
@@ -48,17 +49,21 @@ impl TileLayout {
             boxes = boxes.iter().flat_map(longer).collect();
         }
         let piece = |sides: Vec<AffineRange>| {
-            let layout = self.of_sides(&sides)?;
-            Ok(Piece { region: sides.into_iter().map(|side| side.range).collect(), layout })
+            let region = sides.iter().map(|side| side.range.clone()).collect();
+            Piece { region, layout: self.of_sides(sides) }
         };
-        boxes.into_iter().map(piece).collect()
+        Ok(boxes.into_iter().map(piece).collect())
     }
 
-    /// The layout with the iters and the starts of all sides.
-    fn of_sides(&self, sides: &[AffineRange]) -> Result<TileLayout, LayoutError> {
-        let shard = sides.iter().flat_map(|side| side.iters.iter().cloned()).collect();
-        let starts = sides.iter().flat_map(|side| side.start.iter().cloned());
-        TileLayout::new(shard, self.replica().to_vec(), self.offset().clone().into_iter().chain(starts))
+    /// The layout with the iters and the starts of all sides: some of this layout's places.
+    fn of_sides(&self, sides: Vec<AffineRange>) -> TileLayout {
+        let own = self.offset().iter().map(|(axis, value)| (axis.clone(), *value));
+        let (mut shard, mut offset): (Vec<Iter>, Vec<_>) = (Vec::new(), own.collect());
+        for side in sides {
+            shard.extend(side.iters);
+            offset.extend(side.start);
+        }
+        TileLayout::from_valid_parts(shard, self.replica().to_vec(), offset)
     }
 }
 
@@ -77,7 +82,7 @@ impl AffineRange {
     /// Cuts the iters as written where that works, so that a slice keeps the iters of its parent; otherwise the fused
     /// iters, whose runs are longest.
     fn of(iters: &[Iter], range: Range<i64>) -> Result<Option<AffineRange>, LayoutError> {
-        let start = axes(iters).zip(places(iters, range.start)).collect();
+        let start = axes(iters).zip(places(iters, range.start)).filter(|(_, add)| *add != 0).collect();
         let kept = match cut(iters, range.clone()) {
             Ok(Some(kept)) => Some(kept),
             Ok(None) | Err(_) => cut(&fused(iters), range.clone())?,

@@ -170,8 +170,7 @@ impl PlacementSearch<'_> {
             }
             let positions = layout.memory_positions();
             let bound = best.as_ref().map_or(u64::MAX, |found| found.wavefronts);
-            let Some(wavefronts) = self.measure(parts, &positions, bound) else { continue };
-            let is_free = is_free(self.job, parts, &positions);
+            let Some((wavefronts, is_free)) = self.measure(parts, &positions, bound) else { continue };
             best = Some(MeasuredPlacement { layout, positions, wavefronts, is_free });
             if is_free {
                 break;
@@ -180,21 +179,24 @@ impl PlacementSearch<'_> {
         Ok(best)
     }
 
-    /// The wavefronts of the costliest warp; `None` once `bound` is reached.
-    fn measure(&mut self, parts: &[VectorAccesses; 2], positions: &[i64], bound: u64) -> Option<u64> {
-        let mut worst = 0u64;
+    /// The wavefronts of the costliest warp, and whether no access has a bank conflict; `None` once `bound` is reached.
+    fn measure(&mut self, parts: &[VectorAccesses; 2], positions: &[i64], bound: u64) -> Option<(u64, bool)> {
+        let (mut worst, mut is_free) = (0u64, true);
         for warp in 0..self.job.warps {
             let mut sum = 0u64;
             for (part, group) in instructions(parts) {
                 self.budget -= 1;
-                sum += u64::from(access(part, group, warp, positions).wavefronts());
+                for wavefronts in access(part, group, warp, positions).wavefronts_of_groups() {
+                    sum += u64::from(wavefronts);
+                    is_free &= wavefronts <= 1;
+                }
                 if sum >= bound {
                     return None;
                 }
             }
             worst = worst.max(sum);
         }
-        Some(worst)
+        Some((worst, is_free))
     }
 }
 
@@ -205,12 +207,6 @@ fn bytes_of(layout: &Layout, cell: usize) -> i64 {
 /// All stores, then all loads.
 fn instructions<'a>(parts: &'a [VectorAccesses<'a>; 2]) -> impl Iterator<Item = (&'a VectorAccesses<'a>, &'a [usize])> {
     parts.iter().flat_map(|part| part.groups.iter().map(move |group| (part, group.as_slice())))
-}
-
-fn is_free(job: &Job, parts: &[VectorAccesses; 2], positions: &[i64]) -> bool {
-    let warp_is_free =
-        |warp| instructions(parts).all(|(part, group)| access(part, group, warp, positions).is_conflict_free());
-    (0..job.warps).all(warp_is_free)
 }
 
 /// What the lanes of a warp access with one instruction.
