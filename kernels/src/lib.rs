@@ -7,6 +7,7 @@ mod blocks;
 mod column_reduce;
 mod config;
 mod elementwise;
+mod gemm;
 mod layer_norm;
 mod numbers;
 mod plan_then_buffer_layout;
@@ -26,6 +27,7 @@ pub const KERNELS: &[KernelEntry] = &[
     column_reduce::MAX,
     column_reduce::SUM,
     elementwise::ENTRY,
+    gemm::ENTRY,
     layer_norm::ENTRY,
     plan_then_buffer_layout::ENTRY,
     rms_norm::ENTRY,

@@ -1,7 +1,7 @@
 //! Compares `transpose_2d` with a hand-written transpose.
 
 use tilewright::prelude::Target;
-use tilewright_tests::by_hand::{WIDTHS, is_ideal, transposes};
+use tilewright_tests::by_hand::{WIDTHS, is_ideal, transpose};
 use tilewright_tests::toolchain::{skip, toolchain};
 
 #[test]
@@ -12,8 +12,8 @@ fn no_more_instructions_than_by_hand_and_whole_sectors() {
             return skip(&format!("transpose_2d and a hand-written one {target}"));
         }
         for dtype in WIDTHS {
-            let both =
-                transposes(&toolchain, *target, dtype, (256, 512)).unwrap_or_else(|why| panic!("{dtype}: {why}"));
+            let pair = transpose(dtype, 256, 512).expect("a hand-written transpose of the dtype");
+            let both = pair.compare(&toolchain, *target).unwrap_or_else(|why| panic!("{dtype}: {why}"));
             assert!(both.is_right, "{dtype} {target}");
             assert!(is_ideal(&both.ours), "{dtype} {target}: {:?}", both.ours.accesses);
             let (ours, by_hand) = (both.ours.thread_instructions, both.by_hand.thread_instructions);

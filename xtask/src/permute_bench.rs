@@ -3,7 +3,7 @@
 
 use tilewright::layout::TableLayout;
 use tilewright::prelude::*;
-use tilewright_tests::by_hand::{WIDTHS, transposes};
+use tilewright_tests::by_hand::{WIDTHS, transpose as transpose_pair};
 
 use crate::bench_kernel::{compile_built, compile_kernel};
 use crate::exit::Exit;
@@ -84,8 +84,8 @@ fn instructions(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let mut figures = Vec::new();
     for (dtype, name) in WIDTHS.into_iter().zip(names) {
         let ratio = || -> Result<f64, Exit> {
-            let both = transposes(&toolchain, Target::Sm100a, dtype, (SIDE, SIDE));
-            let both = both.map_err(|why| fail(Exit::Unsupported, &why))?;
+            let pair = transpose_pair(dtype, SIDE, SIDE).ok_or_else(|| fail(Exit::Unsupported, &"no pair"))?;
+            let both = pair.compare(&toolchain, Target::Sm100a).map_err(|why| fail(Exit::Unsupported, &why))?;
             if !both.is_right {
                 return Err(fail(Exit::Differs, &format!("{name}: a wrong result")));
             }

@@ -1,81 +1,73 @@
-//! Compares `transpose_2d` with a hand-written transpose (`fixtures/cuda/transpose_2d.cu`), both run on the virtual
-//! GPU.
+//! Compares kernels of the library with hand-written ones (`fixtures/cuda`), both run on the virtual GPU.
+
+mod launch;
+mod pairs;
 
 use tilewright::compile::{Options, compile};
-use tilewright::cuda::Request;
 use tilewright::prelude::{DType, Target};
-use tilewright::runtime::{CudaText, Device, HostTensor, Toolchain, run};
-use tilewright::vgpu::{self, Arg, Launch, Memory, Module, Report, Space};
+use tilewright::runtime::{CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare_all, run};
 use tilewright_kernels::find;
 
-use crate::toolchain::package;
+pub use launch::{HandWritten, HandWrittenRun};
+pub use pairs::{WIDTHS, transpose};
 
-/// A kernel of the fixture: its dtype, its name, and the rows and columns of a CTA's tile. All have 64 threads.
-const KERNELS: [(DType, &str, i64, i64); 5] = [
-    (DType::B8, "transpose_b8", 128, 128),
-    (DType::B16, "transpose_b16", 128, 64),
-    (DType::B32, "transpose_b32", 64, 64),
-    (DType::B64, "transpose_b64", 64, 32),
-    (DType::B128, "transpose_b128", 32, 32),
-];
+/// A kernel of the library, and a hand-written kernel that computes the same.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The kernel of the library.
+    pub kernel: &'static str,
+    /// Its dtype.
+    pub dtype: DType,
+    /// Its sizes.
+    pub sizes: Vec<(&'static str, i64)>,
+    /// The hand-written kernel.
+    pub by_hand: HandWritten,
+}
 
-/// The kernels of the fixture, by dtype.
-pub const WIDTHS: [DType; 5] = [DType::B8, DType::B16, DType::B32, DType::B64, DType::B128];
-
-/// The results of both transposes of one matrix.
+/// The results of both kernels for the same inputs.
 pub struct Compared {
     /// Counters of the compiled kernel.
     pub ours: Report,
+    /// Machine code of the compiled kernel.
+    pub our_cubin: Vec<u8>,
     /// Counters of the hand-written kernel.
     pub by_hand: Report,
-    /// Whether both outputs are correct.
+    /// Machine code of all kernels in the hand-written kernel's file.
+    pub cubin_by_hand: Vec<u8>,
+    /// Whether the outputs of both are correct.
     pub is_right: bool,
 }
 
-/// Runs both on an `m` x `n` matrix, whose rows and columns are multiples of 16 bytes. Errors: no NVRTC, or a failure.
-pub fn transposes(toolchain: &Toolchain, target: Target, dtype: DType, (m, n): (i64, i64)) -> Result<Compared, String> {
-    let entry = find("transpose_2d").ok_or("the kernel is not in the library")?;
-    let sizes = [("m".to_string(), m), ("n".to_string(), n)];
-    let config = entry.config(Some(dtype), &sizes).map_err(|error| error.to_string())?;
-    let said = |found: Vec<tilewright::diag::Diagnostic>| format!("{found:?}");
-    let artifact = compile((entry.build)(&config), &Options::new(target)).map_err(said)?;
-    let artifact = artifact.for_sizes(&entry.sizes(&config)).map_err(said)?;
-    let built = toolchain.build(&artifact, &CudaText::Generated).map_err(|failure| failure.to_string())?;
-    let inputs = (entry.inputs)(&config);
-    let ours = run(&artifact, &built, &inputs, &Device::Virtual).map_err(|failure| failure.to_string())?;
-    let expected = (entry.reference)(&config, &inputs);
-    let (output, by_hand) = transpose_by_hand(toolchain, target, &inputs[0])?;
-    let is_right = output == expected[0].bytes() && ours.outputs[0].bytes() == expected[0].bytes();
-    let ours = ours.report.ok_or("the virtual GPU counted nothing")?;
-    Ok(Compared { ours, by_hand, is_right })
+impl Pair {
+    /// Runs both. Errors: no NVRTC, or a failure.
+    pub fn compare(&self, toolchain: &Toolchain, target: Target) -> Result<Compared, String> {
+        let Pair { kernel, dtype, sizes, by_hand } = self;
+        let entry = find(kernel).ok_or_else(|| format!("the kernel `{kernel}` is not in the library"))?;
+        let sizes: Vec<(String, i64)> = sizes.iter().map(|(name, size)| (name.to_string(), *size)).collect();
+        let config = entry.config(Some(*dtype), &sizes).map_err(|error| error.to_string())?;
+        let said = |found: Vec<tilewright::diag::Diagnostic>| format!("{found:?}");
+        let artifact = compile((entry.build)(&config), &Options::new(target)).map_err(said)?;
+        let artifact = artifact.for_sizes(&entry.sizes(&config)).map_err(said)?;
+        let built = toolchain.build(&artifact, &CudaText::Generated).map_err(|failure| failure.to_string())?;
+        let inputs = (entry.inputs)(&config);
+        let ours = run(&artifact, &built, &inputs, &Device::Virtual).map_err(|failure| failure.to_string())?;
+        let expected = (entry.reference)(&config, &inputs);
+        let by_hand = by_hand.run(toolchain, target, &inputs, &expected)?;
+        let is_right = matches(&ours.outputs, &expected, entry.tolerance)?
+            && matches(&by_hand.outputs, &expected, entry.tolerance)?;
+        Ok(Compared {
+            ours: ours.report.ok_or("the virtual GPU counted nothing")?,
+            our_cubin: built.cubin,
+            by_hand: by_hand.report,
+            cubin_by_hand: by_hand.cubin,
+            is_right,
+        })
+    }
 }
 
-/// Runs the hand-written transpose. Returns its output and its counters.
-fn transpose_by_hand(toolchain: &Toolchain, target: Target, input: &HostTensor) -> Result<(Vec<u8>, Report), String> {
-    let kernel = KERNELS.iter().find(|(dtype, ..)| *dtype == input.dtype());
-    let (_, name, rows, cols) = kernel.ok_or("no hand-written kernel for this dtype")?;
-    let nvrtc = toolchain.nvrtc(target.name()).map_err(|error| error.to_string())?;
-    let path = package().join("fixtures/cuda/transpose_2d.cu");
-    let source = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let request = Request { source: &source, name: "/tilewright/by_hand.cu", target: target.name(), options: &[] };
-    let ptx = nvrtc.compile(&request).map_err(|error| error.to_string())?.ptx;
-    let module = Module::parse(&ptx).map_err(|error| error.to_string())?;
-    let (m, n) = (input.shape()[0], input.shape()[1]);
-    let mut memory = Memory::new();
-    let a = memory.allocate("a", input.bytes().to_vec());
-    let b = memory.allocate_poison("b", input.bytes().len());
-    let pointer = |buffer| Arg::Buffer { buffer, byte_offset: 0 };
-    let size = |value: i64| Arg::Bytes((value as i32).to_le_bytes().to_vec());
-    let launch = Launch {
-        kernel: (*name).to_string(),
-        grid: [((n + cols - 1) / cols) as u32, ((m + rows - 1) / rows) as u32, 1],
-        block: [64, 1, 1],
-        dynamic_shared_bytes: 0,
-        args: vec![pointer(a), pointer(b), size(m), size(n)],
-    };
-    let options = vgpu::Options::default();
-    let report = vgpu::run(&module, &launch, &mut memory, &options).map_err(|error| error.to_string())?;
-    Ok((memory.bytes(b).to_vec(), report))
+fn matches(got: &[HostTensor], expected: &[HostTensor], tolerance: Tolerance) -> Result<bool, String> {
+    let compared = compare_all(got, expected, tolerance).map_err(|error| error.to_string())?;
+    Ok(compared.iter().all(|comparison| comparison.mismatches == 0))
 }
 
 /// True if every sector of global memory that a warp touches is used in full, and no access to shared memory needs

@@ -1,0 +1,39 @@
+//! Which kernels are compared, at which sizes.
+
+use tilewright::prelude::DType;
+
+use super::{HandWritten, Pair};
+
+/// A transpose of the fixture: its dtype, its name, and the rows and columns of a CTA's tile. All have 64 threads.
+const TRANSPOSES: [(DType, &str, &str, i64, i64); 5] = [
+    (DType::B8, "transpose_b8", "transpose_any_b8", 128, 128),
+    (DType::B16, "transpose_b16", "transpose_any_b16", 128, 64),
+    (DType::B32, "transpose_b32", "transpose_any_b32", 64, 64),
+    (DType::B64, "transpose_b64", "transpose_any_b64", 64, 32),
+    (DType::B128, "transpose_b128", "transpose_any_b128", 32, 32),
+];
+
+/// The dtypes of transposes.
+pub const WIDTHS: [DType; 5] = [DType::B8, DType::B16, DType::B32, DType::B64, DType::B128];
+
+/// `transpose_2d` beside the hand-written transpose of an `m` x `n` matrix: the one in vectors of 16 bytes if rows and
+/// columns are whole vectors, otherwise the one in elements.
+pub fn transpose(dtype: DType, m: i64, n: i64) -> Option<Pair> {
+    let (_, vectors, elements, rows, cols) = TRANSPOSES.into_iter().find(|(of, ..)| *of == dtype)?;
+    let vector = 16 / dtype.bytes();
+    let is_whole = m % vector == 0 && n % vector == 0;
+    let (entry, rows, cols) = if is_whole { (vectors, rows, cols) } else { (elements, 32, 32) };
+    let by_hand = HandWritten {
+        file: "transpose_2d.cu",
+        entry,
+        grid: [tiles(n, cols), tiles(m, rows), 1],
+        threads: 64,
+        sizes: vec![m as i32, n as i32],
+    };
+    Some(Pair { kernel: "transpose_2d", dtype, sizes: vec![("m", m), ("n", n)], by_hand })
+}
+
+/// How many tiles of `extent` cover `size`.
+fn tiles(size: i64, extent: i64) -> u32 {
+    ((size + extent - 1) / extent) as u32
+}
