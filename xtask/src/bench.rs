@@ -24,12 +24,24 @@ pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Only compare kernels of the library with hand-written ones, and print a Markdown table.
+    #[arg(long, conflicts_with = "json")]
+    by_hand: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
     // Figures of a debug build mean nothing.
     if cfg!(debug_assertions) {
         return again_in("release");
+    }
+    if arguments.by_hand {
+        return match crate::hand_bench::table(&Measuring::begin()) {
+            Ok(table) => {
+                say!("{table}");
+                Exit::Done
+            }
+            Err(exit) => exit,
+        };
     }
     let figures = match measure(&Measuring::begin()) {
         Ok(figures) => figures,
@@ -60,7 +72,9 @@ fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     figures.push(measuring.figure(name, "M thread inst/s/core", Goal::AtLeast(50.0), virtual_gpu_rate)?);
     figures.extend(crate::growth_bench::figures(measuring)?);
     figures.extend(crate::infer_bench::figures(measuring)?);
+    figures.extend(crate::compile_bench::figures(measuring)?);
     figures.extend(crate::permute_bench::figures(measuring)?);
+    figures.extend(crate::hand_bench::figures(measuring)?);
     figures.extend(crate::layout_bench::figures(measuring)?);
     figures.extend(crate::page_bench::figures(measuring)?);
     Ok(figures)

@@ -51,11 +51,13 @@ impl fmt::Display for Goal {
 /// One figure, with its goal.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// The measured value, in `unit`; NaN if it could not be measured.
     pub(crate) value: f64,
     pub(crate) unit: &'static str,
     pub(crate) goal: Goal,
+    /// The time on the wall clock in milliseconds, if `value` is CPU time.
+    pub(crate) wall: Option<f64>,
 }
 
 impl Figure {
@@ -66,14 +68,20 @@ impl Figure {
 
     fn json(&self) -> Value {
         let goal = self.goal.to_string();
-        json!({"name": self.name, "value": self.value, "unit": self.unit, "goal": goal, "missed": self.misses()})
+        let mut told =
+            json!({"name": self.name, "value": self.value, "unit": self.unit, "goal": goal, "missed": self.misses()});
+        if let Some(wall) = self.wall {
+            told["wall"] = json!(wall);
+        }
+        told
     }
 }
 
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Figure { name, value, unit, goal } = self;
-        write!(f, "{name:<52} {value:>10.3} {unit:<22} goal: {goal}")?;
+        let Figure { name, value, unit, goal, wall } = self;
+        let unit = wall.map_or_else(|| unit.to_string(), |wall| format!("{unit}, {wall:.3} wall"));
+        write!(f, "{name:<60} {value:>10.3} {unit:<22} goal: {goal}")?;
         if self.misses() { write!(f, "  {}", paint("1;31", "MISSED")) } else { Ok(()) }
     }
 }
@@ -101,7 +109,7 @@ mod tests {
     use super::*;
 
     fn figure(value: f64, goal: Goal) -> Figure {
-        Figure { name: "f", value, unit: "ms", goal }
+        Figure { name: "f".to_string(), value, unit: "ms", goal, wall: None }
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn without_products() -> Kernel {
 }
 
 /// A chain of loops, each of which computes its own fragment from the one before.
-fn chain(loops: i64) -> Kernel {
+pub(crate) fn chain(loops: i64) -> Kernel {
     kernel("chain", |k| {
         k.threads(128);
         let x = k.input("x", F32, [1024]);

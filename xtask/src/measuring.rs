@@ -4,6 +4,7 @@ use indicatif::ProgressBar;
 
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal};
+use crate::resources::Times;
 use crate::terminal::{TICK, measuring_bar};
 
 /// A measurement under way.
@@ -18,15 +19,32 @@ impl Measuring {
     /// A figure whose value `measure` returns.
     pub(crate) fn figure(
         &self,
-        name: &'static str,
+        name: impl Into<String>,
         unit: &'static str,
         goal: Goal,
         measure: impl FnOnce() -> Result<f64, Exit>,
     ) -> Result<Figure, Exit> {
-        self.0.set_message(name);
+        let name = name.into();
+        self.0.set_message(name.clone());
         let value = measure()?;
         self.0.inc(1);
-        Ok(Figure { name, value, unit, goal })
+        Ok(Figure { name, value, unit, goal, wall: None })
+    }
+
+    /// The CPU time of a compile, with its time on the wall clock beside it.
+    pub(crate) fn compile(
+        &self,
+        name: String,
+        goal: Goal,
+        measure: impl FnOnce() -> Result<Times, Exit>,
+    ) -> Result<Figure, Exit> {
+        let mut wall = None;
+        let figure = self.figure(name, "ms CPU", goal, || {
+            let times = measure()?;
+            wall = Some(times.wall);
+            Ok(times.cpu)
+        })?;
+        Ok(Figure { wall, ..figure })
     }
 
     /// Runs a long measurement in another process, and shows that it is under way.
@@ -62,7 +80,7 @@ mod tests {
             assert_eq!((bar.message().as_str(), bar.position()), ("first", 0));
             Ok(4.0)
         });
-        assert_eq!(figure.map(|figure| (figure.name, figure.value)), Ok(("first", 4.0)));
+        assert_eq!(figure.map(|figure| (figure.name, figure.value)), Ok(("first".to_string(), 4.0)));
         assert_eq!(bar.position(), 1);
         let failed = measuring.figure("second", "ms", Goal::Base, || Err(Exit::Fault));
         assert_eq!(failed.map(|figure| figure.name), Err(Exit::Fault));

@@ -1,9 +1,7 @@
-//! The `permute_layout` part of `bench`: how long plans take, and what a large transpose executes compared with a
-//! hand-written one.
+//! The `permute_layout` part of `bench`: how long plans take.
 
 use tilewright::layout::TableLayout;
 use tilewright::prelude::*;
-use tilewright_tests::by_hand::{WIDTHS, transpose as transpose_pair};
 
 use crate::bench_kernel::{compile_built, compile_kernel};
 use crate::exit::Exit;
@@ -11,7 +9,6 @@ use crate::figure::{Figure, Goal};
 use crate::measuring::Measuring;
 use crate::resources::median_milliseconds;
 use crate::terminal::fail;
-use crate::toolchain::provisioned;
 
 pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let mut figures = Vec::new();
@@ -26,7 +23,6 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
         figures.push(measuring.figure(name, "ms", Goal::Below(2.0), plan)?);
     }
     figures.extend(scheduler(measuring)?);
-    figures.extend(instructions(measuring)?);
     Ok(figures)
 }
 
@@ -67,31 +63,4 @@ fn shuffled(elements: i64, dtype: DType) -> Result<Kernel, Exit> {
         let to = k.shared("to", dtype, table);
         k.warp().permute_layout(to, from);
     }))
-}
-
-const SIDE: i64 = 4096;
-
-/// Instructions of a 4096 x 4096 transpose over those of a hand-written one.
-fn instructions(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
-    let names = [
-        "transpose_2d 4096 x 4096, 1 byte: instructions",
-        "transpose_2d 4096 x 4096, 2 bytes: instructions",
-        "transpose_2d 4096 x 4096, 4 bytes: instructions",
-        "transpose_2d 4096 x 4096, 8 bytes: instructions",
-        "transpose_2d 4096 x 4096, 16 bytes: instructions",
-    ];
-    let toolchain = provisioned(Target::Sm100a.name());
-    let mut figures = Vec::new();
-    for (dtype, name) in WIDTHS.into_iter().zip(names) {
-        let ratio = || -> Result<f64, Exit> {
-            let pair = transpose_pair(dtype, SIDE, SIDE).ok_or_else(|| fail(Exit::Unsupported, &"no pair"))?;
-            let both = pair.compare(&toolchain, Target::Sm100a).map_err(|why| fail(Exit::Unsupported, &why))?;
-            if !both.is_right {
-                return Err(fail(Exit::Differs, &format!("{name}: a wrong result")));
-            }
-            Ok(both.ours.thread_instructions as f64 / both.by_hand.thread_instructions as f64)
-        };
-        figures.push(measuring.figure(name, "x hand-written", Goal::AtMost(1.0), ratio)?);
-    }
-    Ok(figures)
 }

@@ -2,19 +2,46 @@
 
 use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::exit::Exit;
 
-/// The median time of `runs` runs, after one that is not measured.
-pub(crate) fn median_milliseconds(runs: usize, mut work: impl FnMut() -> Result<(), Exit>) -> Result<f64, Exit> {
+/// How long work takes, in milliseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    /// On the wall clock.
+    pub(crate) wall: f64,
+    /// Of the thread that works, which other processes do not slow down.
+    pub(crate) cpu: f64,
+}
+
+/// The median time of `runs` runs on the wall clock, after one that is not measured.
+pub(crate) fn median_milliseconds(runs: usize, work: impl FnMut() -> Result<(), Exit>) -> Result<f64, Exit> {
+    Ok(median_times(runs, work)?.wall)
+}
+
+/// The median times of `runs` runs, after one that is not measured.
+pub(crate) fn median_times(runs: usize, mut work: impl FnMut() -> Result<(), Exit>) -> Result<Times, Exit> {
     work()?;
-    let mut times = Vec::with_capacity(runs);
+    let (mut wall, mut cpu) = (Vec::with_capacity(runs), Vec::with_capacity(runs));
     for _ in 0..runs {
-        let start = Instant::now();
+        let (start, start_cpu) = (Instant::now(), thread_milliseconds());
         work()?;
-        times.push(start.elapsed().as_secs_f64() * 1e3);
+        wall.push(start.elapsed().as_secs_f64() * 1e3);
+        cpu.push(thread_milliseconds() - start_cpu);
     }
+    Ok(Times { wall: median(wall), cpu: median(cpu) })
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
-    Ok(times[runs / 2])
+    times[times.len() / 2]
+}
+
+/// CPU time of this thread.
+fn thread_milliseconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }
 
 /// Memory of this process in MiB, if the system reports it: `VmHWM:` is the peak, `VmRSS:` the current size.

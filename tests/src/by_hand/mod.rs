@@ -3,13 +3,15 @@
 mod launch;
 mod pairs;
 
+use std::fmt;
+
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::{DType, Target};
 use tilewright::runtime::{CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare_all, run};
 use tilewright_kernels::find;
 
 pub use launch::{HandWritten, HandWrittenRun};
-pub use pairs::{WIDTHS, transpose};
+pub use pairs::{WIDTHS, pairs, transpose};
 
 /// A kernel of the library, and a hand-written kernel that computes the same.
 #[derive(Clone, Debug)]
@@ -28,14 +30,22 @@ pub struct Pair {
 pub struct Compared {
     /// Counters of the compiled kernel.
     pub ours: Report,
-    /// Machine code of the compiled kernel.
-    pub our_cubin: Vec<u8>,
+    /// Machine code of the compiled kernel, and its name there.
+    pub our_cubin: (Vec<u8>, String),
     /// Counters of the hand-written kernel.
     pub by_hand: Report,
     /// Machine code of all kernels in the hand-written kernel's file.
     pub cubin_by_hand: Vec<u8>,
     /// Whether the outputs of both are correct.
     pub is_right: bool,
+}
+
+impl fmt::Display for Pair {
+    /// `softmax rows=64 cols=2048 threads=32`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kernel)?;
+        self.sizes.iter().try_for_each(|(name, size)| write!(f, " {name}={size}"))
+    }
 }
 
 impl Pair {
@@ -57,7 +67,7 @@ impl Pair {
             && matches(&by_hand.outputs, &expected, entry.tolerance)?;
         Ok(Compared {
             ours: ours.report.ok_or("the virtual GPU counted nothing")?,
-            our_cubin: built.cubin,
+            our_cubin: (built.cubin, artifact.entry().to_string()),
             by_hand: by_hand.report,
             cubin_by_hand: by_hand.cubin,
             is_right,

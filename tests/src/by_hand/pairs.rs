@@ -37,3 +37,37 @@ pub fn transpose(dtype: DType, m: i64, n: i64) -> Option<Pair> {
 fn tiles(size: i64, extent: i64) -> u32 {
     ((size + extent - 1) / extent) as u32
 }
+
+/// The pairs that `bench` compares, beside transposes.
+pub fn pairs() -> Vec<Pair> {
+    let f32 = |kernel, sizes, file, entry, ctas, threads| pair((kernel, DType::F32), sizes, file, entry, ctas, threads);
+    let f16 = |kernel, sizes, file, entry, ctas, threads| pair((kernel, DType::F16), sizes, file, entry, ctas, threads);
+    let row = |rows, cols, threads| vec![("rows", rows), ("cols", cols), ("threads", threads)];
+    let matrix = |rows, cols| vec![("rows", rows), ("cols", cols)];
+    let square = |side| vec![("rows", side), ("cols", side), ("tile", side)];
+    vec![
+        f32("softmax", row(64, 2048, 32), "softmax.cu", "softmax_2048", 64, 32),
+        f32("softmax", row(32, 1024, 32), "softmax.cu", "softmax_1024", 32, 32),
+        f32("softmax", row(64, 128, 32), "softmax.cu", "softmax_128", 8, 32),
+        f32("layer_norm", row(64, 2048, 32), "layer_norm.cu", "layer_norm_2048", 64, 32),
+        f32("rms_norm", row(64, 2048, 32), "rms_norm.cu", "rms_norm_2048", 64, 32),
+        f32("column_sum", matrix(4096, 1024), "column_sum.cu", "column_sum_4096_1024", 128, 128),
+        f16("elementwise", matrix(128, 128), "elementwise.cu", "elementwise_128", 8, 32),
+        f16("elementwise", matrix(1024, 1024), "elementwise.cu", "elementwise_1024", 128, 128),
+        f16("gemm", square(64), "gemm.cu", "gemm_64_64_64", 1, 128),
+        f16("gemm", square(128), "gemm.cu", "gemm_128_128_64", 1, 128),
+        f16("attention", matrix(64, 64), "attention.cu", "attention_64_64", 1, 128),
+        f16("attention", matrix(1024, 128), "attention.cu", "attention_128_64", 8, 128),
+    ]
+}
+
+fn pair(
+    (kernel, dtype): (&'static str, DType),
+    sizes: Vec<(&'static str, i64)>,
+    file: &'static str,
+    entry: &'static str,
+    ctas: u32,
+    threads: u32,
+) -> Pair {
+    Pair { kernel, dtype, sizes, by_hand: HandWritten { file, entry, grid: [ctas, 1, 1], threads, sizes: Vec::new() } }
+}

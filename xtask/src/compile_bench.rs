@@ -1,0 +1,153 @@
+//! The part of `bench` that times whole compiles, DSL to CUDA text: every kernel of the library at three sizes, and how
+//! the time grows with loops, statements, copies and elements.
+
+use tilewright::prelude::*;
+
+use crate::bench_kernel::{compile_kernel, compile_named};
+use crate::exit::Exit;
+use crate::figure::{Figure, Goal};
+use crate::infer_bench::chain;
+use crate::measuring::Measuring;
+use crate::resources::median_times;
+
+/// Runs of each compile, after one that is not measured.
+const RUNS: usize = 15;
+/// Runs of compiles that take long.
+const FEW_RUNS: usize = 3;
+/// The greatest exponent of the time in the size of the kernel.
+const EXPONENT: f64 = 1.1;
+
+type Sizes = &'static [(&'static str, i64)];
+
+/// A kernel of the library at one size, and the goal in milliseconds of CPU time, if there is one.
+type Case = (&'static str, Sizes, Option<f64>);
+
+/// What grows, the kernel of a size, two sizes, and the goal for the larger one in milliseconds of CPU time.
+type Grown = (&'static str, fn(i64) -> Kernel, [i64; 2], f64);
+
+/// Kernels with sizes at a small one, at a large one, and at one that does not divide; the others once.
+const CASES: [Case; 41] = [
+    ("attention", &[("cols", 64)], Some(10.0)),
+    ("attention", &[("cols", 256)], None),
+    ("attention", &[("rows", 50), ("cols", 40)], None),
+    ("column_max", &[("cols", 128)], None),
+    ("column_max", &[("rows", 4096), ("cols", 1024)], None),
+    ("column_max", &[("rows", 7), ("cols", 13)], None),
+    ("column_sum", &[("cols", 128)], None),
+    ("column_sum", &[("rows", 4096), ("cols", 1024)], None),
+    ("column_sum", &[("rows", 7), ("cols", 13)], None),
+    ("elementwise", &[("rows", 128), ("cols", 128)], Some(5.0)),
+    ("elementwise", &[("rows", 1024), ("cols", 1024)], None),
+    ("elementwise", &[("rows", 50), ("cols", 100)], None),
+    ("gemm", &[], None),
+    ("gemm", &[("rows", 128), ("cols", 128), ("tile", 128)], None),
+    ("gemm", &[("rows", 50), ("cols", 72), ("depth", 104)], None),
+    ("layer_norm", &[("cols", 1024)], None),
+    ("layer_norm", &[("cols", 8192)], Some(15.0)),
+    ("layer_norm", &[("rows", 7), ("cols", 1000)], None),
+    ("plan_then_buffer_layout", &[("threads", 64)], None),
+    ("rms_norm", &[("cols", 1024)], None),
+    ("rms_norm", &[("cols", 8192)], None),
+    ("rms_norm", &[("rows", 7), ("cols", 1000)], None),
+    ("row_max", &[("cols", 1024)], None),
+    ("row_max", &[("cols", 8192)], None),
+    ("row_max", &[("rows", 7), ("cols", 1000)], None),
+    ("row_sum", &[("cols", 1024)], None),
+    ("row_sum", &[("cols", 8192)], None),
+    ("row_sum", &[("rows", 7), ("cols", 1000)], None),
+    ("sf_transpose", &[], None),
+    ("sf_transpose_global", &[], None),
+    ("softmax", &[("cols", 128)], Some(3.0)),
+    ("softmax", &[("rows", 32), ("cols", 1024)], Some(12.0)),
+    ("softmax", &[("cols", 8192)], Some(12.0)),
+    ("softmax", &[("rows", 7), ("cols", 1000)], None),
+    ("softmax", &[("cols", 8192), ("threads", 1024)], None),
+    ("transpose_2d", &[], None),
+    ("warp_transpose", &[("rows", 32), ("cols", 32)], None),
+    ("warp_transpose", &[("rows", 64), ("cols", 64)], None),
+    ("warp_transpose", &[("rows", 24), ("cols", 40)], None),
+    ("warp_transpose", &[("rows", 7), ("cols", 13)], None),
+    ("warp_transpose", &[("rows", 128), ("cols", 32)], None),
+];
+
+pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
+    let mut figures = Vec::new();
+    for (kernel, sizes, goal) in CASES {
+        let sizes_text: String = sizes.iter().map(|(name, size)| format!(" {name}={size}")).collect();
+        let work = || median_times(RUNS, || compile_named(kernel, sizes, None).map(|_| ()));
+        let goal = goal.map_or(Goal::Base, Goal::Below);
+        figures.push(measuring.compile(format!("compile {kernel}{sizes_text}"), goal, work)?);
+    }
+    let grown: [Grown; 4] = [
+        ("loops in a chain", chain, [100, 400], 60.0),
+        ("statements", statements, [400, 1600], 80.0),
+        ("copies between shared tiles", copies, [400, 1600], 200.0),
+        ("elements in a reduced row", reduced, [8192, 32768], 60.0),
+    ];
+    for (what, kernel, sizes, goal) in grown {
+        figures.extend(growth(measuring, what, kernel, sizes, goal)?);
+    }
+    Ok(figures)
+}
+
+/// The times of a kernel at two sizes, and the exponent of the time in the size.
+fn growth(
+    measuring: &Measuring,
+    what: &str,
+    kernel: fn(i64) -> Kernel,
+    [small, large]: [i64; 2],
+    goal: f64,
+) -> Result<[Figure; 3], Exit> {
+    let compiled = |size: i64, goal: Goal| {
+        let work = || median_times(FEW_RUNS, || compile_kernel(|| kernel(size), None).map(|_| ()));
+        measuring.compile(format!("compile {size} {what}"), goal, work)
+    };
+    let (few, many) = (compiled(small, Goal::Base)?, compiled(large, Goal::Below(goal))?);
+    let exponent = (many.value / few.value).ln() / (large as f64 / small as f64).ln();
+    let name = format!("compile: exponent of the time in {what}");
+    let exponent = measuring.figure(name, "", Goal::AtMost(EXPONENT), || Ok(exponent))?;
+    Ok([few, many, exponent])
+}
+
+/// A loop with statements that each change a fragment in place.
+fn statements(count: i64) -> Kernel {
+    kernel("statements", |k| {
+        let x = k.input("x", F32, [1024]);
+        let y = k.output("y", F32, [1024]);
+        k.threads(128);
+        let f = k.fragment("f", F32, [1024]);
+        k.copy(f, x);
+        k.parallel([1024], |k, [i]| {
+            for at in 0..count {
+                k.store(f, (i,), f.at((i,)) * (1.5 + at as f64));
+            }
+        });
+        k.copy(y, f);
+    })
+}
+
+/// Copies back and forth between two tiles in shared memory.
+fn copies(count: i64) -> Kernel {
+    kernel("copies", |k| {
+        let tiles = ["left", "right"].map(|name| k.shared(name, F32, [128, 8]));
+        k.threads(128);
+        k.fill(tiles[0], 0.0);
+        for at in 0..count as usize {
+            k.copy(tiles[(at + 1) % 2], tiles[at % 2]);
+        }
+    })
+}
+
+/// The sum of a row.
+fn reduced(elements: i64) -> Kernel {
+    kernel("reduced", |k| {
+        let x = k.input("x", F32, [1, elements]);
+        let y = k.output("y", F32, [1]);
+        k.threads(128);
+        let v = k.fragment("v", F32, [1, elements]);
+        let sum = k.fragment("sum", F32, [1]);
+        k.copy(v, x);
+        k.reduce(Sum, sum, v, 1);
+        k.copy(y, sum);
+    })
+}
