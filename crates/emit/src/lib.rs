@@ -14,6 +14,7 @@ pub mod reserved;
 mod source_map;
 mod statements;
 mod values;
+mod wrapped;
 
 pub use source_map::{Origin, SourceMap, StoreLine};
 
@@ -73,8 +74,9 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let mut printer = Printer::new(program, &mentioned);
     printer.prologue(&shared.locals(program, &mentioned));
     printer.body(&program.body)?;
-    let functions = [printer.functions(), mma::functions(program)].concat();
-    let function_names: BTreeSet<&str> = printer.function_names().chain(mma::function_names(program)).collect();
+    let functions = [printer.functions(), wrapped::functions(program), mma::functions(program)].concat();
+    let wrapped_names = wrapped::function_names(program).into_iter().chain(mma::function_names(program));
+    let function_names: BTreeSet<&str> = printer.function_names().chain(wrapped_names).collect();
     let entry = names::entry(program, &function_names);
     let body = printer.finish();
     let mut context = Context::new();

@@ -7,7 +7,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Moved, Note, Program, RegArray, Regs, Stmt, for_each_expr, for_each_stmt,
+    Call, Cond, Inst, Memory, Moved, Note, Program, RegArray, RegisterOperand, Regs, Stmt, for_each_expr, for_each_stmt,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
 
@@ -19,6 +19,7 @@ use crate::mma;
 use crate::registers::{PARTS, first, register, vector_name};
 use crate::source_map::Body;
 use crate::values::Values;
+use crate::wrapped;
 
 /// Column at which the source location of a tile op is printed.
 const PLACE_COLUMN: usize = 64;
@@ -219,6 +220,10 @@ impl<'a> Printer<'a> {
                 let call = mma::call(self.program, *inst, [sums, a, b])?;
                 self.line(format_args!("{call};"));
             }
+            Stmt::Inst(call) if wrapped::is_wrapped(&call.inst.info()) => {
+                let text = self.wrapped_call(call)?;
+                self.line(format_args!("{text};"));
+            }
             Stmt::Inst(call) => {
                 let text = self.call(call)?;
                 let result = match &call.to {
@@ -342,6 +347,18 @@ impl<'a> Printer<'a> {
         }
         filled(call.inst.info().cuda, &operands)
     }
+
+    /// A call of the function around an instruction, with pointers to what it writes and reads.
+    fn wrapped_call(&self, call: &Call) -> Result<String, Diagnostic> {
+        let name = |regs: &Regs| &self.program.registers[regs.array].name;
+        let results = call.to.iter().map(|regs| Ok(format!("{} + {}", name(regs), first(regs)?)));
+        let memory = call
+            .memory
+            .iter()
+            .map(|(memory, index)| Ok(format!("{} + {}", self.program.memories[*memory].name, grouped(index))));
+        let operands: Result<Vec<String>, Diagnostic> = results.chain(memory).collect();
+        Ok(wrapped::call(self.program, &call.inst.info(), &operands?))
+    }
 }
 
 /// A text with each `%` replaced by an operand.
@@ -389,6 +406,11 @@ fn widest_accesses(program: &Program) -> BTreeMap<usize, i64> {
             if let Moved::Registers(regs) = access.moved {
                 widen(regs.array, access.bytes(program));
             }
+        }
+        if let Stmt::Inst(call) = stmt
+            && let Some(RegisterOperand::Words(_)) = call.inst.info().result
+        {
+            call.to.iter().for_each(|regs| widen(regs.array, 4));
         }
         if let Stmt::Mma { sums, a, b, .. } = stmt {
             for regs in [sums, a, b] {

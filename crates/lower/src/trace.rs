@@ -94,7 +94,7 @@ impl Observer for Tracer<'_> {
         let index = warp.eval(access.index)?;
         let width = self.program.memories[access.memory].dtype.bytes();
         let (bytes, writes) = (access.bytes(self.program), access.effect.writes());
-        for lane in (0..LANES).filter(|lane| warp.active()[*lane]) {
+        for lane in (0..access.lanes).filter(|lane| warp.active()[*lane]) {
             self.touches.push(Touch {
                 thread: warp.thread(lane),
                 step: self.step,

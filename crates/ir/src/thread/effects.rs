@@ -4,6 +4,7 @@
 //! All methods describe a statement alone, without the statements inside it; [`for_each_stmt`] visits those too.
 
 use tilewright_expr::{Expr, Var};
+use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
@@ -30,6 +31,8 @@ pub struct MemoryAccess<'a> {
     pub index: &'a Expr,
     /// How much is accessed.
     pub moved: Moved<'a>,
+    /// How many lanes of a warp access it, from lane 0 on.
+    pub lanes: usize,
     /// What is done to the elements.
     pub effect: Effect,
 }
@@ -41,6 +44,8 @@ pub enum Moved<'a> {
     Registers(&'a Regs),
     /// This many elements of the memory.
     Elements(i64),
+    /// This many bytes.
+    Bytes(i64),
 }
 
 impl MemoryAccess<'_> {
@@ -49,6 +54,7 @@ impl MemoryAccess<'_> {
         match self.moved {
             Moved::Registers(regs) => regs.count * program.registers[regs.array].dtype.bytes(),
             Moved::Elements(count) => count * program.memories[self.memory].dtype.bytes(),
+            Moved::Bytes(bytes) => bytes,
         }
     }
 }
@@ -109,7 +115,7 @@ impl Stmt {
     /// Its accesses to memory, each once, whether it reads, writes, or does both.
     pub fn accesses(&self) -> Vec<MemoryAccess<'_>> {
         let access = |memory: &Handle<Memory>, index, moved, effect| {
-            vec![MemoryAccess { memory: *memory, index, moved, effect }]
+            vec![MemoryAccess { memory: *memory, index, moved, lanes: LANES, effect }]
         };
         match self {
             Stmt::Load { to, memory, index } => access(memory, index, Moved::Registers(to), Effect::Read),
@@ -120,7 +126,10 @@ impl Stmt {
             Stmt::Inst(call) => {
                 let operands = call.memory.iter().zip(call.inst.info().memory);
                 operands
-                    .flat_map(|((memory, index), row)| access(memory, index, Moved::Elements(1), row.effect))
+                    .map(|((memory, index), row)| {
+                        let moved = row.bytes.map_or(Moved::Elements(1), Moved::Bytes);
+                        MemoryAccess { memory: *memory, index, moved, lanes: row.lanes, effect: row.effect }
+                    })
                     .collect()
             }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => Vec::new(),

@@ -1,5 +1,6 @@
 //! The instruction table: what a thread can execute besides loads, stores and arithmetic.
 
+use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
 
 use crate::target::Target;
@@ -10,7 +11,8 @@ use crate::tile::Effect;
 pub struct InstInfo {
     /// Its name in the IR.
     pub name: &'static str,
-    /// Its form in CUDA C++; each `%` stands for an operand: memory, then registers, then arguments.
+    /// Its form in CUDA C++; each `%` stands for an operand: memory, then registers, then arguments. Empty if CUDA has
+    /// none: the emitter then writes a function called `name` around `ptx`.
     pub cuda: &'static str,
     /// The PTX it stands for (PTX ISA, "Parallel Synchronization and Communication Instructions" and "Data
     /// Movement and Conversion Instructions").
@@ -59,13 +61,19 @@ pub enum RegisterOperand {
     WordOrPair,
     /// As wide as an element of the memory operand.
     Element,
+    /// So many adjacent registers of 32 bits, which may hold several elements each.
+    Words(i64),
 }
 
-/// An element of memory that an instruction accesses.
+/// Memory that an instruction accesses.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryOperand {
     /// Whether it may be in global memory; all may be in shared memory.
     pub may_be_global: bool,
+    /// Bytes that each lane accesses, from a multiple of as many on; `None` for an element.
+    pub bytes: Option<i64>,
+    /// How many lanes access it, from lane 0 on; the operands of the others do not count.
+    pub lanes: usize,
     /// What is done to it.
     pub effect: Effect,
 }
@@ -90,6 +98,11 @@ macro_rules! instructions {
             }
         }
     };
+}
+
+/// The 8 rows of each of `matrices` matrices, whose addresses as many lanes give.
+const fn rows_of(matrices: usize) -> MemoryOperand {
+    MemoryOperand { may_be_global: false, bytes: Some(16), lanes: 8 * matrices, effect: Effect::Read }
 }
 
 instructions! {
@@ -147,6 +160,64 @@ instructions! {
         cuda: "atomicAdd(&%, %)",
         ptx: "red.relaxed.gpu.add",
         registers: &[RegisterOperand::Element],
-        memory: &[MemoryOperand { may_be_global: true, effect: Effect::Update }],
+        memory: &[MemoryOperand { may_be_global: true, bytes: None, lanes: LANES, effect: Effect::Update }],
+    }
+    /// Four matrices of 8 rows of 16 bytes, one in each word of the result: lane `l` gets word `l % 4` of row `l / 4`. Lane
+    /// `8 * m + r` gives the address of row `r` of matrix `m` (PTX ISA, "Warp-level matrix load instruction: ldmatrix").
+    LoadMatrixX4 {
+        name: "ldmatrix_x4",
+        ptx: "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+        result: Some(RegisterOperand::Words(4)),
+        memory: const { &[rows_of(4)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// As [`LoadMatrixX4`](Inst::LoadMatrixX4), for two matrices: only the addresses of the first 16 lanes count.
+    LoadMatrixX2 {
+        name: "ldmatrix_x2",
+        ptx: "ldmatrix.sync.aligned.m8n8.x2.shared.b16",
+        result: Some(RegisterOperand::Words(2)),
+        memory: const { &[rows_of(2)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// As [`LoadMatrixX4`](Inst::LoadMatrixX4), for one matrix: only the addresses of the first 8 lanes count.
+    LoadMatrixX1 {
+        name: "ldmatrix_x1",
+        ptx: "ldmatrix.sync.aligned.m8n8.x1.shared.b16",
+        result: Some(RegisterOperand::Words(1)),
+        memory: const { &[rows_of(1)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// As [`LoadMatrixX4`](Inst::LoadMatrixX4), with each matrix of 16-bit elements transposed: lane `l` gets column `l / 4` of
+    /// rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
+    LoadMatrixTransX4 {
+        name: "ldmatrix_x4_trans",
+        ptx: "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+        result: Some(RegisterOperand::Words(4)),
+        memory: const { &[rows_of(4)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// As [`LoadMatrixX2`](Inst::LoadMatrixX2), with each matrix of 16-bit elements transposed: lane `l` gets column `l / 4` of
+    /// rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
+    LoadMatrixTransX2 {
+        name: "ldmatrix_x2_trans",
+        ptx: "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
+        result: Some(RegisterOperand::Words(2)),
+        memory: const { &[rows_of(2)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// As [`LoadMatrixX1`](Inst::LoadMatrixX1), with each matrix of 16-bit elements transposed: lane `l` gets column `l / 4` of
+    /// rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
+    LoadMatrixTransX1 {
+        name: "ldmatrix_x1_trans",
+        ptx: "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
+        result: Some(RegisterOperand::Words(1)),
+        memory: const { &[rows_of(1)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
     }
 }

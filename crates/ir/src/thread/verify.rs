@@ -191,6 +191,7 @@ impl Checker<'_> {
         match access.moved {
             Moved::Registers(regs) => self.transfer(access.memory, access.index, regs),
             Moved::Elements(count) => self.in_bounds(access.memory, access.index, count),
+            Moved::Bytes(bytes) => self.whole_bytes(access.memory, access.index, bytes),
         }
     }
 
@@ -215,14 +216,29 @@ impl Checker<'_> {
             );
             return;
         }
-        let aligned = index.multiple() % elements.max(1) == 0 && memory.alignment % width == 0;
-        if !aligned {
+        self.aligned(handle, index, width, elements);
+        self.in_bounds(handle, index, elements);
+    }
+
+    /// An access to bytes that are whole elements.
+    fn whole_bytes(&mut self, handle: Handle<Memory>, index: &Expr, bytes: i64) {
+        let memory = &self.program.memories[handle];
+        if bytes % memory.dtype.bytes() != 0 {
+            self.report("V0307", format!("an access to `{}` of {bytes} bytes splits elements", memory.name));
+        }
+        let elements = bytes / memory.dtype.bytes();
+        self.aligned(handle, index, bytes, elements);
+        self.in_bounds(handle, index, elements);
+    }
+
+    fn aligned(&mut self, handle: Handle<Memory>, index: &Expr, width: i64, elements: i64) {
+        let memory = &self.program.memories[handle];
+        if index.multiple() % elements.max(1) != 0 || memory.alignment % width != 0 {
             self.report(
                 "V0308",
                 format!("`{}[{index}]` is not aligned to the {width} bytes of its access", memory.name),
             );
         }
-        self.in_bounds(handle, index, elements);
     }
 
     /// Checks that elements at a constant index exist.
@@ -263,12 +279,17 @@ impl Checker<'_> {
         let element = call.memory.first().map(|(memory, _)| self.program.memories[*memory].dtype);
         let fits = |regs: &Regs, operand: &RegisterOperand| {
             let dtype = self.dtype_of(regs);
-            let is_as_wide = match operand {
-                RegisterOperand::Word => dtype.bytes() == 4,
-                RegisterOperand::WordOrPair => matches!(dtype.bytes(), 4 | 8),
-                RegisterOperand::Element => Some(dtype) == element,
-            };
-            regs.count == 1 && is_as_wide
+            let is_one = regs.count == 1;
+            match operand {
+                RegisterOperand::Word => is_one && dtype.bytes() == 4,
+                RegisterOperand::WordOrPair => is_one && matches!(dtype.bytes(), 4 | 8),
+                RegisterOperand::Element => is_one && Some(dtype) == element,
+                RegisterOperand::Words(words) => {
+                    let in_word = (4 / dtype.bytes()).max(1);
+                    let is_whole = regs.step == 1 && regs.first.multiple() % in_word == 0;
+                    is_whole && regs.count * dtype.bytes() == 4 * words
+                }
+            }
         };
         let has_registers = call.from.len() == info.registers.len()
             && call.from.iter().zip(info.registers).all(|(regs, operand)| fits(regs, operand));

@@ -1,8 +1,10 @@
 //! `gemm`: every warp computes its part of the product with `mma.sync`, atom by atom.
 //!
 //! Operands in fragments have the layouts that the instruction requires, and are used in place. Operands in memory go
-//! through staging registers: multiplicands one step of K at a time, the accumulator as a whole.
+//! through staging registers: multiplicands one step of K at a time, the accumulator as a whole. The variant `ldmatrix`
+//! loads multiplicands in shared memory with the instruction of that name, `mma` each lane's elements by themselves.
 
+mod matrices;
 mod staging;
 
 use tilewright_diag::Diagnostic;
@@ -20,6 +22,7 @@ use crate::fragment::ThreadIndices;
 use crate::operand::{MemoryTile, Operand, hangs_over, other_operands};
 use crate::refusal::Refusal;
 use crate::variant::{Schedule, Variant, VariantList};
+use matrices::MatrixLoads;
 use staging::Staged;
 
 /// What the variants of `gemm` decide on.
@@ -46,12 +49,17 @@ pub(crate) struct GemmSchedule {
     product: Product,
     /// Where C, A and B are.
     sources: [Source; 3],
+    /// Whether `ldmatrix` loads A, and whether it loads B.
+    by_matrices: [bool; 2],
 }
 
 pub(crate) static VARIANTS: VariantList<Context, GemmSchedule> = VariantList {
     context: Context::new,
     floor: |_| None,
-    variants: &[Variant { name: "mma", accept: |c| Ok(vec![accept(c)?]) }],
+    variants: &[
+        Variant { name: "ldmatrix", accept: |c| Ok(vec![accept_matrices(c)?]) },
+        Variant { name: "mma", accept: |c| Ok(vec![accept(c)?]) },
+    ],
 };
 
 impl Context {
@@ -140,10 +148,31 @@ fn accept(context: &Context) -> Result<GemmSchedule, Vec<Reason>> {
     }
     match &context.sources {
         [Ok(c), Ok(a), Ok(b)] if reasons.is_empty() => {
-            Ok(GemmSchedule { product, sources: [c.clone(), a.clone(), b.clone()] })
+            Ok(GemmSchedule { product, sources: [c.clone(), a.clone(), b.clone()], by_matrices: [false; 2] })
         }
         _ => Err(reasons),
     }
+}
+
+/// With every multiplicand that `ldmatrix` can load loaded by it.
+fn accept_matrices(context: &Context) -> Result<GemmSchedule, Vec<Reason>> {
+    let schedule = accept(context)?;
+    let [_, a, b] = &schedule.sources;
+    let (mut by_matrices, mut reasons) = ([false; 2], Vec::new());
+    for (at, (matrix, source)) in [(Matrix::A, a), (Matrix::B, b)].into_iter().enumerate() {
+        match source {
+            Source::Registers(..) => {
+                reasons.push(reason(format!("`{}` is in registers already", matrix.name()), "tiles in shared memory"))
+            }
+            Source::Memory(tile, layout) => {
+                match MatrixLoads::of((tile, layout), &schedule.product, matrix, &context.indices) {
+                    Ok(_) => by_matrices[at] = true,
+                    Err(reason) => reasons.push(reason),
+                }
+            }
+        }
+    }
+    if by_matrices == [false; 2] { Err(reasons) } else { Ok(GemmSchedule { by_matrices, ..schedule }) }
 }
 
 /// The registers of an operand, as the instructions take them.
@@ -151,7 +180,15 @@ struct Working<'a> {
     array: Handle<RegArray>,
     part: WarpPart<'a>,
     /// How the registers are loaded and stored, if the operand is in memory.
-    staged: Option<Staged<'a>>,
+    staged: Option<Loads<'a>>,
+}
+
+/// How registers of an operand in memory are loaded.
+enum Loads<'a> {
+    /// Each lane accesses its own elements.
+    ByLanes(Staged<'a>),
+    /// By `ldmatrix`.
+    ByMatrices(MatrixLoads<'a>),
 }
 
 impl Schedule<Context> for GemmSchedule {
@@ -159,14 +196,21 @@ impl Schedule<Context> for GemmSchedule {
         let [rows, columns] = self.product.warps;
         let [atom_rows, atom_columns] = self.product.part(Matrix::C).atoms;
         let shape = self.product.inst.info().shape;
-        format!("{rows} x {columns} warps, each {atom_rows} x {atom_columns} x {} times {shape}", self.depth())
+        let loaded = [Matrix::A, Matrix::B].into_iter().zip(self.by_matrices).filter(|(_, by_matrices)| *by_matrices);
+        let loads = loaded.map(|(matrix, _)| {
+            let trans = if self.product.is_turned(matrix) { ".trans" } else { "" };
+            format!("; `{}` by ldmatrix{trans}", matrix.name())
+        });
+        let product =
+            format!("{rows} x {columns} warps, each {atom_rows} x {atom_columns} x {} times {shape}", self.depth());
+        std::iter::once(product).chain(loads).collect()
     }
 
     fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         let mut body = Vec::new();
         let [c, a, b] = [Matrix::C, Matrix::A, Matrix::B];
-        let sums = self.working(builder, context, c, &mut body);
-        let factors = [self.working(builder, context, a, &mut body), self.working(builder, context, b, &mut body)];
+        let sums = self.working(builder, context, c, &mut body)?;
+        let factors = [self.working(builder, context, a, &mut body)?, self.working(builder, context, b, &mut body)?];
         if context.clear {
             body.push(Stmt::Set { to: regs(sums.array, 0, sums.part.slots()), value: Scalar::Int(0) });
         } else {
@@ -198,24 +242,29 @@ impl GemmSchedule {
     fn working<'a>(
         &'a self,
         builder: &mut Builder,
-        context: &Context,
+        context: &'a Context,
         matrix: Matrix,
         body: &mut Vec<Stmt>,
-    ) -> Working<'a> {
+    ) -> Result<Working<'a>, Refusal> {
         let [c, a, b] = &self.sources;
-        let (source, steps) = match matrix {
-            Matrix::C => (c, 1),
-            Matrix::A => (a, self.depth()),
-            Matrix::B => (b, self.depth()),
+        let (source, steps, by_matrices) = match matrix {
+            Matrix::C => (c, 1, false),
+            Matrix::A => (a, self.depth(), self.by_matrices[0]),
+            Matrix::B => (b, self.depth(), self.by_matrices[1]),
         };
         let part = self.product.part(matrix);
         match source {
-            Source::Registers(array, _) => Working { array: *array, part, staged: None },
+            Source::Registers(array, _) => Ok(Working { array: *array, part, staged: None }),
             Source::Memory(tile, layout) => {
                 let name = format!("{}_part", matrix.name());
                 let array = builder.registers(&name, tile.dtype, part.slots() / steps, 1, body);
-                let staged = Staged::of(builder, (tile, layout), &self.product, matrix, &context.indices);
-                Working { array, part, staged: Some(staged) }
+                let loads = if by_matrices {
+                    let loads = MatrixLoads::of((tile, layout), &self.product, matrix, &context.indices);
+                    Loads::ByMatrices(loads.map_err(|reason| Refusal::from(reason.text))?)
+                } else {
+                    Loads::ByLanes(Staged::of(builder, (tile, layout), &self.product, matrix, &context.indices))
+                };
+                Ok(Working { array, part, staged: Some(loads) })
             }
         }
     }
@@ -224,10 +273,15 @@ impl GemmSchedule {
     fn step(&self, builder: &mut Builder, sums: &Working, factors: &[Working; 2], step: i64, at: &Expr) -> Vec<Stmt> {
         let mut body = Vec::new();
         for factor in factors {
-            let Some(staged) = &factor.staged else { continue };
-            for line in 0..factor.part.atoms[0] {
-                let slot = line * factor.part.elements_per_lane();
-                body.extend(staged.moves(builder, [&Expr::constant(line), at], (factor.array, slot), false));
+            match &factor.staged {
+                None => {}
+                Some(Loads::ByMatrices(loads)) => body.extend(loads.moves(builder, at, factor.array)),
+                Some(Loads::ByLanes(staged)) => {
+                    for line in 0..factor.part.atoms[0] {
+                        let slot = line * factor.part.elements_per_lane();
+                        body.extend(staged.moves(builder, [&Expr::constant(line), at], (factor.array, slot), false));
+                    }
+                }
             }
         }
         let [a, b] = factors;
@@ -255,7 +309,7 @@ impl Working<'_> {
 
     /// Loads or stores all atoms, if they are in memory.
     fn moves(&self, builder: &mut Builder, is_store: bool) -> Vec<Stmt> {
-        let Some(staged) = &self.staged else { return Vec::new() };
+        let Some(Loads::ByLanes(staged)) = &self.staged else { return Vec::new() };
         let mut body = Vec::new();
         for line in 0..self.part.atoms[0] {
             for along in 0..self.part.atoms[1] {

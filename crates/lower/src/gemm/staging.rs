@@ -45,14 +45,10 @@ impl<'a> Staged<'a> {
         let line = Var::new("#line", 0, begins(0) - 1);
         let place = Var::new("#place", 0, begins(1) - 1);
         let neighbour = Var::new("#neighbour", 0, run - 1);
-        let [row, column] = warps(product, indices);
-        let [by_row, by_column] = product.steps(matrix);
-        let of_warp = |side: usize| &row * by_row[side] + &column * by_column[side];
         let [lane_line, lane_place] = part.atom.lane_position(&Expr::var(&indices.lane));
-        let across = of_warp(0) + Expr::var(&line) * units[0] + lane_line;
-        let along = of_warp(1) + Expr::var(&place) * units[1] + lane_place + Expr::var(&neighbour);
-        let [lines, length] = product.extents(matrix);
-        let flat = if product.is_turned(matrix) { along * lines + across } else { across * length + along };
+        let across = Expr::var(&line) * units[0] + lane_line;
+        let along = Expr::var(&place) * units[1] + lane_place + Expr::var(&neighbour);
+        let flat = flat_index(product, matrix, indices, [across, along]);
         let position = builder.simplifier.simplify(&(&tile.placed.start + &tile.placed.relative_expr(layout, &flat)));
         let at = |neighbours: i64| position.with(&neighbour, neighbours);
         let is_next = |neighbours: i64| normalize(&(at(neighbours) - at(0))).as_const() == Some(neighbours);
@@ -121,6 +117,22 @@ impl<'a> Staged<'a> {
             false => Stmt::Load { to: part, memory, index },
         }
     }
+}
+
+/// The index, in row-major order of the stored matrix, of the element at a position in the warp's part: the line, and the
+/// index along it.
+pub(super) fn flat_index(
+    product: &Product,
+    matrix: Matrix,
+    indices: &ThreadIndices,
+    [across, along]: [Expr; 2],
+) -> Expr {
+    let [row, column] = warps(product, indices);
+    let [by_row, by_column] = product.steps(matrix);
+    let of_warp = |side: usize| &row * by_row[side] + &column * by_column[side];
+    let (across, along) = (of_warp(0) + across, of_warp(1) + along);
+    let [lines, length] = product.extents(matrix);
+    if product.is_turned(matrix) { along * lines + across } else { across * length + along }
 }
 
 /// The position of the warp along M and along N.

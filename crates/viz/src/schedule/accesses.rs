@@ -83,13 +83,13 @@ impl Observer for Accesses<'_> {
             return Ok(());
         }
         let index = warp.eval(access.index)?;
-        if let Some(lane) = (0..LANES).find(|lane| warp.active()[*lane] && index[*lane] < 0) {
+        if let Some(lane) = (0..access.lanes).find(|lane| warp.active()[*lane] && index[*lane] < 0) {
             let outside = ScheduleError::Outside { memory: name.clone(), lane, index: index[lane] };
             self.outside.get_or_insert(outside);
             return Ok(());
         }
         let mut addresses = [None; LANES];
-        for lane in (0..LANES).filter(|lane| warp.active()[*lane]) {
+        for lane in (0..access.lanes).filter(|lane| warp.active()[*lane]) {
             let byte = index[lane].checked_mul(dtype.bytes()).ok_or(EvalError::Overflow)?;
             addresses[lane] = Some(byte as u64);
         }
