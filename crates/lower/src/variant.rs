@@ -24,6 +24,19 @@ pub(crate) struct Variant<C, S> {
 pub(crate) trait Schedule<C> {
     fn summary(&self, context: &C) -> String;
     fn build(&self, context: &C, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal>;
+
+    /// The statements of an op whose result is not used before the enclosing loop ends; `None` if the op has to be done
+    /// as a whole in each iteration.
+    fn build_across(&self, _context: &C, _builder: &mut Builder) -> Option<Result<AcrossLoop, Refusal>> {
+        None
+    }
+}
+
+/// An op that is spread over a loop: what is done before it, in each iteration, and after it.
+pub(crate) struct AcrossLoop {
+    pub(crate) before: Vec<Stmt>,
+    pub(crate) within: Vec<Stmt>,
+    pub(crate) after: Vec<Stmt>,
 }
 
 /// Variants that share one input.
@@ -60,6 +73,11 @@ pub(crate) struct Offer<'a> {
 pub(crate) trait Candidate {
     fn summary(&self) -> String;
     fn build(&self, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal>;
+
+    /// As [`Schedule::build_across`].
+    fn build_across(&self, _builder: &mut Builder) -> Option<Result<AcrossLoop, Refusal>> {
+        None
+    }
 }
 
 /// The candidate that is taken, and the variants that were considered.
@@ -83,6 +101,10 @@ impl<C, S: Schedule<C>> Candidate for CandidateSchedule<C, S> {
 
     fn build(&self, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         self.schedule.build(&self.context, builder)
+    }
+
+    fn build_across(&self, builder: &mut Builder) -> Option<Result<AcrossLoop, Refusal>> {
+        self.schedule.build_across(&self.context, builder)
     }
 }
 

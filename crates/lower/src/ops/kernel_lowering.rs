@@ -8,6 +8,7 @@ use tilewright_ir::thread::Cond;
 use tilewright_ir::tile::{Kernel, Loop, Op, Stmt, Tile, Unroll, tile_title};
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
+use super::across::AcrossOp;
 use super::options::Options;
 use super::variants::{all_names, variants};
 use crate::builder::Builder;
@@ -28,6 +29,8 @@ pub(super) struct KernelLowering<'a> {
     pub(super) trips: i64,
     /// Serial loops seen so far.
     pub(super) loops: usize,
+    /// The ops that are spread over the loops around the current statement.
+    pub(super) spread_ops: Vec<AcrossOp>,
 }
 
 /// Values of unrolled loop variables.
@@ -38,11 +41,14 @@ impl KernelLowering<'_> {
         let mut blocks = Vec::new();
         for stmt in body {
             match stmt {
-                Stmt::Op(op) => {
-                    let op = substituted(&self.kernel.ops[*op], unrolled);
-                    let block = self.op(&op);
-                    self.keep(block, &mut blocks);
-                }
+                Stmt::Op(op) => match self.in_loop(*op) {
+                    Some(block) => blocks.push(Block::Op(block)),
+                    None => {
+                        let op = substituted(&self.kernel.ops[*op], unrolled);
+                        let block = self.op(&op);
+                        self.keep(block, &mut blocks);
+                    }
+                },
                 Stmt::Loop(inner) => blocks.extend(self.repeat(inner, unrolled)),
                 Stmt::Parallel(parallel) => {
                     let block = self.parallel(*parallel, unrolled);
@@ -73,12 +79,16 @@ impl KernelLowering<'_> {
         let is_unrolled = inner.unroll == Unroll::Full || self.addresses_registers(inner);
         match is_unrolled {
             false => {
-                let outer = self.trips;
+                let (spread, mut blocks) = self.before_loop(inner, unrolled);
+                let (outer, count) = (self.trips, spread.len());
+                self.spread_ops.extend(spread);
                 self.trips = self.trips.saturating_mul(range.hi - range.lo + 1);
                 let body = self.body(&inner.body, unrolled);
                 self.trips = outer;
                 self.loops += 1;
-                vec![Block::Loop { inner: LoopRef { id: self.loops, var: inner.var.clone() }, body }]
+                blocks.push(Block::Loop { inner: LoopRef { id: self.loops, var: inner.var.clone() }, body });
+                blocks.extend(self.after_loop(count));
+                blocks
             }
             true => (range.lo..=range.hi)
                 .flat_map(|value| {
@@ -100,10 +110,7 @@ impl KernelLowering<'_> {
             choose(&variants(op), &mut self.builder, self.kernel, op)?;
         let body = candidate.build(&mut self.builder);
         let body = merged(body.map_err(|why| why.diagnostic(&self.kernel.op_title(op), op.span))?);
-        let title = match &op.name {
-            Some(name) => format!("{name}: {}", self.kernel.op_title(op)),
-            None => self.kernel.op_title(op),
-        };
+        let title = self.title(op);
         let plan = OpPlan {
             title: title.clone(),
             span: op.span,
@@ -122,8 +129,16 @@ impl KernelLowering<'_> {
         Ok(OpBlock { title, guard, body, barrier: None, op: self.plans.len() - 1 })
     }
 
+    /// The title of an op in plans and CUDA, with its name if it has one.
+    pub(super) fn title(&self, op: &Op) -> String {
+        match &op.name {
+            Some(name) => format!("{name}: {}", self.kernel.op_title(op)),
+            None => self.kernel.op_title(op),
+        }
+    }
+
     /// The op with the variant that the options ask for, where the kernel does not force one.
-    fn with_variant(&self, op: &Op) -> Op {
+    pub(super) fn with_variant(&self, op: &Op) -> Op {
         let asked = self.options.variant.as_deref();
         let asked = asked.filter(|name| variants(op).iter().any(|list| list.names().contains(name)));
         let variant = op.variant.clone().or(asked.map(str::to_string));
@@ -152,7 +167,7 @@ impl KernelLowering<'_> {
     }
 
     /// How often a launch executes an op at the current position, over all warps that take part.
-    fn executions(&self, op: &Op) -> Expr {
+    pub(super) fn executions(&self, op: &Op) -> Expr {
         self.executions_by(op.warp.map_or(self.kernel.warps(), |_| 1))
     }
 
@@ -162,7 +177,7 @@ impl KernelLowering<'_> {
     }
 }
 
-fn substituted(op: &Op, unrolled: &Substitution) -> Op {
+pub(super) fn substituted(op: &Op, unrolled: &Substitution) -> Op {
     if unrolled.is_empty() {
         return op.clone();
     }

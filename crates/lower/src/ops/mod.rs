@@ -1,5 +1,6 @@
 //! Walks over a kernel: chooses the variant of every op, builds its statements, and puts barriers between ops.
 
+mod across;
 mod assemble;
 mod kernel_lowering;
 mod options;
@@ -28,6 +29,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         found: Vec::new(),
         trips: 1,
         loops: 0,
+        spread_ops: Vec::new(),
     };
     let mut blocks = lowering.body(&kernel.body, &[]);
     lowering.check_variant_is_known();

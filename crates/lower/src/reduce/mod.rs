@@ -20,7 +20,7 @@ use crate::fragment_registers::{FragmentRegisters, Slot};
 use crate::operand::other_operands;
 use crate::refusal::Refusal;
 use crate::threads::{by_threads, number};
-use crate::variant::{Schedule, Variant, VariantList};
+use crate::variant::{AcrossLoop, Schedule, Variant, VariantList};
 use neutral::{combine, neutral};
 use rows::{Order, Rows, ShuffleMask};
 
@@ -188,11 +188,18 @@ impl Schedule<Context> for ReduceSchedule {
         let mut make = Make { context, rows: &self.rows, builder, out: Vec::new() };
         let parts = make.parts()?;
         make.exchanged(parts, self.exchange);
-        match &self.leaders {
-            None => make.results(parts)?,
-            Some(leaders) => make.across(parts, leaders)?,
-        }
+        make.completed(parts, self.leaders.as_deref())?;
         Ok(make.out)
+    }
+
+    /// Every thread combines its parts of all iterations, and the parts are combined once after the loop. Not for
+    /// results that are rounded each time they are stored.
+    fn build_across(&self, context: &Context, builder: &mut Builder) -> Option<Result<AcrossLoop, Refusal>> {
+        let most = self.rows.most_parts();
+        if most == 0 || context.attributes.clear || context.dtypes[0] != context.dtype {
+            return None;
+        }
+        Some(Make { context, rows: &self.rows, builder, out: Vec::new() }.across_loop(self))
     }
 }
 
@@ -218,32 +225,63 @@ impl Make<'_> {
         (0..self.rows.threads()).map(is_in).collect()
     }
 
+    fn across_loop(mut self, schedule: &ReduceSchedule) -> Result<AcrossLoop, Refusal> {
+        let (dtype, most) = (self.context.dtype, self.rows.most_parts() as i64);
+        let array = self.builder.registers("part", dtype, most, 1, &mut self.out);
+        self.out.push(Stmt::Set { to: regs(array, 0, most), value: neutral(self.context.attributes.kind, dtype)? });
+        let before = std::mem::take(&mut self.out);
+        for place in 0..self.rows.most_parts() {
+            for (slot, set) in self.sources(place) {
+                self.add(array, place, slot, &set);
+            }
+        }
+        let within = std::mem::take(&mut self.out);
+        self.exchanged(array, schedule.exchange);
+        self.completed(array, schedule.leaders.as_deref())?;
+        Ok(AcrossLoop { before, within, after: self.out })
+    }
+
+    /// Stores the results, of which every thread has its parts after the shuffles.
+    fn completed(&mut self, parts: Handle<RegArray>, leaders: Option<&[Vec<usize>]>) -> Result<(), Refusal> {
+        match leaders {
+            None => self.results(parts),
+            Some(leaders) => self.across(parts, leaders),
+        }
+    }
+
+    /// The slots of the elements in the threads' rows at `place`, each with the threads that have one there.
+    fn sources(&self, place: usize) -> Vec<(usize, Vec<bool>)> {
+        let rows = self.rows;
+        let parts = (0..rows.threads()).filter_map(|thread| rows.at(thread, place));
+        let slots: BTreeSet<usize> = parts.flat_map(|(_, part)| part.iter().copied()).collect();
+        let has = |thread: usize, slot: usize| rows.at(thread, place).is_some_and(|(_, part)| part.contains(&slot));
+        slots.into_iter().map(|slot| (slot, self.set(|thread| has(thread, slot)))).collect()
+    }
+
+    /// The threads of `set` combine an element with their part.
+    fn add(&mut self, parts: Handle<RegArray>, place: usize, slot: usize, set: &[bool]) {
+        let value = self.combined(Value::Reg(parts, place as i64), self.context.element(slot));
+        self.by(set, |_| false, vec![Stmt::Assign { to: regs(parts, place as i64, 1), value }]);
+    }
+
     /// Registers with the combined parts of each thread's rows, in order.
     fn parts(&mut self) -> Result<Handle<RegArray>, Refusal> {
         let context = self.context;
-        let rows = self.rows;
-        let most = rows.most_parts();
+        let most = self.rows.most_parts();
         let array = self.builder.registers("part", context.dtype, most.max(1) as i64, 1, &mut self.out);
         for place in 0..most {
-            let slots: BTreeSet<usize> = (0..rows.threads())
-                .filter_map(|t| rows.at(t, place))
-                .flat_map(|(_, part)| part.iter().copied())
-                .collect();
-            let has = |thread: usize, slot: usize| rows.at(thread, place).is_some_and(|(_, part)| part.contains(&slot));
-            let target = regs(array, place as i64, 1);
-            for (at, slot) in slots.into_iter().enumerate() {
-                let set = self.set(|thread| has(thread, slot));
-                // The value so far of threads without the first slot; threads without part in this row never read it.
-                if at == 0 && set.contains(&false) {
-                    self.out.push(Stmt::Set {
-                        to: target.clone(),
-                        value: neutral(context.attributes.kind, context.dtype)?,
-                    });
+            for (at, (slot, set)) in self.sources(place).into_iter().enumerate() {
+                if at > 0 {
+                    self.add(array, place, slot, &set);
+                    continue;
                 }
-                let element = context.element(slot);
-                let sum = Value::Reg(array, place as i64);
-                let value = if at == 0 { element } else { self.combined(sum, element) };
-                self.by(&set, |_| false, vec![Stmt::Assign { to: target.clone(), value }]);
+                let to = regs(array, place as i64, 1);
+                // The value so far of threads without the first slot; threads without part in this row never read it.
+                if set.contains(&false) {
+                    let value = neutral(context.attributes.kind, context.dtype)?;
+                    self.out.push(Stmt::Set { to: to.clone(), value });
+                }
+                self.by(&set, |_| false, vec![Stmt::Assign { to, value: context.element(slot) }]);
             }
         }
         Ok(array)

@@ -1,0 +1,133 @@
+//! Ops that are spread over the serial loop around them: a reduction whose result is used only after the loop keeps
+//! partial results in registers, and combines them once.
+
+use tilewright_diag::Diagnostic;
+use tilewright_ir::Handle;
+use tilewright_ir::plan::{OpPlan, VariantResult};
+use tilewright_ir::thread::Stmt as ThreadStmt;
+use tilewright_ir::tile::{Buffer, ElementStmt, If, Loop, Op, OpKind, Stmt};
+
+use super::kernel_lowering::{KernelLowering, Substitution, substituted};
+use super::variants::variants;
+use crate::conditions::merged;
+use crate::measure::measure;
+use crate::sync::{Block, OpBlock};
+use crate::variant::{AcrossLoop, Choice, choose};
+
+/// An op that is spread over a loop.
+pub(super) struct AcrossOp {
+    handle: Handle<Op>,
+    op: Op,
+    considered: Vec<VariantResult>,
+    chosen: &'static str,
+    /// The summary of the op as a whole.
+    summary: String,
+    stages: AcrossLoop,
+}
+
+impl KernelLowering<'_> {
+    /// The ops that are spread over a loop, and the blocks in front of it.
+    pub(super) fn before_loop(&mut self, inner: &Loop, unrolled: &Substitution) -> (Vec<AcrossOp>, Vec<Block>) {
+        let (mut ops, mut blocks) = (Vec::new(), Vec::new());
+        for handle in self.spread(inner) {
+            let op = self.with_variant(&substituted(&self.kernel.ops[handle], unrolled));
+            // An error is reported where the op stands in the loop.
+            let Ok(Some(mut across)) = self.across(handle, op) else { continue };
+            let before = std::mem::take(&mut across.stages.before);
+            blocks.push(Block::Op(self.stage(&across, "before the loop", "parts of no elements", before)));
+            ops.push(across);
+        }
+        (ops, blocks)
+    }
+
+    /// What a spread op does in each iteration; `None` for other ops.
+    pub(super) fn in_loop(&mut self, handle: Handle<Op>) -> Option<OpBlock> {
+        let at = self.spread_ops.iter().position(|across| across.handle == handle)?;
+        let mut across = self.spread_ops.remove(at);
+        let within = std::mem::take(&mut across.stages.within);
+        let block = self.stage(&across, "in the loop", "each thread combines its own elements", within);
+        self.spread_ops.insert(at, across);
+        Some(block)
+    }
+
+    /// The blocks behind a loop.
+    pub(super) fn after_loop(&mut self, count: usize) -> Vec<Block> {
+        let ops = self.spread_ops.split_off(self.spread_ops.len() - count);
+        let last = |mut across: AcrossOp| {
+            let after = std::mem::take(&mut across.stages.after);
+            let summary = across.summary.clone();
+            let block = self.stage(&across, "after the loop", &summary, after);
+            let others = across.considered.into_iter().filter(|one| one.variant != across.chosen);
+            self.plans[block.op].considered.extend(others);
+            Block::Op(block)
+        };
+        ops.into_iter().map(last).collect()
+    }
+
+    fn across(&mut self, handle: Handle<Op>, op: Op) -> Result<Option<AcrossOp>, Diagnostic> {
+        let mark = self.builder.mark();
+        let Choice { considered, chosen, candidate, .. } = choose(&variants(&op), &mut self.builder, self.kernel, &op)?;
+        let Some(stages) = candidate.build_across(&mut self.builder) else {
+            self.builder.rewind(mark);
+            return Ok(None);
+        };
+        let AcrossLoop { before, within, after } =
+            stages.map_err(|why| why.diagnostic(&self.kernel.op_title(&op), op.span))?;
+        let stages = AcrossLoop { before, within: merged(within), after: merged(after) };
+        Ok(Some(AcrossOp { handle, op, considered, chosen, summary: candidate.summary(), stages }))
+    }
+
+    /// The block of one stage of an op; its plan is added.
+    fn stage(&mut self, across: &AcrossOp, place: &str, summary: &str, body: Vec<ThreadStmt>) -> OpBlock {
+        let AcrossOp { op, chosen, .. } = across;
+        let title = format!("{}, {place}", self.title(op));
+        let facts = measure(&self.builder.program, &body, 0, summary.to_string());
+        self.plans.push(OpPlan {
+            title: title.clone(),
+            span: op.span,
+            executions: self.executions(op),
+            considered: vec![VariantResult { variant: chosen, answer: Ok(facts) }],
+            chosen,
+            forced: op.variant.is_some(),
+            floor: None,
+            barriers: Vec::new(),
+        });
+        OpBlock { title, guard: None, body, barrier: None, op: self.plans.len() - 1 }
+    }
+
+    /// The reductions of a loop that add to a result which nothing else in the loop uses.
+    fn spread(&self, inner: &Loop) -> Vec<Handle<Op>> {
+        let range = inner.var.range();
+        let is_spread = |handle: &Handle<Op>| {
+            let op = &self.kernel.ops[*handle];
+            let OpKind::Reduce(attributes) = op.kind else { return false };
+            let result = self.kernel.storage(op.operands[0].buffer);
+            let uses: usize = inner.body.iter().map(|stmt| self.uses(stmt, result)).sum();
+            !attributes.clear && op.warp.is_none() && uses == 1
+        };
+        let ops = inner.body.iter().filter_map(|stmt| if let Stmt::Op(handle) = stmt { Some(*handle) } else { None });
+        if range.lo < range.hi { ops.filter(is_spread).collect() } else { Vec::new() }
+    }
+
+    /// How often a statement names a storage.
+    fn uses(&self, stmt: &Stmt, storage: Handle<Buffer>) -> usize {
+        let is_it = |buffer: Handle<Buffer>| usize::from(self.kernel.storage(buffer) == storage);
+        let of_elements = |elements: &[ElementStmt]| {
+            let mut count = 0;
+            elements.iter().for_each(|element| element.for_each_access(&mut |access, _| count += is_it(access.buffer)));
+            count
+        };
+        let all = |body: &[Stmt]| body.iter().map(|stmt| self.uses(stmt, storage)).sum::<usize>();
+        match stmt {
+            Stmt::Op(op) => self.kernel.ops[*op].operands.iter().map(|tile| is_it(tile.buffer)).sum(),
+            Stmt::Loop(inner) => all(&inner.body),
+            Stmt::Parallel(parallel) => of_elements(&self.kernel.parallels[*parallel].body),
+            Stmt::EachThread(elements) => of_elements(elements),
+            Stmt::If(If { cond, then, otherwise, .. }) => {
+                let mut in_cond = 0;
+                cond.for_each_load(&mut |access| in_cond += is_it(access.buffer));
+                in_cond + all(then) + all(otherwise)
+            }
+        }
+    }
+}
