@@ -31,7 +31,7 @@ pub const EDITS: &[Edit] = &[
         name: "writes_an_input",
         case: "sf_transpose-f32",
         replaced: &[
-            ("(const float* a, float* b)", "(float* a, float* b)"),
+            ("(const float* __restrict__ a, float* __restrict__ b)", "(float* __restrict__ a, float* __restrict__ b)"),
             ("reinterpret_cast<float4*>(b)[s*32 + lane]", "reinterpret_cast<float4*>(a)[s*32 + lane]"),
         ],
     },
@@ -52,7 +52,10 @@ pub const EDITS: &[Edit] = &[
     Edit {
         name: "another_signature",
         case: "sf_transpose-f32",
-        replaced: &[("(const float* a, float* b)", "(const float* a, float* b, int n)")],
+        replaced: &[(
+            "(const float* __restrict__ a, float* __restrict__ b)",
+            "(const float* __restrict__ a, float* __restrict__ b, int n)",
+        )],
     },
 ];
 

@@ -224,7 +224,7 @@ mod tests {
         let (mut memories, mut registers) = (Arena::new(), Arena::new());
         let [a, b] = [("a", true), ("b", false)].map(|(name, read_only)| {
             let (name, values) = (name.to_string(), Vec::new());
-            let (space, span) = (MemorySpace::Global { read_only }, Span::here());
+            let (space, span) = (MemorySpace::Global { read_only, may_alias: false }, Span::here());
             memories.push(Memory { name, dtype, elements: 512, space, values, alignment: 16, span })
         });
         let array = registers.push(RegArray { name: "r".to_string(), dtype: B32, len: 2, vector: 1 });

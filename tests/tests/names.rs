@@ -98,7 +98,7 @@ fn names_of_functions_stay_inside_of_a_kernel() {
     let names = ["max", "exp", "min", "size_t", "j1", "abs"];
     assert!(names.iter().all(|name| is_reserved(name, Place::Outside)));
     let text = artifact(&increment("k", names)).cuda().to_string();
-    assert!(text.contains("k(const float* max, float* exp, int size_t)"), "{text}");
+    assert!(text.contains("k(const float* __restrict__ max, float* __restrict__ exp, int size_t)"), "{text}");
     assert_increments("k", names);
     let largest = kernel("k", |k| {
         let (x, y) = (k.input("fmaxf", F32, [64]), k.output("y", F32, [64]));
@@ -115,7 +115,10 @@ fn names_of_functions_stay_inside_of_a_kernel() {
 fn a_name_that_is_taken_gets_another_underscore() {
     let names = ["float", "float_", "double__", "double", "double_", "next"];
     let text = artifact(&increment("float", names)).cuda().to_string();
-    assert!(text.contains("float_(const float* float__, float* float_, int double___)"), "{text}");
+    assert!(
+        text.contains("float_(const float* __restrict__ float__, float* __restrict__ float_, int double___)"),
+        "{text}"
+    );
     assert_increments("float", names);
 }
 

@@ -106,9 +106,10 @@ fn template_defect(text: &str) -> Diagnostic {
 
 fn parameters(program: &Program) -> String {
     let parameter = |memory: &Memory| match memory.space {
-        MemorySpace::Global { read_only } => {
+        MemorySpace::Global { read_only, may_alias } => {
             let qualifier = if read_only { "const " } else { "" };
-            Some(format!("{qualifier}{}* {}", dtype::c_type(memory.dtype), memory.name))
+            let restrict = if may_alias { "" } else { "__restrict__ " };
+            Some(format!("{qualifier}{}* {restrict}{}", dtype::c_type(memory.dtype), memory.name))
         }
         MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => None,
     };

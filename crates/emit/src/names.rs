@@ -184,7 +184,7 @@ mod tests {
     fn program(parameters: &[&str], registers: &str, entries: [&str; 2]) -> Program {
         let mut memories = Arena::new();
         for name in parameters {
-            memories.push(memory(name, MemorySpace::Global { read_only: true }));
+            memories.push(memory(name, MemorySpace::Global { read_only: true, may_alias: false }));
         }
         let table = memories.push(memory("of_lane", MemorySpace::Table));
         let mut arrays = Arena::new();

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
-use tilewright_ir::tile::{Buffer, Direction, Kernel, Space};
+use tilewright_ir::tile::{Buffer, Direction, Kernel, OpKind, Space};
 use tilewright_ir::{Arena, Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::map::Map;
 use tilewright_layout::{DType, Layout};
@@ -87,7 +87,10 @@ impl Builder {
         let storage = kernel.storage(handle);
         let space = match buffer.space {
             Space::Fragment => return self.declare_fragment(kernel, handle, buffer, touched),
-            Space::Global(direction) => MemorySpace::Global { read_only: direction == Direction::Input },
+            Space::Global(direction) => {
+                let may_alias = may_alias(kernel, storage);
+                MemorySpace::Global { read_only: direction == Direction::Input, may_alias }
+            }
             Space::Shared if storage == handle => MemorySpace::Shared,
             Space::Shared => MemorySpace::SharedView { of: self.memories[&storage] },
         };
@@ -335,4 +338,12 @@ pub(crate) struct Mark {
 /// `count` consecutive registers from the constant index `first` on.
 pub(crate) fn regs(array: Handle<RegArray>, first: i64, count: i64) -> Regs {
     Regs { array, first: Expr::constant(first), count, step: 1 }
+}
+/// Whether a caller may pass the memory of another parameter for this one: both are operands of a `permute_layout`.
+fn may_alias(kernel: &Kernel, parameter: Handle<Buffer>) -> bool {
+    let is_global = |storage: &Handle<Buffer>| matches!(kernel.buffers[*storage].space, Space::Global(_));
+    kernel.ops.iter().any(|(_, op)| {
+        let storages: Vec<_> = op.operands.iter().map(|tile| kernel.storage(tile.buffer)).collect();
+        op.kind == OpKind::PermuteLayout && storages.iter().all(is_global) && storages.contains(&parameter)
+    })
 }

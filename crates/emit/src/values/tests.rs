@@ -385,7 +385,7 @@ fn sums_in_memory_have_the_type_that_cuda_has() {
 /// The CUDA text of a program with a global array `x` and a register `a`.
 fn emitted(dtype: DType, body: impl Fn(Handle<Memory>, Handle<RegArray>) -> Vec<Stmt>) -> String {
     let mut program = empty();
-    let (space, span) = (MemorySpace::Global { read_only: false }, Span::here());
+    let (space, span) = (MemorySpace::Global { read_only: false, may_alias: false }, Span::here());
     let (name, values) = ("x".to_string(), Vec::new());
     let x = program.memories.push(Memory { name, dtype, elements: 32, space, values, alignment: 16, span });
     let a = array(&mut program, "a", dtype);

@@ -28,8 +28,8 @@ impl fmt::Display for Program {
         }
         for (_, memory) in self.memories.iter() {
             let space = match memory.space {
-                MemorySpace::Global { read_only: true } => "global const".to_string(),
-                MemorySpace::Global { read_only: false } => "global".to_string(),
+                MemorySpace::Global { read_only: true, .. } => "global const".to_string(),
+                MemorySpace::Global { read_only: false, .. } => "global".to_string(),
                 MemorySpace::Shared => "shared".to_string(),
                 MemorySpace::SharedView { of } => format!("shared, view of {},", self.memories[of].name),
                 MemorySpace::Table => "table".to_string(),

@@ -79,6 +79,8 @@ pub enum MemorySpace {
     Global {
         /// Whether it is only read.
         read_only: bool,
+        /// Whether a caller may pass the memory of another parameter.
+        may_alias: bool,
     },
     /// Shared memory of the CTA.
     Shared,

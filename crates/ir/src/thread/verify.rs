@@ -185,7 +185,7 @@ impl Checker<'_> {
 
     fn access(&mut self, access: &MemoryAccess<'_>) {
         let memory = &self.program.memories[access.memory];
-        if access.effect.writes() && memory.space == (MemorySpace::Global { read_only: true }) {
+        if access.effect.writes() && matches!(memory.space, MemorySpace::Global { read_only: true, .. }) {
             self.report("V0302", format!("a store to the input `{}`", memory.name));
         }
         match access.moved {

@@ -42,7 +42,7 @@ fn fixture() -> Fixture {
         body: Vec::new(),
         plans: Vec::new(),
     };
-    let a = program.memories.push(memory("a", MemorySpace::Global { read_only: true }, 64));
+    let a = program.memories.push(memory("a", MemorySpace::Global { read_only: true, may_alias: false }, 64));
     let t = program.memories.push(memory("t", MemorySpace::Shared, 64));
     let r = program.registers.push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 4, vector: 1 });
     Fixture { program, a, t, r, lane: Expr::var(&Var::new("lane", 0, 31)) }
