@@ -7,7 +7,8 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Moved, Note, Program, RegArray, RegisterOperand, Regs, Stmt, for_each_expr, for_each_stmt,
+    Call, Cond, Inst, Memory, Moved, Note, Program, RegArray, RegisterOperand, Regs, Stmt, Value, for_each_expr,
+    for_each_stmt,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
 
@@ -119,16 +120,46 @@ impl<'a> Printer<'a> {
 
     pub(crate) fn body(&mut self, body: &[Stmt]) -> Result<(), Diagnostic> {
         let loads = loads_of(body);
-        for stmt in body {
+        let mut rest = body;
+        while let [stmt, after @ ..] = rest {
+            rest = after;
             if let Stmt::Declare(array) = stmt
                 && self.is_filled_by(*array, &loads)
             {
                 self.defined_by_load.insert(array.index());
+            } else if let Some(next) = after.first()
+                && self.pair(stmt, next)?
+            {
+                rest = &after[1..];
             } else {
                 self.stmt(stmt)?;
             }
         }
         Ok(())
+    }
+
+    /// Prints two statements as one if they round floats to the halves of a register that moves as a whole.
+    fn pair(&mut self, stmt: &Stmt, next: &Stmt) -> Result<bool, Diagnostic> {
+        let (Stmt::Assign { to, value: low }, Stmt::Assign { to: other, value: high }) = (stmt, next) else {
+            return Ok(false);
+        };
+        let RegArray { dtype, vector, .. } = self.program.registers[to.array];
+        let moves_whole = self.widest.get(&to.array.index()).is_some_and(|bytes| *bytes >= 4);
+        if to.array != other.array || dtype.bytes() != 2 || vector != 1 || !moves_whole {
+            return Ok(false);
+        }
+        let (low_at, high_at) = (first(to)?, first(other)?);
+        let mut reads_first = false;
+        high.for_each(&mut |part| {
+            reads_first |= matches!(part, Value::Reg(array, at) if (*array, *at) == (to.array, low_at))
+        });
+        if low_at % 2 != 0 || high_at != low_at + 1 || reads_first {
+            return Ok(false);
+        }
+        let Some(both) = self.values.assigned_pair(to.array, [low, high])? else { return Ok(false) };
+        let target = self.reg(to, 0)?;
+        self.line(format_args!("reinterpret_cast<unsigned int&>({target}) = {both};"));
+        Ok(true)
     }
 
     /// Whether loads of the same block, one for each vector, are the only loads of an array of vectors: each load is
@@ -439,3 +470,6 @@ fn hardware(index: HwIndex, one_warp: bool) -> &'static str {
         HwIndex::Block(Dim::Z) => "blockIdx.z",
     }
 }
+
+#[cfg(test)]
+mod tests;

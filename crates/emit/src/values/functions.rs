@@ -66,7 +66,9 @@ pub(super) enum Helper {
     FromBf16,
     FloatToF16,
     DoubleToF16,
+    FloatsToF16,
     FloatToBf16,
+    FloatsToBf16,
     DoubleToBf16,
     SignedToBf16,
     UnsignedToBf16,
@@ -86,6 +88,8 @@ impl Helper {
             Helper::FromBf16 => "from_bf16",
             Helper::FloatToF16 | Helper::DoubleToF16 => "to_f16",
             Helper::FloatToBf16 | Helper::DoubleToBf16 | Helper::SignedToBf16 | Helper::UnsignedToBf16 => "to_bf16",
+            Helper::FloatsToF16 => "to_f16x2",
+            Helper::FloatsToBf16 => "to_bf16x2",
             Helper::AddF16 => "add_f16",
             Helper::AddBf16 => "add_bf16",
             Helper::FloatToInteger(to) | Helper::DoubleToInteger(to) => match to {
@@ -119,6 +123,8 @@ impl Helper {
             Helper::DoubleToBf16 => to_half(name, "double", 'd', "cvt.rn.bf16.f64"),
             Helper::SignedToBf16 => to_half(name, "long long", 'l', "cvt.rn.bf16.s64"),
             Helper::UnsignedToBf16 => to_half(name, "unsigned long long", 'l', "cvt.rn.bf16.u64"),
+            Helper::FloatsToF16 => to_halves(name, "cvt.rn.f16x2.f32"),
+            Helper::FloatsToBf16 => to_halves(name, "cvt.rn.bf16x2.f32"),
             Helper::AddF16 => addition(name, "red.add.noftz.f16"),
             Helper::AddBf16 => addition(name, "red.add.noftz.bf16"),
             Helper::FloatToInteger(to) => truncation(name, "float", to),
@@ -197,6 +203,16 @@ fn wrapping(name: &str, op: Wrapping, dtype: DType) -> Vec<String> {
 
 fn to_half(name: &str, parameter: &str, x: char, ptx: &str) -> Vec<String> {
     conversion("unsigned short", 'h', name, parameter, x, ptx)
+}
+
+/// Two conversions at once. The first operand of the instruction becomes the upper half.
+fn to_halves(name: &str, ptx: &str) -> Vec<String> {
+    let body = [
+        "unsigned int y;".to_string(),
+        format!("asm(\"{ptx} %0, %1, %2;\" : \"=r\"(y) : \"f\"(high), \"f\"(low));"),
+        "return y;".to_string(),
+    ];
+    function(&format!("unsigned int {name}(float low, float high)"), &body)
 }
 
 fn addition(name: &str, ptx: &str) -> Vec<String> {
