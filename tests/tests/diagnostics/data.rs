@@ -97,6 +97,20 @@ fn an_addition_in_memory_is_kept_inside_as_well() {
 }
 
 #[test]
+fn a_kernel_of_too_many_statements() {
+    let kernel = kernel("counts", |k| {
+        let y = k.output("y", F32, [32]);
+        let s = k.shared("s", F32, [32]);
+        k.fill(s, 0.0);
+        k.unroll("round", 0..1000, |k, _| {
+            k.unroll("step", 0..100, |k, _| k.parallel([32], |k, [i]| k.store(s, (i,), s.at((i,)) + 1.0)));
+        });
+        k.copy(y, s);
+    });
+    assert_mistake("a_kernel_of_too_many_statements", kernel);
+}
+
+#[test]
 fn an_index_of_registers_that_is_not_taken_apart() {
     let kernel = kernel("k", |k| {
         k.threads(32);

@@ -11,7 +11,7 @@ use tilewright_layout::map::Map;
 
 use super::active_step::ActiveStep;
 use crate::builder::Builder;
-use crate::threads::{fit, looked_up};
+use crate::threads::{Fitted, fit, looked_up};
 
 /// An expression that was found for the numbers of one step.
 struct CachedExpr {
@@ -33,11 +33,13 @@ pub(super) struct Points<'a> {
     pub(super) splits: Splits<'a>,
     /// The expressions found so far.
     known: Vec<CachedExpr>,
+    /// Numbers of all iterations, with their digits.
+    fitted: Vec<(Rc<Vec<i64>>, Option<Fitted>)>,
 }
 
 impl<'a> Points<'a> {
     pub(super) fn new(vars: &'a [Var], steps: &'a Map, thread: Expr) -> Points<'a> {
-        Points { steps, thread, splits: Splits::by(vars), known: Vec::new() }
+        Points { steps, thread, splits: Splits::by(vars), known: Vec::new(), fitted: Vec::new() }
     }
 
     pub(super) fn thread(&self) -> &Expr {
@@ -81,16 +83,25 @@ impl<'a> Points<'a> {
             return Some(normalize(&(expr + apart)));
         }
         let values: Vec<Option<i64>> = self.steps_values(own, step, mask).collect();
-        let of_iteration = || {
-            let numbers: Vec<Option<i64>> = own.iter().copied().map(Some).collect();
-            fit(&numbers, &self.iteration(step, mask)?, multiple)
-        };
         // Digits may give idle threads numbers that `multiple` does not divide; a table does not.
         let divides = |expr: &Expr| expr.multiple() % multiple == 0;
-        let expr = fit(&values, &self.thread, multiple).or_else(of_iteration).map(|expr| normalize(&expr));
+        let of_thread = fit(&values, &self.thread, multiple);
+        let of_iteration = || self.by_iteration(own)?.expr(&self.iteration(step, mask)?, multiple);
+        let expr = of_thread.or_else(of_iteration).map(|expr| normalize(&expr));
         let expr = expr.filter(divides)?;
         self.known.push(CachedExpr { own: own.clone(), step, mask: mask.clone(), expr: expr.clone() });
         Some(expr)
+    }
+
+    /// The numbers as digits of the iteration, if there are any. All iterations are looked at once, not in each step.
+    fn by_iteration(&mut self, own: &Rc<Vec<i64>>) -> Option<Fitted> {
+        if let Some((_, fitted)) = self.fitted.iter().find(|(known, _)| Rc::ptr_eq(known, own)) {
+            return fitted.clone();
+        }
+        let numbers: Vec<Option<i64>> = own.iter().copied().map(Some).collect();
+        let fitted = Fitted::of(&numbers);
+        self.fitted.push((own.clone(), fitted.clone()));
+        fitted
     }
 
     /// The number of the iteration, if digits of the thread express it.

@@ -4,7 +4,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::OpPlan;
-use tilewright_ir::thread::Cond;
+use tilewright_ir::thread::{Cond, for_each_stmt};
 use tilewright_ir::tile::{Kernel, Loop, Op, Stmt, Tile, Unroll, tile_title};
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
@@ -13,6 +13,7 @@ use super::options::Options;
 use super::variants::{all_names, variants};
 use crate::builder::Builder;
 use crate::conditions::merged;
+use crate::refusal::Refusal;
 use crate::sync::{Block, LoopRef, OpBlock};
 use crate::variant::{Choice, choose};
 
@@ -29,9 +30,14 @@ pub(super) struct KernelLowering<'a> {
     pub(super) trips: i64,
     /// Serial loops seen so far.
     pub(super) loops: usize,
+    /// Statements of the ops lowered so far.
+    pub(super) statements: usize,
     /// The ops that are spread over the loops around the current statement.
     pub(super) spread_ops: Vec<AcrossOp>,
 }
+
+/// The most statements of a program: about as many lines of CUDA.
+const MOST_STATEMENTS: usize = 1 << 17;
 
 /// Values of unrolled loop variables.
 pub(super) type Substitution = [(Var, i64)];
@@ -40,6 +46,9 @@ impl KernelLowering<'_> {
     pub(super) fn body(&mut self, body: &[Stmt], unrolled: &Substitution) -> Vec<Block> {
         let mut blocks = Vec::new();
         for stmt in body {
+            if self.statements > MOST_STATEMENTS {
+                break;
+            }
             match stmt {
                 Stmt::Op(op) => match self.in_loop(*op) {
                     Some(block) => blocks.push(Block::Op(block)),
@@ -69,8 +78,24 @@ impl KernelLowering<'_> {
 
     fn keep(&mut self, block: Result<OpBlock, Diagnostic>, blocks: &mut Vec<Block>) {
         match block {
-            Ok(block) => blocks.push(Block::Op(block)),
+            Ok(block) => {
+                self.count(&block);
+                blocks.push(Block::Op(block));
+            }
             Err(finding) => self.found.push(finding),
+        }
+    }
+
+    /// Counts the statements of an op. The op with which there are too many is an error, and lowering ends there.
+    fn count(&mut self, block: &OpBlock) {
+        let before = self.statements;
+        for_each_stmt(&block.body, &mut |_| self.statements += 1);
+        if before <= MOST_STATEMENTS && self.statements > MOST_STATEMENTS {
+            let why = Refusal::Limit {
+                text: format!("up to here the kernel has more than {MOST_STATEMENTS} statements"),
+                help: "use k.serial instead of k.unroll, smaller tiles, or more threads",
+            };
+            self.found.push(why.diagnostic(&block.title, self.plans[block.op].span));
         }
     }
 

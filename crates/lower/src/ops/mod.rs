@@ -29,6 +29,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         found: Vec::new(),
         trips: 1,
         loops: 0,
+        statements: 0,
         spread_ops: Vec::new(),
     };
     let mut blocks = lowering.body(&kernel.body, &[]);

@@ -4,7 +4,16 @@ use num_integer::Integer;
 use tilewright_expr::Expr;
 use tilewright_layout::{PlaceDigit, digits_of_list};
 
+/// Numbers that digits of their index express.
+#[derive(Clone, Debug)]
+pub(crate) struct Fitted {
+    /// The digits; none if all numbers are the same.
+    digits: Vec<PlaceDigit>,
+    sampled: SampledThreads,
+}
+
 /// The threads whose numbers matter: at most `places` threads, `distance` apart, the first of them `first`.
+#[derive(Clone, Debug)]
 struct SampledThreads {
     /// Number of evenly spaced threads, up to the last that matters.
     places: i64,
@@ -19,19 +28,34 @@ struct SampledThreads {
 /// An expression of `thread` that has these values; where the value is `None`, it may have any. `None` if no digits
 /// produce the values, or none that `multiple` divides.
 pub(crate) fn fit(values: &[Option<i64>], thread: &Expr, multiple: i64) -> Option<Expr> {
-    let known: Vec<(i64, i64)> =
-        values.iter().enumerate().filter_map(|(at, value)| Some((at as i64, (*value)?))).collect();
-    let (first, base) = *known.first()?;
-    let last = known.last()?.0;
-    if known.iter().all(|(_, value)| *value == base) {
-        return Some(Expr::constant(base));
+    Fitted::of(values)?.expr(thread, multiple)
+}
+
+impl Fitted {
+    /// The digits that produce the values, if there are any.
+    pub(crate) fn of(values: &[Option<i64>]) -> Option<Fitted> {
+        let known: Vec<(i64, i64)> =
+            values.iter().enumerate().filter_map(|(at, value)| Some((at as i64, (*value)?))).collect();
+        let (first, base) = *known.first()?;
+        let last = known.last()?.0;
+        if known.iter().all(|(_, value)| *value == base) {
+            let sampled = SampledThreads { places: 1, first, distance: 1, base };
+            return Some(Fitted { digits: Vec::new(), sampled });
+        }
+        let distance = known.iter().fold(0, |distance: i64, (at, _)| distance.gcd(&(at - first)));
+        let places: Vec<Option<i64>> =
+            (first..=last).step_by(distance as usize).map(|at| values[at as usize].map(|value| value - base)).collect();
+        let digits = digits_of_list(&places)?;
+        Some(Fitted { digits, sampled: SampledThreads { places: places.len() as i64, first, distance, base } })
     }
-    let distance = known.iter().fold(0, |distance: i64, (at, _)| distance.gcd(&(at - first)));
-    let places: Vec<Option<i64>> =
-        (first..=last).step_by(distance as usize).map(|at| values[at as usize].map(|value| value - base)).collect();
-    let digits = digits_of_list(&places)?;
-    let known = SampledThreads { places: places.len() as i64, first, distance, base };
-    Some(expression(&digits, &known, thread, multiple)).filter(|expr| expr.multiple() % multiple == 0)
+
+    /// The numbers as an expression of `thread`; `None` if `multiple` does not divide it.
+    pub(crate) fn expr(&self, thread: &Expr, multiple: i64) -> Option<Expr> {
+        if self.digits.is_empty() {
+            return Some(Expr::constant(self.sampled.base));
+        }
+        Some(expression(&self.digits, &self.sampled, thread, multiple)).filter(|expr| expr.multiple() % multiple == 0)
+    }
 }
 
 fn expression(digits: &[PlaceDigit], known: &SampledThreads, thread: &Expr, multiple: i64) -> Expr {

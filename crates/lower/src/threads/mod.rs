@@ -14,7 +14,7 @@ use tilewright_ir::thread::{Cond, Stmt};
 use crate::builder::Builder;
 use crate::conditions::under;
 
-pub(crate) use fit::fit;
+pub(crate) use fit::{Fitted, fit};
 
 /// The number of each thread as an expression; where it is `None`, the expression may have any value. A lookup, if it
 /// takes one, is added to `out`. If `multiple` divides the numbers, it divides the expression.

@@ -1,0 +1,127 @@
+//! Kernels for which the time or the memory of the compiler once had no bound: they compile, or are refused at once.
+//! Nothing is timed here; a return of the growth would show as a test that does not end.
+
+use tilewright::compile::{Artifact, Options, compile};
+use tilewright::layout::TableLayout;
+use tilewright::prelude::*;
+
+fn compiled(kernel: Kernel) -> Result<Artifact, &'static str> {
+    compile(kernel, &Options::new(Target::Sm100a)).map_err(|found| found[0].code)
+}
+
+/// Fragments whose extents have no common divisor, whose loops alternate in order, tied by one vector.
+fn odd_fragments(threads: i64) -> Kernel {
+    const EXTENTS: [i64; 9] = [37, 41, 43, 47, 53, 59, 61, 67, 71];
+    kernel("odd", |k| {
+        let (x, y) = (k.input("x", F32, [31]), k.output("y", F32, [31]));
+        let inputs = EXTENTS.map(|extent| k.input(&format!("x{extent}"), F32, [extent, 31]));
+        k.threads(threads);
+        let v = k.fragment("v", F32, [31]);
+        k.copy(v, x);
+        for (input, extent) in inputs.into_iter().zip(EXTENTS) {
+            let f = k.fragment(&format!("f{extent}"), F32, [extent, 31]);
+            k.copy(f, input);
+            if extent % 4 == 1 {
+                k.parallel([extent, 31], |k, [i, j]| k.store(f, (i, j), f.at((i, j)) + v.at((j,))));
+            } else {
+                k.parallel([31, extent], |k, [j, i]| k.store(f, (i, j), f.at((i, j)) + v.at((j,))));
+            }
+            k.reduce(Sum, v, f, 0).accumulate();
+        }
+        k.copy(y, v);
+    })
+}
+
+#[test]
+fn odd_fragments_that_a_vector_ties() {
+    for threads in [128, 1024] {
+        assert!(compiled(odd_fragments(threads)).is_ok(), "{threads} threads");
+    }
+}
+
+#[test]
+fn sixteen_fragments_that_are_read_at_strides() {
+    let built = kernel("strided", |k| {
+        let (x, y) = (k.input("x", F32, [4096]), k.output("y", F32, [4096]));
+        k.threads(128);
+        let mut last = k.fragment("f0", F32, [4096]);
+        k.copy(last, x);
+        for at in 1..16 {
+            let next = k.fragment(&format!("f{at}"), F32, [4096]);
+            let before = last;
+            k.parallel([4096], |k, [i]| k.store(next, (i,), before.at(((i * (2 * at + 1) + at) % 4096,))));
+            last = next;
+        }
+        k.copy(y, last);
+    });
+    assert!(compiled(built).is_ok());
+}
+
+#[test]
+fn ninety_seven_fragments() {
+    let built = kernel("many", |k| {
+        let (x, y) = (k.input("x", F32, [1024]), k.output("y", F32, [1024]));
+        k.threads(128);
+        let fragments: Vec<Buffer> = (0..97).map(|at| k.fragment(&format!("f{at}"), F32, [1024])).collect();
+        for fragment in &fragments {
+            k.copy(*fragment, x);
+        }
+        k.parallel([1024], |k, [i]| {
+            let sum = fragments.iter().skip(1).fold(fragments[0].at((i,)), |sum, next| sum + next.at((i,)));
+            k.store(y, (i,), sum)
+        });
+    });
+    assert!(compiled(built).is_ok());
+}
+
+#[test]
+fn large_parallel_loops() {
+    for side in [1024, 2048] {
+        let built = kernel("large", |k| {
+            let (x, y) = (k.input("x", F32, [side, side]), k.output("y", F32, [side, side]));
+            k.threads(256);
+            k.parallel([side, side], |k, [i, j]| k.store(y, (i, j), x.at((i, j)) * 2.0));
+        });
+        assert!(compiled(built).is_ok(), "{side}");
+    }
+}
+
+#[test]
+fn a_table_of_2_to_the_20() {
+    const ELEMENTS: i64 = 1 << 20;
+    let places: Vec<i64> = (0..ELEMENTS).map(|i| i * 7919 % ELEMENTS).collect();
+    let table = TableLayout::of_positions(&M, &places).expect("a table");
+    let built = kernel("table", |k| {
+        let (x, y) = (k.input("x", B8, [ELEMENTS]), k.output("y", B8, table));
+        k.threads(128);
+        k.parallel([ELEMENTS], |k, [i]| k.store(y, (i,), x.at((i,))));
+    });
+    assert!(compiled(built).is_ok());
+}
+
+#[test]
+fn copies_between_shared_tiles() {
+    let built = kernel("copies", |k| {
+        let tiles = ["left", "right"].map(|name| k.shared(name, F32, [128, 64]));
+        k.threads(128);
+        k.fill(tiles[0], 0.0);
+        for at in 0..200 {
+            k.copy(tiles[(at + 1) % 2], tiles[at % 2]);
+        }
+    });
+    assert!(compiled(built).is_ok());
+}
+
+#[test]
+fn a_million_unrolled_steps_are_refused() {
+    let built = kernel("unrolled", |k| {
+        let y = k.output("y", F32, [32]);
+        let s = k.shared("s", F32, [32]);
+        k.fill(s, 0.0);
+        k.unroll("a", 0..1000, |k, _| {
+            k.unroll("b", 0..1000, |k, _| k.parallel([32], |k, [i]| k.store(s, (i,), s.at((i,)) + 1.0)));
+        });
+        k.copy(y, s);
+    });
+    assert_eq!(compiled(built).err(), Some("K0263"));
+}
