@@ -5,6 +5,7 @@
 
 mod defect;
 mod dtype;
+mod halves;
 mod index;
 mod mentioned;
 mod mma;

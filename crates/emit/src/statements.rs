@@ -7,13 +7,13 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Moved, Note, Program, RegArray, RegisterOperand, Regs, Stmt, Value, for_each_expr,
-    for_each_stmt,
+    Call, Cond, Inst, Memory, Moved, Note, Program, RegArray, RegisterOperand, Regs, Stmt, for_each_expr, for_each_stmt,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
 
 use crate::defect::unprintable;
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
+use crate::halves::both_halves;
 use crate::index::{c_index, needs_64_bits};
 use crate::mentioned::Mentioned;
 use crate::mma;
@@ -138,25 +138,10 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Prints two statements as one if they round floats to the halves of a register that moves as a whole.
+    /// Prints two statements as one if they round floats to both halves of a register.
     fn pair(&mut self, stmt: &Stmt, next: &Stmt) -> Result<bool, Diagnostic> {
-        let (Stmt::Assign { to, value: low }, Stmt::Assign { to: other, value: high }) = (stmt, next) else {
-            return Ok(false);
-        };
-        let RegArray { dtype, vector, .. } = self.program.registers[to.array];
-        let moves_whole = self.widest.get(&to.array.index()).is_some_and(|bytes| *bytes >= 4);
-        if to.array != other.array || dtype.bytes() != 2 || vector != 1 || !moves_whole {
-            return Ok(false);
-        }
-        let (low_at, high_at) = (first(to)?, first(other)?);
-        let mut reads_first = false;
-        high.for_each(&mut |part| {
-            reads_first |= matches!(part, Value::Reg(array, at) if (*array, *at) == (to.array, low_at))
-        });
-        if low_at % 2 != 0 || high_at != low_at + 1 || reads_first {
-            return Ok(false);
-        }
-        let Some(both) = self.values.assigned_pair(to.array, [low, high])? else { return Ok(false) };
+        let Some((to, values)) = both_halves(self.program, &self.widest, [stmt, next])? else { return Ok(false) };
+        let Some(both) = self.values.assigned_pair(to.array, values)? else { return Ok(false) };
         let target = self.reg(to, 0)?;
         self.line(format_args!("reinterpret_cast<unsigned int&>({target}) = {both};"));
         Ok(true)

@@ -1,6 +1,6 @@
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{MemorySpace, RegArray, verify};
+use tilewright_ir::thread::{MemorySpace, RegArray, Value, verify};
 use tilewright_ir::tile::Narrowing;
 use tilewright_ir::{Arena, Scalar, Target};
 use tilewright_layout::DType;

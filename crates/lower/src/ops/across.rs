@@ -7,23 +7,12 @@ use tilewright_ir::plan::{OpPlan, VariantResult};
 use tilewright_ir::thread::Stmt as ThreadStmt;
 use tilewright_ir::tile::{Buffer, ElementStmt, If, Loop, Op, OpKind, Stmt};
 
-use super::kernel_lowering::{KernelLowering, Substitution, substituted};
+use super::kernel_lowering::{AcrossOp, KernelLowering, Substitution, substituted};
 use super::variants::variants;
 use crate::conditions::merged;
 use crate::measure::measure;
 use crate::sync::{Block, OpBlock};
 use crate::variant::{AcrossLoop, Choice, choose};
-
-/// An op that is spread over a loop.
-pub(super) struct AcrossOp {
-    handle: Handle<Op>,
-    op: Op,
-    considered: Vec<VariantResult>,
-    chosen: &'static str,
-    /// The summary of the op as a whole.
-    summary: String,
-    stages: AcrossLoop,
-}
 
 impl KernelLowering<'_> {
     /// The ops that are spread over a loop, and the blocks in front of it.

@@ -3,19 +3,19 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::plan::OpPlan;
+use tilewright_ir::Handle;
+use tilewright_ir::plan::{OpPlan, VariantResult};
 use tilewright_ir::thread::{Cond, for_each_stmt};
 use tilewright_ir::tile::{Kernel, Loop, Op, Stmt, Tile, Unroll, tile_title};
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
-use super::across::AcrossOp;
 use super::options::Options;
 use super::variants::{all_names, variants};
 use crate::builder::Builder;
 use crate::conditions::merged;
 use crate::refusal::Refusal;
 use crate::sync::{Block, LoopRef, OpBlock};
-use crate::variant::{Choice, choose};
+use crate::variant::{AcrossLoop, Choice, choose};
 
 /// A kernel while it is lowered.
 pub(super) struct KernelLowering<'a> {
@@ -38,6 +38,17 @@ pub(super) struct KernelLowering<'a> {
 
 /// The most statements of a program: about as many lines of CUDA.
 const MOST_STATEMENTS: usize = 1 << 17;
+
+/// An op that is spread over a loop.
+pub(super) struct AcrossOp {
+    pub(super) handle: Handle<Op>,
+    pub(super) op: Op,
+    pub(super) considered: Vec<VariantResult>,
+    pub(super) chosen: &'static str,
+    /// The summary of the op as a whole.
+    pub(super) summary: String,
+    pub(super) stages: AcrossLoop,
+}
 
 /// Values of unrolled loop variables.
 pub(super) type Substitution = [(Var, i64)];

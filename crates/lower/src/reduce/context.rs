@@ -1,0 +1,126 @@
+//! What a reduction is: its operands, which threads hold which parts, and in which type they are combined.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::Expr;
+use tilewright_ir::thread::Value;
+use tilewright_ir::tile::{ElementOp, Kernel, Narrowing, Op, OpKind, Reduce, ReduceKind, Space, tile_title};
+use tilewright_layout::DType;
+
+use super::neutral::combine;
+use super::rows::{Order, Rows};
+use crate::builder::Builder;
+use crate::fragment_registers::{FragmentRegisters, Slot};
+use crate::operand::other_operands;
+use crate::refusal::Refusal;
+
+/// What the variants of `reduce` decide on.
+pub(crate) struct Context {
+    /// What to reduce: the kind, the dimension, and whether the old result is cleared.
+    pub(super) attributes: Reduce,
+    /// The fragment that is reduced.
+    pub(super) source: Rc<FragmentRegisters>,
+    /// The fragment of the results.
+    pub(super) result: Rc<FragmentRegisters>,
+    /// By thread, the rows whose result it must hold, and the slot of each.
+    pub(super) owned: Vec<BTreeMap<usize, Slot>>,
+    /// The parts of all rows.
+    pub(super) rows: Rc<Rows>,
+    /// The same, with every element counted on only one of its threads.
+    pub(super) single: Rc<Rows>,
+    /// The index of a thread in its CTA.
+    pub(super) thread: Expr,
+    /// Type in which parts are combined.
+    pub(super) dtype: DType,
+    /// Types of the result's and of the source's elements.
+    pub(super) dtypes: [DType; 2],
+    pub(super) op: Op,
+}
+
+impl Context {
+    /// Resolves the operands of a `reduce`. Error: one of them is not a whole fragment, or has no layout.
+    pub(super) fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
+        let (OpKind::Reduce(attributes), [dst, src]) = (op.kind, &op.operands[..]) else {
+            return Err(other_operands(kernel, op));
+        };
+        let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
+        for tile in [dst, src] {
+            let buffer = &kernel.buffers[tile.buffer];
+            if buffer.space != Space::Fragment || tile.extents != buffer.shape {
+                return Err(refused(format!("`{}` is not a whole fragment", tile_title(kernel, tile))));
+            }
+        }
+        let held = |handle| builder.fragment_registers(kernel, handle).map_err(refused);
+        let (source, result) = (held(src.buffer)?, held(dst.buffer)?);
+        let below: i64 = src.extents[attributes.dimension + 1..].iter().product();
+        let extent = src.extents[attributes.dimension];
+        let row_of = |element: usize| (element as i64 / below / extent * below + element as i64 % below) as usize;
+        let map = source.map(src.elements() as usize);
+        let is_idempotent = combine(attributes.kind) != ElementOp::Add;
+        let in_order = |order| Rows::of(&map, dst.elements() as usize, row_of, is_idempotent, order);
+        let single = Rows::of(&map.once_in_place(), dst.elements() as usize, row_of, is_idempotent, Order::Rows);
+        let (by_slot, by_row) = (in_order(Order::Slots), in_order(Order::Rows));
+        let rows = if by_slot.complete().is_none() && by_row.complete().is_some() { by_row } else { by_slot };
+        let (rows, single) = (Rc::new(rows), Rc::new(single));
+        let mut owned = vec![BTreeMap::new(); map.threads()];
+        for (thread, _, row) in result.map(dst.elements() as usize).entries() {
+            let slot = result.slot(thread, row as i64);
+            owned[thread]
+                .insert(row, slot.ok_or_else(|| refused(format!("thread {thread} has no slot for row {row}")))?);
+        }
+        let dtypes = [dst, src].map(|tile| kernel.buffers[tile.buffer].dtype);
+        let thread = Expr::var(&kernel.thread());
+        Ok(Context {
+            attributes,
+            source,
+            result,
+            owned,
+            rows,
+            single,
+            thread,
+            dtype: made_in(dtypes[1]),
+            dtypes,
+            op: op.clone(),
+        })
+    }
+
+    /// The element of the source in a slot, in the type in which parts are combined. `absmax` takes the absolute value
+    /// in the source's dtype, where that of the least integer is itself; `abssum` uses only the low bits, which are
+    /// the same in both types.
+    pub(super) fn element(&self, slot: usize) -> Value {
+        let made = |value: Value| cast(self.dtype, self.dtypes[1], value);
+        let absolute = |value: Value| Value::Op(ElementOp::Abs, vec![value]);
+        let element = self.source.in_slot(slot);
+        match self.attributes.kind {
+            ReduceKind::AbsMax => made(absolute(element)),
+            ReduceKind::AbsSum => absolute(made(element)),
+            ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => made(element),
+        }
+    }
+
+    /// Whether a thread may write any value to a register: it has no result there, and the old value is not read.
+    pub(super) fn may_write(&self, thread: usize, slot: Slot) -> bool {
+        self.attributes.clear && !self.slots(thread).any(|(known, _)| known.register == slot.register)
+    }
+
+    /// The slots of a thread's results, and their rows.
+    pub(super) fn slots(&self, thread: usize) -> impl Iterator<Item = (Slot, usize)> + '_ {
+        self.owned[thread].iter().map(|(row, slot)| (*slot, *row))
+    }
+}
+
+/// The type in which elements of a dtype are combined.
+fn made_in(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::BF16 | DType::F32 => DType::F32,
+        DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 => DType::I32,
+        DType::F64 | DType::I64 | DType::U32 | DType::U64 => dtype,
+        DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => dtype,
+    }
+}
+
+pub(super) fn cast(dtype: DType, from: DType, value: Value) -> Value {
+    if dtype == from { value } else { Value::Cast(dtype, Narrowing::Fits, Box::new(value)) }
+}

@@ -1,0 +1,241 @@
+//! The statements of a reduction.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_expr::Expr;
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, RegArray, Stmt, Value};
+
+use super::context::{Context, cast};
+use super::neutral::{combine, neutral};
+use super::rows::{Rows, ShuffleMask};
+use crate::builder::{Builder, regs};
+use crate::fragment_registers::Slot;
+use crate::refusal::Refusal;
+use crate::threads::{by_threads, number};
+use crate::variant::AcrossLoop;
+
+/// The statements so far, and what they are made from.
+pub(super) struct Make<'a> {
+    pub(super) context: &'a Context,
+    /// The parts that are combined.
+    pub(super) rows: &'a Rows,
+    pub(super) builder: &'a mut Builder,
+    pub(super) out: Vec<Stmt>,
+}
+
+impl Make<'_> {
+    fn combined(&self, a: Value, b: Value) -> Value {
+        Value::Op(combine(self.context.attributes.kind), vec![a, b])
+    }
+
+    /// Adds statements that the threads of `set` execute, and that threads for which `may` is true may execute as
+    /// well.
+    fn by(&mut self, set: &[bool], may: impl Fn(usize) -> bool, body: Vec<Stmt>) {
+        by_threads(set, may, body, &self.context.thread, self.builder, &mut self.out);
+    }
+
+    fn set(&self, is_in: impl Fn(usize) -> bool) -> Vec<bool> {
+        (0..self.rows.threads()).map(is_in).collect()
+    }
+
+    /// Every thread combines its parts of all iterations; the parts of all threads are combined after the loop.
+    pub(super) fn across_loop(
+        mut self,
+        exchange: ShuffleMask,
+        leaders: Option<&[Vec<usize>]>,
+    ) -> Result<AcrossLoop, Refusal> {
+        let (dtype, most) = (self.context.dtype, self.rows.most_parts() as i64);
+        let array = self.builder.registers("part", dtype, most, 1, &mut self.out);
+        self.out.push(Stmt::Set { to: regs(array, 0, most), value: neutral(self.context.attributes.kind, dtype)? });
+        let before = std::mem::take(&mut self.out);
+        for place in 0..self.rows.most_parts() {
+            for (slot, set) in self.sources(place) {
+                self.add(array, place, slot, &set);
+            }
+        }
+        let within = std::mem::take(&mut self.out);
+        self.exchanged(array, exchange);
+        self.completed(array, leaders)?;
+        Ok(AcrossLoop { before, within, after: self.out })
+    }
+
+    /// Stores the results, of which every thread has its parts after the shuffles.
+    pub(super) fn completed(&mut self, parts: Handle<RegArray>, leaders: Option<&[Vec<usize>]>) -> Result<(), Refusal> {
+        match leaders {
+            None => self.results(parts),
+            Some(leaders) => self.across(parts, leaders),
+        }
+    }
+
+    /// The slots of the elements in the threads' rows at `place`, each with the threads that have one there.
+    fn sources(&self, place: usize) -> Vec<(usize, Vec<bool>)> {
+        let rows = self.rows;
+        let parts = (0..rows.threads()).filter_map(|thread| rows.at(thread, place));
+        let slots: BTreeSet<usize> = parts.flat_map(|(_, part)| part.iter().copied()).collect();
+        let has = |thread: usize, slot: usize| rows.at(thread, place).is_some_and(|(_, part)| part.contains(&slot));
+        slots.into_iter().map(|slot| (slot, self.set(|thread| has(thread, slot)))).collect()
+    }
+
+    /// The threads of `set` combine an element with their part.
+    fn add(&mut self, parts: Handle<RegArray>, place: usize, slot: usize, set: &[bool]) {
+        let value = self.combined(Value::Reg(parts, place as i64), self.context.element(slot));
+        self.by(set, |_| false, vec![Stmt::Assign { to: regs(parts, place as i64, 1), value }]);
+    }
+
+    /// Registers with the combined parts of each thread's rows, in order.
+    pub(super) fn parts(&mut self) -> Result<Handle<RegArray>, Refusal> {
+        let context = self.context;
+        let most = self.rows.most_parts();
+        let array = self.builder.registers("part", context.dtype, most.max(1) as i64, 1, &mut self.out);
+        for place in 0..most {
+            for (at, (slot, set)) in self.sources(place).into_iter().enumerate() {
+                if at > 0 {
+                    self.add(array, place, slot, &set);
+                    continue;
+                }
+                let to = regs(array, place as i64, 1);
+                // The value so far of threads without the first slot; threads without part in this row never read it.
+                if set.contains(&false) {
+                    let value = neutral(context.attributes.kind, context.dtype)?;
+                    self.out.push(Stmt::Set { to: to.clone(), value });
+                }
+                self.by(&set, |_| false, vec![Stmt::Assign { to, value: context.element(slot) }]);
+            }
+        }
+        Ok(array)
+    }
+
+    pub(super) fn exchanged(&mut self, parts: Handle<RegArray>, exchange: ShuffleMask) {
+        let most = self.rows.most_parts() as i64;
+        if exchange.bits == 0 || most == 0 {
+            return;
+        }
+        let other = self.builder.registers("other", self.context.dtype, 1, 1, &mut self.out);
+        for mask in exchange.masks() {
+            for place in 0..most {
+                self.out.push(Stmt::Inst(Call {
+                    to: Some(regs(other, 0, 1)),
+                    from: vec![regs(parts, place, 1)],
+                    arguments: vec![Expr::constant(mask as i64)],
+                    ..Call::plain(Inst::ShuffleXor)
+                }));
+                let value = self.combined(Value::Reg(parts, place), Value::Reg(other, 0));
+                self.out.push(Stmt::Assign { to: regs(parts, place, 1), value });
+            }
+        }
+    }
+
+    /// Writes the results that each thread must hold; its rows are complete. Error: a thread must hold a result, but has
+    /// no part of its row.
+    fn results(&mut self, parts: Handle<RegArray>) -> Result<(), Refusal> {
+        let context = self.context;
+        let mut sets: BTreeMap<(Slot, usize), Vec<bool>> = BTreeMap::new();
+        for (thread, rows) in context.owned.iter().enumerate() {
+            for (row, slot) in rows {
+                let place = self.rows.place(thread, *row);
+                let place =
+                    place.ok_or_else(|| format!("thread {thread} has no part of row {row}, whose result it holds"))?;
+                let none = || vec![false; context.owned.len()];
+                sets.entry((*slot, place)).or_insert_with(none)[thread] = true;
+            }
+        }
+        for ((slot, place), set) in sets {
+            let statement = self.result(slot, Value::Reg(parts, place as i64));
+            let may = |thread: usize| context.may_write(thread, slot);
+            self.by(&set, may, vec![statement]);
+        }
+        Ok(())
+    }
+
+    /// Writes a result, combined with the old one unless that is cleared.
+    fn result(&self, slot: Slot, value: Value) -> Stmt {
+        let context = self.context;
+        let known = cast(context.dtype, context.dtypes[0], context.result.read(slot));
+        let value = if context.attributes.clear { value } else { self.combined(known, value) };
+        let value = context.result.written(slot, cast(context.dtypes[0], context.dtype, value));
+        Stmt::Assign { to: regs(context.result.array, slot.register, 1), value }
+    }
+
+    /// Passes the leaders' parts through shared memory to the threads that must hold results. Parts of neighbouring
+    /// rows are adjacent.
+    fn across(&mut self, parts: Handle<RegArray>, leaders: &[Vec<usize>]) -> Result<(), Refusal> {
+        let context = self.context;
+        let most = leaders.iter().map(Vec::len).max().unwrap_or(0);
+        let memory = self.scratch(leaders.len() * most);
+        let place_of = |row: usize, thread: usize| {
+            let at = leaders[row].iter().position(|leader| *leader == thread)?;
+            Some((at * leaders.len() + row) as i64)
+        };
+        for place in 0..self.rows.most_parts() {
+            let at = |thread: usize| self.rows.at(thread, place).and_then(|(row, _)| place_of(row, thread));
+            let positions: Vec<Option<i64>> = (0..self.rows.threads()).map(at).collect();
+            if positions.iter().all(Option::is_none) {
+                continue;
+            }
+            let mut body = Vec::new();
+            let index = number(&positions, 1, &context.thread, self.builder, &mut body);
+            body.push(Stmt::Store { memory, index, from: regs(parts, place as i64, 1) });
+            let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
+            self.by(&set, |_| false, body);
+        }
+        self.out.push(Stmt::Inst(Call::plain(Inst::SyncThreads)));
+        let slots: BTreeSet<Slot> =
+            (0..context.owned.len()).flat_map(|thread| context.slots(thread)).map(|(slot, _)| slot).collect();
+        for slot in slots {
+            self.gathered(slot, memory, leaders, most)?;
+        }
+        Ok(())
+    }
+
+    fn scratch(&mut self, elements: usize) -> Handle<Memory> {
+        let name = self.builder.fresh("parts");
+        self.builder.program.memories.push(Memory {
+            name,
+            dtype: self.context.dtype,
+            elements: elements as i64,
+            space: MemorySpace::Shared,
+            values: Vec::new(),
+            // Not aligned any further: NVRTC would combine loads, and read more parts than there are.
+            alignment: self.context.dtype.bytes(),
+            span: self.context.op.span,
+        })
+    }
+
+    /// Combines the parts of a row into one slot of the result. Every row has at least one part.
+    fn gathered(
+        &mut self,
+        slot: Slot,
+        memory: Handle<Memory>,
+        leaders: &[Vec<usize>],
+        most: usize,
+    ) -> Result<(), Refusal> {
+        let context = self.context;
+        let row_of = |thread: usize| context.slots(thread).find(|(at, _)| *at == slot).map(|(_, row)| row);
+        let has_row = self.set(|thread| row_of(thread).is_some());
+        let sum = self.builder.registers("sum", context.dtype, 1, 1, &mut self.out);
+        let part = if most > 1 { self.builder.registers("part", context.dtype, 1, 1, &mut self.out) } else { sum };
+        if has_row.contains(&false) {
+            self.out.push(Stmt::Set { to: regs(sum, 0, 1), value: neutral(context.attributes.kind, context.dtype)? });
+        }
+        for at in 0..most {
+            let position = |thread: usize| {
+                let row = row_of(thread)?;
+                (at < leaders[row].len()).then_some((at * leaders.len() + row) as i64)
+            };
+            let positions: Vec<Option<i64>> = (0..context.owned.len()).map(position).collect();
+            let mut body = Vec::new();
+            let index = number(&positions, 1, &context.thread, self.builder, &mut body);
+            body.push(Stmt::Load { to: regs(if at == 0 { sum } else { part }, 0, 1), memory, index });
+            if at > 0 {
+                let value = self.combined(Value::Reg(sum, 0), Value::Reg(part, 0));
+                body.push(Stmt::Assign { to: regs(sum, 0, 1), value });
+            }
+            let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
+            self.by(&set, |_| false, body);
+        }
+        let statement = self.result(slot, Value::Reg(sum, 0));
+        self.by(&has_row, |thread| context.may_write(thread, slot), vec![statement]);
+        Ok(())
+    }
+}
