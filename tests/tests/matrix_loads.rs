@@ -3,7 +3,9 @@
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
+use tilewright::runtime::{Device, op_traffic, run};
 use tilewright_tests::pages::{computes, tensor};
+use tilewright_tests::toolchain::built_or_skipped;
 
 /// A product whose operands go through shared memory. `layout` is that of a tile of two dimensions.
 #[derive(Clone, Copy)]
@@ -164,4 +166,16 @@ fn the_reasons_against_it_are_given() {
     assert_eq!(Product { layout: dense, ..PLAIN }.chosen(), "ldmatrix");
     assert_eq!(Product { layout: odd, ..PLAIN }.chosen(), "mma");
     PLAIN.computes_by(Some("mma"));
+}
+
+/// The instruction is in a function that is inlined: its accesses count at the line of the call, so at the op.
+#[test]
+fn its_wavefronts_are_counted_at_the_product() {
+    let artifact = compiled(&PLAIN.kernel(None));
+    let Some(built) = built_or_skipped(&artifact, "wavefronts of ldmatrix") else { return };
+    let inputs = [tensor(F16, &[32, 32], |_| 1.0), tensor(F16, &[32, 16], |_| 1.0)];
+    let run = run(&artifact, &built, &inputs, &Device::Virtual).unwrap_or_else(|failure| panic!("{failure}"));
+    let traffic = op_traffic(&artifact, &run.report.expect("counters")).expect("the traffic of every op");
+    let product = traffic.iter().find(|of| of.title.starts_with("gemm")).expect("that of the product");
+    assert_eq!((product.predicted, product.counted), (24, 24));
 }

@@ -21,7 +21,7 @@ pub enum AccessKind {
 pub struct AccessCount {
     /// 1-based PTX line.
     pub ptx_line: u32,
-    /// CUDA line, when the PTX carries line information.
+    /// Line in the CUDA source, from `.loc`: that of the call, if the instruction is in an inlined function.
     pub cuda_line: Option<u32>,
     /// The state space accessed; a generic instruction has one entry for each space that it reached.
     pub space: Space,
@@ -139,7 +139,7 @@ impl Stats {
             }
         }
         for (tallies, info) in self.tallies.iter().zip(&program.info) {
-            let cuda_line = info.loc.map(|loc| loc.line);
+            let cuda_line = info.loc.map(|loc| loc.inlined_at.map_or(loc.line, |(_, line)| line));
             report.accesses.extend(tallies.iter().map(|tally| tally.count(info.line, cuda_line)));
         }
         for (pc, count) in &self.benign {
