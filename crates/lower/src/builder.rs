@@ -88,7 +88,7 @@ impl Builder {
         let space = match buffer.space {
             Space::Fragment => return self.declare_fragment(kernel, handle, buffer, touched),
             Space::Global(direction) => {
-                let may_alias = may_alias(kernel, storage);
+                let may_alias = may_share_memory(kernel, storage);
                 MemorySpace::Global { read_only: direction == Direction::Input, may_alias }
             }
             Space::Shared if storage == handle => MemorySpace::Shared,
@@ -339,8 +339,9 @@ pub(crate) struct Mark {
 pub(crate) fn regs(array: Handle<RegArray>, first: i64, count: i64) -> Regs {
     Regs { array, first: Expr::constant(first), count, step: 1 }
 }
+
 /// Whether a caller may pass the memory of another parameter for this one: both are operands of a `permute_layout`.
-fn may_alias(kernel: &Kernel, parameter: Handle<Buffer>) -> bool {
+fn may_share_memory(kernel: &Kernel, parameter: Handle<Buffer>) -> bool {
     let is_global = |storage: &Handle<Buffer>| matches!(kernel.buffers[*storage].space, Space::Global(_));
     kernel.ops.iter().any(|(_, op)| {
         let storages: Vec<_> = op.operands.iter().map(|tile| kernel.storage(tile.buffer)).collect();
