@@ -116,7 +116,7 @@ impl Machine<'_> {
         match stmt {
             Stmt::Op { body, .. } => self.body(body, active),
             Stmt::Declare(_) => Ok(()),
-            Stmt::IfValue { .. } | Stmt::Assign { .. } | Stmt::LetValue { .. } | Stmt::Mma { .. } => {
+            Stmt::IfValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma { .. } => {
                 Err("elements are opaque here and cannot be computed with".to_string())
             }
             Stmt::For { var, body, .. } => {

@@ -5,7 +5,6 @@
 
 mod defect;
 mod dtype;
-mod halves;
 mod index;
 mod mentioned;
 mod mma;

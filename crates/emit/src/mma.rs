@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::{MmaInfo, MmaInst, Program, Regs, Stmt, for_each_stmt};
 use tilewright_layout::DType;
 use tilewright_layout::hardware::MmaType;
@@ -29,19 +28,12 @@ pub(crate) fn function_names(program: &Program) -> Vec<&'static str> {
 }
 
 /// `mma_m16n8k16_f32_f16(c + 0, a + 0, b + 0)`
-pub(crate) fn call(program: &Program, inst: MmaInst, operands: [&Regs; 3]) -> Result<String, Diagnostic> {
+pub(crate) fn call(program: &Program, inst: MmaInst, operands: [&Regs; 3]) -> String {
     let name = inst.info().name;
     let is_hidden = program.registers.iter().any(|(_, array)| array.name == name)
         || program.memories.iter().any(|(_, memory)| memory.name == name);
-    let place = |regs: &Regs| Ok(format!("{} + {}", program.registers[regs.array].name, first(regs)?));
-    let operands: Result<Vec<String>, Diagnostic> = operands.into_iter().map(place).collect();
-    Ok(format!("{}{name}({})", if is_hidden { "::" } else { "" }, operands?.join(", ")))
-}
-
-/// Bytes to which the registers of an operand with elements of this dtype are aligned: at least those of a 32-bit
-/// register.
-pub(crate) fn alignment(dtype: DType) -> i64 {
-    dtype.bytes().max(4)
+    let place = |regs: &Regs| format!("{} + {}", program.registers[regs.array].name, first(regs));
+    format!("{}{name}({})", if is_hidden { "::" } else { "" }, operands.map(place).join(", "))
 }
 
 /// The instructions of a program.

@@ -7,13 +7,12 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Moved, Note, Program, RegArray, RegisterOperand, Regs, Stmt, for_each_expr, for_each_stmt,
+    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, for_each_expr, for_each_stmt, widest_accesses,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
 
 use crate::defect::unprintable;
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
-use crate::halves::both_halves;
 use crate::index::{c_index, needs_64_bits};
 use crate::mentioned::Mentioned;
 use crate::mma;
@@ -38,7 +37,7 @@ pub(crate) struct Printer<'a> {
     /// The lines that store to memory, by their numbers from 0.
     stores: BTreeMap<usize, Handle<Memory>>,
     /// Bytes of the widest vector that moves through each array.
-    widest: BTreeMap<usize, i64>,
+    widest: BTreeMap<Handle<RegArray>, i64>,
     /// Arrays of vectors that are declared where they are loaded.
     defined_by_load: BTreeSet<usize>,
     values: Values<'a>,
@@ -78,7 +77,7 @@ impl<'a> Printer<'a> {
             note: None,
             origins: Vec::new(),
             stores: BTreeMap::new(),
-            widest: widest_accesses(program),
+            widest: widest_accesses(&program.registers, &program.memories, &program.body),
             defined_by_load: BTreeSet::new(),
             values: Values::new(program),
         }
@@ -127,24 +126,11 @@ impl<'a> Printer<'a> {
                 && self.is_filled_by(*array, &loads)
             {
                 self.defined_by_load.insert(array.index());
-            } else if let Some(next) = after.first()
-                && self.pair(stmt, next)?
-            {
-                rest = &after[1..];
             } else {
                 self.stmt(stmt)?;
             }
         }
         Ok(())
-    }
-
-    /// Prints two statements as one if they round floats to both halves of a register.
-    fn pair(&mut self, stmt: &Stmt, next: &Stmt) -> Result<bool, Diagnostic> {
-        let Some((to, values)) = both_halves(self.program, &self.widest, [stmt, next])? else { return Ok(false) };
-        let Some(both) = self.values.assigned_pair(to.array, values)? else { return Ok(false) };
-        let target = self.reg(to, 0)?;
-        self.line(format_args!("reinterpret_cast<unsigned int&>({target}) = {both};"));
-        Ok(true)
     }
 
     /// Whether loads of the same block, one for each vector, are the only loads of an array of vectors: each load is
@@ -228,12 +214,16 @@ impl<'a> Printer<'a> {
                 let (target, value) = (self.reg(to, 0)?, self.values.assigned(to.array, value)?);
                 self.line(format_args!("{target} = {value};"));
             }
+            Stmt::AssignPair { to, values: [low, high] } => {
+                let text = self.values.assigned_pair(to, [low, high])?;
+                self.line(format_args!("{text};"));
+            }
             Stmt::LetValue { var, value } => {
                 let definition = self.values.named(var, value)?;
                 self.line(format_args!("{definition};"));
             }
             Stmt::Mma { inst, sums, a, b } => {
-                let call = mma::call(self.program, *inst, [sums, a, b])?;
+                let call = mma::call(self.program, *inst, [sums, a, b]);
                 self.line(format_args!("{call};"));
             }
             Stmt::Inst(call) if wrapped::is_wrapped(&call.inst.info()) => {
@@ -275,7 +265,7 @@ impl<'a> Printer<'a> {
             self.line(format_args!("{c_type} {};", names.join(", ")));
             return Ok(());
         }
-        let align = match self.widest.get(&array.index()) {
+        let align = match self.widest.get(&array) {
             Some(bytes) if *bytes > dtype.bytes() => format!("alignas({bytes}) "),
             _ => String::new(),
         };
@@ -284,13 +274,16 @@ impl<'a> Printer<'a> {
     }
 
     fn reg(&self, regs: &Regs, at: i64) -> Result<String, Diagnostic> {
-        register(self.program, regs.array, first(regs)? + at * regs.step)
+        register(self.program, regs.array, &normalize(&(&regs.first + at * regs.step)))
     }
 
     fn regs(&self, regs: &Regs) -> Result<String, Diagnostic> {
         let RegArray { name, dtype, vector, len } = &self.program.registers[regs.array];
-        let first = first(regs)?;
-        if *vector > 1 && regs.count == *vector && regs.step == 1 && first % vector == 0 {
+        if *vector > 1
+            && regs.count == *vector
+            && regs.step == 1
+            && let Some(first) = regs.first.as_const().filter(|first| first % vector == 0)
+        {
             return Ok(vector_name(name, len / vector, first / vector));
         }
         match regs.count {
@@ -367,7 +360,7 @@ impl<'a> Printer<'a> {
     /// A call of the function around an instruction, with pointers to what it writes and reads.
     fn wrapped_call(&self, call: &Call) -> Result<String, Diagnostic> {
         let name = |regs: &Regs| &self.program.registers[regs.array].name;
-        let results = call.to.iter().map(|regs| Ok(format!("{} + {}", name(regs), first(regs)?)));
+        let results = call.to.iter().map(|regs| Ok(format!("{} + {}", name(regs), first(regs))));
         let memory = call
             .memory
             .iter()
@@ -408,33 +401,6 @@ fn grouped(expr: &Expr) -> String {
         depth == 0 && (c == '&' || c == '^')
     });
     if binds_weaker { format!("({text})") } else { text }
-}
-
-/// Bytes of the widest vector that moves through each array of registers, or that a product takes from it.
-fn widest_accesses(program: &Program) -> BTreeMap<usize, i64> {
-    let mut widest: BTreeMap<usize, i64> = BTreeMap::new();
-    let mut widen = |array: Handle<RegArray>, bytes: i64| {
-        let most = widest.entry(array.index()).or_insert(0);
-        *most = bytes.max(*most);
-    };
-    for_each_stmt(&program.body, &mut |stmt| {
-        for access in stmt.accesses() {
-            if let Moved::Registers(regs) = access.moved {
-                widen(regs.array, access.bytes(program));
-            }
-        }
-        if let Stmt::Inst(call) = stmt
-            && let Some(RegisterOperand::Words(_)) = call.inst.info().result
-        {
-            call.to.iter().for_each(|regs| widen(regs.array, 4));
-        }
-        if let Stmt::Mma { sums, a, b, .. } = stmt {
-            for regs in [sums, a, b] {
-                widen(regs.array, mma::alignment(program.registers[regs.array].dtype));
-            }
-        }
-    });
-    widest
 }
 
 fn used_indices(body: &[Stmt]) -> BTreeSet<HwIndex> {

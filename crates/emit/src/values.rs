@@ -6,6 +6,7 @@
 
 mod bits;
 mod functions;
+mod pairs;
 mod products;
 #[cfg(test)]
 mod tests;
@@ -79,22 +80,6 @@ impl<'a> Values<'a> {
         text
     }
 
-    /// Two floats that are rounded to adjacent registers of halves, as one word; `None` for other values.
-    pub(crate) fn assigned_pair(
-        &mut self,
-        array: Handle<RegArray>,
-        values: [&Value; 2],
-    ) -> Result<Option<String>, Diagnostic> {
-        let to = self.program.registers[array].dtype;
-        let [Value::Cast(_, _, low), Value::Cast(_, _, high)] = values else { return Ok(None) };
-        if !is_half(to) || self.dtype(low)? != DType::F32 || self.dtype(high)? != DType::F32 {
-            return Ok(None);
-        }
-        let (low, high) = (self.assigned(array, low)?, self.assigned(array, high)?);
-        let helper = if to == DType::BF16 { Helper::FloatsToBf16 } else { Helper::FloatsToF16 };
-        Ok(Some(Text::call(&self.helper(helper), &format!("{low}, {high}")).text))
-    }
-
     /// The declaration of a name for an integer.
     pub(crate) fn named(&mut self, var: &Var, value: &Value) -> Result<String, Diagnostic> {
         let is_long = self.dtype(value)?.bytes() == 8;
@@ -125,7 +110,7 @@ impl<'a> Values<'a> {
         match value {
             Value::Const(dtype, value) => Ok(constant(*dtype, *value)),
             Value::Index(dtype, index) => Ok(self.index_value(*dtype, index)),
-            Value::Reg(array, at) => Ok(Text::new(register(self.program, *array, *at)?, Level::Postfix)),
+            Value::Reg(array, at) => Ok(Text::new(register(self.program, *array, at)?, Level::Postfix)),
             Value::Op(op, operands) => self.operation(*op, operands),
             Value::Cast(to, narrowing, of) => self.cast(*to, *narrowing, of),
             Value::Bits(to, of) => self.bits(*to, of),

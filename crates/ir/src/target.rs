@@ -50,6 +50,15 @@ impl Target {
         }
     }
 
+    /// Whether one instruction computes the sum or the product of two pairs of f32 (PTX ISA, `add`, `mul` and `fma`
+    /// with `.f32x2`: sm_100 and later).
+    pub fn has_pairs_of_f32(self) -> bool {
+        match self {
+            Target::Sm100a => true,
+            Target::Sm90a => false,
+        }
+    }
+
     /// The most threads that a CTA can have.
     pub fn max_threads(self) -> i64 {
         match self {

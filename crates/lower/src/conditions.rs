@@ -56,6 +56,7 @@ fn merged_inside(stmt: Stmt) -> Stmt {
         Stmt::For { var, is_unrolled, body } => Stmt::For { var, is_unrolled, body: merged(body) },
         Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => stmt,
         Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => stmt,
+        Stmt::AssignPair { .. } => stmt,
         Stmt::LetValue { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => stmt,
     }
 }

@@ -98,7 +98,9 @@ impl<'a> Counter<'a> {
                 self.add(times);
                 self.body(body);
             }
-            Stmt::Assign { value, .. } | Stmt::LetValue { value, .. } => self.operations(value, times),
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => {
+                stmt.values().iter().for_each(|value| self.operations(value, times));
+            }
             Stmt::Mma { .. } => self.add(times),
             Stmt::Inst(call) => self.call(call, times),
         }

@@ -138,7 +138,7 @@ impl FragmentRegisters {
 
     /// The value in a slot.
     pub(crate) fn read(&self, slot: Slot) -> ThreadValue {
-        let register = ThreadValue::Reg(self.array, slot.register);
+        let register = ThreadValue::reg(self.array, slot.register);
         match (self.is_plain(), self.ratio) {
             (true, _) => register,
             (false, 1) => ThreadValue::Bits(self.dtype, Box::new(register)),
@@ -152,7 +152,7 @@ impl FragmentRegisters {
             (true, _) => value,
             (false, 1) => ThreadValue::Bits(self.register, Box::new(value)),
             (false, _) => {
-                let register = ThreadValue::Reg(self.array, slot.register);
+                let register = ThreadValue::reg(self.array, slot.register);
                 ThreadValue::With(Box::new(register), slot.part, Box::new(value))
             }
         }

@@ -17,6 +17,7 @@ mod fragment_registers;
 mod gemm;
 mod measure;
 mod operand;
+mod pairs;
 mod ops;
 pub mod permute_layout;
 mod reduce;

@@ -236,6 +236,12 @@ impl Machine<'_> {
                     let bytes = self.program.registers[to.array].dtype.bytes() as usize;
                     self.write(at, to, &bits[..bytes])?;
                 }
+                Stmt::AssignPair { to, values } => {
+                    let bytes = self.program.registers[to.array].dtype.bytes() as usize;
+                    let bits = [self.value(at, &values[0])?, self.value(at, &values[1])?];
+                    let both = bits.map(|bits| bits.to_le_bytes()[..bytes].to_vec());
+                    self.write(at, to, &both.concat())?;
+                }
                 Stmt::Inst(Call { inst: Inst::BytePermute, to: Some(to), from, arguments, .. }) => {
                     let bytes = self.permuted(at, from, arguments)?;
                     self.write(at, to, &bytes)?;
@@ -301,7 +307,7 @@ impl Machine<'_> {
             Value::Const(dtype, value) => Ok(numbers::constant(*dtype, *value)),
             Value::Index(dtype, expr) => Ok(numbers::of_integer(*dtype, i128::from(self.expr(at, expr)?))),
             Value::Reg(array, place) => {
-                let regs = Regs { array: *array, first: Expr::constant(*place), count: 1, step: 1 };
+                let regs = Regs { array: *array, first: place.clone(), count: 1, step: 1 };
                 Ok(joined(&self.read(at, &regs)?))
             }
             Value::Op(ElementOp::Select, operands) => {

@@ -29,8 +29,8 @@ fn rounded(as_words: bool, second: impl Fn(Value, Handle<RegArray>) -> Value) ->
     let store = |at: i64, count: i64| Stmt::Store { memory: y, index: &tid * 2 + at, from: part(h, at, count) };
     let mut body = vec![Stmt::Declare(f), Stmt::Declare(h)];
     body.extend([f, h].map(|array| Stmt::Set { to: part(array, 0, 2), value: Scalar::Float(1.0) }));
-    body.push(assign(0, half(Value::Reg(f, 0))));
-    body.push(assign(1, second(Value::Reg(f, 1), h)));
+    body.push(assign(0, half(Value::reg(f, 0))));
+    body.push(assign(1, second(Value::reg(f, 1), h)));
     body.extend(if as_words { vec![store(0, 2)] } else { vec![store(0, 1), store(1, 1)] });
     let program = Program {
         name: "k".to_string(),
@@ -65,7 +65,7 @@ fn halves_that_move_one_by_one_are_rounded_one_by_one() {
 
 #[test]
 fn a_half_that_the_other_value_reads_is_rounded_first() {
-    let text = rounded(true, |_, h| half(Value::Cast(DType::F32, Narrowing::Fits, Box::new(Value::Reg(h, 0)))));
+    let text = rounded(true, |_, h| half(Value::Cast(DType::F32, Narrowing::Fits, Box::new(Value::reg(h, 0)))));
     assert!(text.contains("  h[0] = to_f16(f[0]);\n  h[1] = to_f16(from_f16(h[0]));\n"), "{text}");
 }
 

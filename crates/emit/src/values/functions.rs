@@ -67,6 +67,8 @@ pub(super) enum Helper {
     FloatToF16,
     DoubleToF16,
     FloatsToF16,
+    Pair,
+    Twice,
     FloatToBf16,
     FloatsToBf16,
     DoubleToBf16,
@@ -88,6 +90,8 @@ impl Helper {
             Helper::FromBf16 => "from_bf16",
             Helper::FloatToF16 | Helper::DoubleToF16 => "to_f16",
             Helper::FloatToBf16 | Helper::DoubleToBf16 | Helper::SignedToBf16 | Helper::UnsignedToBf16 => "to_bf16",
+            Helper::Pair => "pair",
+            Helper::Twice => "twice",
             Helper::FloatsToF16 => "to_f16x2",
             Helper::FloatsToBf16 => "to_bf16x2",
             Helper::AddF16 => "add_f16",
@@ -123,6 +127,10 @@ impl Helper {
             Helper::DoubleToBf16 => to_half(name, "double", 'd', "cvt.rn.bf16.f64"),
             Helper::SignedToBf16 => to_half(name, "long long", 'l', "cvt.rn.bf16.s64"),
             Helper::UnsignedToBf16 => to_half(name, "unsigned long long", 'l', "cvt.rn.bf16.u64"),
+            Helper::Pair => {
+                function(&format!("float2& {name}(float* low)"), &["return *reinterpret_cast<float2*>(low);".to_string()])
+            }
+            Helper::Twice => function(&format!("float2 {name}(float x)"), &["return make_float2(x, x);".to_string()]),
             Helper::FloatsToF16 => to_halves(name, "cvt.rn.f16x2.f32"),
             Helper::FloatsToBf16 => to_halves(name, "cvt.rn.bf16x2.f32"),
             Helper::AddF16 => addition(name, "red.add.noftz.f16"),

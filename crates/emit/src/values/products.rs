@@ -68,9 +68,7 @@ impl Flows {
                 to = Some(regs.array.index());
             }
         });
-        if let Some(value) = stmt.value() {
-            self.value(value, false, to);
-        }
+        stmt.values().iter().for_each(|value| self.value(value, false, to));
         if let Stmt::Move { to, from } = stmt {
             self.moves.insert((from.array.index(), to.array.index()));
         }

@@ -32,7 +32,7 @@ fn array(program: &mut Program, name: &str, dtype: DType) -> Handle<RegArray> {
 /// The text of a value made of three registers `a`, `b` and `c` of this dtype.
 fn text(dtype: DType, build: impl Fn(Value, Value, Value) -> Value) -> String {
     let mut program = empty();
-    let [a, b, c] = ["a", "b", "c"].map(|name| Value::Reg(array(&mut program, name, dtype), 0));
+    let [a, b, c] = ["a", "b", "c"].map(|name| Value::reg(array(&mut program, name, dtype), 0));
     Values::new(&program).text(&build(a, b, c)).unwrap()
 }
 
@@ -119,7 +119,7 @@ fn halves_are_floats_that_every_operation_rounds() {
 #[test]
 fn signed_bytes_are_narrowed_by_shifts_for_sm_90a() {
     let mut program = Program { target: Target::Sm90a, ..empty() };
-    let [a, b, c] = ["a", "b", "c"].map(|name| Value::Reg(array(&mut program, name, I8), 0));
+    let [a, b, c] = ["a", "b", "c"].map(|name| Value::reg(array(&mut program, name, I8), 0));
     let value = of(Mul, [of(Add, [a, b]), of(Max, [c.clone(), c])]);
     let mut values = Values::new(&program);
     assert_eq!(values.text(&value).unwrap(), "signed_byte(signed_byte(a[0] + b[0])*max(c[0], c[0]))");
@@ -272,7 +272,7 @@ fn a_product_that_reaches_a_sum_is_not_left_to_the_compiler() {
 fn a_product_in_a_register_that_is_summed_is_rounded_there() {
     let mut program = empty();
     let [a, b, c] = ["a", "b", "c"].map(|name| array(&mut program, name, F32));
-    let reg = |array: Handle<RegArray>| Value::Reg(array, 0);
+    let reg = |array: Handle<RegArray>| Value::reg(array, 0);
     let to = |array: Handle<RegArray>| Regs { array, first: Expr::constant(0), count: 1, step: 1 };
     let product = of(Mul, [reg(a), reg(a)]);
     program.body = vec![
@@ -353,7 +353,7 @@ fn parts_are_joined_as_unsigned_integers() {
 #[test]
 fn a_name_of_the_kernel_does_not_hide_a_function() {
     let mut program = empty();
-    let named = Value::Reg(array(&mut program, "fmaxf", F32), 0);
+    let named = Value::reg(array(&mut program, "fmaxf", F32), 0);
     let larger = of(Max, [named, real(F32, 0.0)]);
     assert_eq!(Values::new(&program).text(&larger).unwrap(), "::fmaxf(fmaxf[0], 0.0f)");
 }
@@ -361,7 +361,7 @@ fn a_name_of_the_kernel_does_not_hide_a_function() {
 #[test]
 fn names_of_8_bytes_are_wide() {
     let mut program = empty();
-    let of_long = Value::Reg(array(&mut program, "a", I64), 0);
+    let of_long = Value::reg(array(&mut program, "a", I64), 0);
     let var = Var::new("v", 0, 9);
     let mut values = Values::new(&program);
     assert_eq!(values.named(&var, &of_long).unwrap(), "const long long v = a[0]");
@@ -423,7 +423,7 @@ __device__ __forceinline__ void add_f16(unsigned short* to, unsigned short x) {
 #[test]
 fn conditions_on_data_are_branches() {
     let text = emitted(F32, |_, a| {
-        let (set, held) = (Stmt::Set { to: register(a), value: Scalar::Int(0) }, Value::Reg(a, 0));
+        let (set, held) = (Stmt::Set { to: register(a), value: Scalar::Int(0) }, Value::reg(a, 0));
         let cond = of(Lt, [held.clone(), real(F32, 1.0)]);
         let body = vec![Stmt::Assign { to: register(a), value: of(Exp, [held]) }];
         vec![Stmt::Declare(a), set, Stmt::IfValue { cond, is_uniform: false, body }]
@@ -434,8 +434,8 @@ fn conditions_on_data_are_branches() {
 #[test]
 fn values_that_mean_nothing_are_our_defects() {
     let mut program = empty();
-    let [a, b] = ["a", "b"].map(|name| Value::Reg(array(&mut program, name, F32), 0));
-    let wide = Value::Reg(array(&mut program, "w", B128), 0);
+    let [a, b] = ["a", "b"].map(|name| Value::reg(array(&mut program, name, F32), 0));
+    let wide = Value::reg(array(&mut program, "w", B128), 0);
     let cases = [
         (of(Sub, [a.clone()]), "`sub` of 1 operands"),
         (of(Max, [a.clone(), a.clone(), a.clone()]), "`max` of 3 operands"),
@@ -452,7 +452,7 @@ fn values_that_mean_nothing_are_our_defects() {
 #[test]
 fn a_sum_whose_range_is_not_known_wraps() {
     let mut program = empty();
-    let a = Value::Reg(array(&mut program, "a", I32), 0);
+    let a = Value::reg(array(&mut program, "a", I32), 0);
     let truth = of(Lt, [a.clone(), a.clone()]);
     assert_eq!(Wrapping::of(&program, Add, I32, &[a, truth]), Some(Wrapping::Add));
 }

@@ -3,13 +3,17 @@
 //!
 //! All methods describe a statement alone, without the statements inside it; [`for_each_stmt`] visits those too.
 
+use std::collections::BTreeMap;
+
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
 
-use crate::arena::Handle;
-use crate::thread::program::{Cond, Memory, Program, Stmt};
-use crate::thread::registers::Regs;
+use crate::arena::{Arena, Handle};
+use crate::thread::inst::RegisterOperand;
+use crate::thread::packed::Packed;
+use crate::thread::program::{Call, Cond, Memory, Program, Stmt};
+use crate::thread::registers::{RegArray, Regs};
 use crate::thread::value::Value;
 use crate::tile::Effect;
 
@@ -51,9 +55,13 @@ pub enum Moved<'a> {
 impl MemoryAccess<'_> {
     /// Bytes that one thread accesses.
     pub fn bytes(&self, program: &Program) -> i64 {
+        self.bytes_in(&program.registers, &program.memories)
+    }
+
+    fn bytes_in(&self, registers: &Arena<RegArray>, memories: &Arena<Memory>) -> i64 {
         match self.moved {
-            Moved::Registers(regs) => regs.count * program.registers[regs.array].dtype.bytes(),
-            Moved::Elements(count) => count * program.memories[self.memory].dtype.bytes(),
+            Moved::Registers(regs) => regs.count * registers[regs.array].dtype.bytes(),
+            Moved::Elements(count) => count * memories[self.memory].dtype.bytes(),
             Moved::Bytes(bytes) => bytes,
         }
     }
@@ -102,8 +110,8 @@ impl Stmt {
                 visit(Effect::Read, a);
                 visit(Effect::Read, b);
             }
-            Stmt::Assign { to, value } => {
-                registers_of(value, visit);
+            Stmt::Assign { to, .. } | Stmt::AssignPair { to, .. } => {
+                self.values().iter().for_each(|value| registers_of(value, visit));
                 visit(Effect::Write, to);
             }
             Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => registers_of(value, visit),
@@ -134,7 +142,8 @@ impl Stmt {
             }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => Vec::new(),
             Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::IfValue { .. } => Vec::new(),
-            Stmt::Assign { .. } | Stmt::LetValue { .. } | Stmt::Mma { .. } => Vec::new(),
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } => Vec::new(),
+            Stmt::LetValue { .. } | Stmt::Mma { .. } => Vec::new(),
         }
     }
 
@@ -146,7 +155,7 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => &[],
-            Stmt::Mma { .. } | Stmt::Inst(_) => &[],
+            Stmt::AssignPair { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &[],
         }
     }
 
@@ -157,24 +166,38 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => &mut [],
-            Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
+            Stmt::AssignPair { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
         }
     }
 
     /// Whether the variables that it defines stand for data, which is known only when the program runs.
     pub fn names_data(&self) -> bool {
-        !self.defines().is_empty() && self.value().is_some()
+        !self.defines().is_empty() && !self.values().is_empty()
     }
 
-    /// The value that it computes.
-    pub fn value(&self) -> Option<&Value> {
+    /// The values that it computes.
+    pub fn values(&self) -> &[Value] {
         match self {
             Stmt::Assign { value, .. } | Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => {
-                Some(value)
+                std::slice::from_ref(value)
             }
-            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => None,
-            Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => None,
-            Stmt::Mma { .. } | Stmt::Inst(_) => None,
+            Stmt::AssignPair { values, .. } => values,
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &[],
+            Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &[],
+            Stmt::Mma { .. } | Stmt::Inst(_) => &[],
+        }
+    }
+
+    /// The values that it computes, mutably.
+    pub fn values_mut(&mut self) -> &mut [Value] {
+        match self {
+            Stmt::Assign { value, .. } | Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => {
+                std::slice::from_mut(value)
+            }
+            Stmt::AssignPair { values, .. } => values,
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &mut [],
+            Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &mut [],
+            Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
         }
     }
 
@@ -184,12 +207,13 @@ impl Stmt {
         match self {
             Stmt::Let { value, .. } => visit(value),
             Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
-            Stmt::Assign { value, .. } | Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => {
-                value.for_each(&mut |part| {
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {
+                let mut index = |part: &Value| {
                     if let Value::Index(_, index) = part {
                         visit(index);
                     }
-                });
+                };
+                self.values().iter().for_each(|value| value.for_each(&mut index));
             }
             Stmt::Inst(call) => call.memory.iter().map(|(_, index)| index).chain(&call.arguments).for_each(visit),
             Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
@@ -206,8 +230,8 @@ impl Stmt {
         match self {
             Stmt::Let { value, .. } => visit(value),
             Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
-            Stmt::Assign { value, .. } | Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => {
-                value.for_each_index_mut(visit);
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {
+                self.values_mut().iter_mut().for_each(|value| value.for_each_index_mut(visit));
             }
             Stmt::Inst(call) => {
                 call.memory.iter_mut().map(|(_, index)| index).chain(&mut call.arguments).for_each(visit);
@@ -229,7 +253,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } => Scope::Thread,
             Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } => Scope::Thread,
             Stmt::For { .. } | Stmt::If { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => Scope::Thread,
-            Stmt::LetValue { .. } | Stmt::Mma { .. } => Scope::Thread,
+            Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma { .. } => Scope::Thread,
         }
     }
 }
@@ -238,7 +262,7 @@ impl Stmt {
 fn registers_of(value: &Value, visit: &mut dyn FnMut(Effect, &Regs)) {
     value.for_each(&mut |part| {
         if let Value::Reg(array, at) = part {
-            visit(Effect::Read, &Regs { array: *array, first: Expr::constant(*at), count: 1, step: 1 });
+            visit(Effect::Read, &Regs { array: *array, first: at.clone(), count: 1, step: 1 });
         }
     });
 }
@@ -256,17 +280,53 @@ pub fn for_each_expr(body: &[Stmt], visit: &mut dyn FnMut(&Expr)) {
     for_each_stmt(body, &mut |stmt| stmt.exprs(visit));
 }
 
+/// Bytes of the widest vector that moves through each array of registers, or that an instruction takes from it.
+pub fn widest_accesses(
+    registers: &Arena<RegArray>,
+    memories: &Arena<Memory>,
+    body: &[Stmt],
+) -> BTreeMap<Handle<RegArray>, i64> {
+    let mut widest: BTreeMap<Handle<RegArray>, i64> = BTreeMap::new();
+    let mut widen = |array: Handle<RegArray>, bytes: i64| {
+        let most = widest.entry(array).or_insert(0);
+        *most = bytes.max(*most);
+    };
+    let bytes = |regs: &Regs| registers[regs.array].dtype.bytes();
+    for_each_stmt(body, &mut |stmt| {
+        for access in stmt.accesses() {
+            if let Moved::Registers(regs) = access.moved {
+                widen(regs.array, access.bytes_in(registers, memories));
+            }
+        }
+        if let Stmt::Inst(Call { inst, to: Some(to), .. }) = stmt
+            && let Some(RegisterOperand::Words(_)) = inst.info().result
+        {
+            widen(to.array, WORD);
+        }
+        if let Stmt::Mma { sums, a, b, .. } = stmt {
+            [sums, a, b].iter().for_each(|regs| widen(regs.array, bytes(regs).max(WORD)));
+        }
+        if let Stmt::AssignPair { to, values } = stmt {
+            widen(to.array, 2 * bytes(to));
+            let packed = Packed::of(registers, values.each_ref());
+            packed.for_each_pair(&mut |array| widen(array, 2 * registers[array].dtype.bytes()));
+        }
+    });
+    widest
+}
+
+/// Bytes of a register.
+const WORD: i64 = 4;
+
 #[cfg(test)]
 mod tests {
     use tilewright_diag::Span;
     use tilewright_layout::DType;
 
     use super::*;
-    use crate::arena::Arena;
     use crate::thread::inst::Inst;
     use crate::thread::mma::MmaInst;
-    use crate::thread::program::{Call, MemorySpace};
-    use crate::thread::registers::RegArray;
+    use crate::thread::program::MemorySpace;
 
     fn regs(first: i64) -> Regs {
         let array = Arena::new().push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 64, vector: 1 });
@@ -314,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_value_reads_all_registers_inside() {
-        let part = |at: i64| Box::new(Value::Reg(regs(0).array, at));
+        let part = |at: i64| Box::new(Value::reg(regs(0).array, at));
         let cond = Value::With(part(3), 0, part(5));
         let stmt = Stmt::IfValue { cond, is_uniform: true, body: vec![Stmt::Inst(Call::plain(Inst::SyncWarp))] };
         assert_eq!(reads(&stmt), ["r[3]", "r[5]"]);
@@ -325,7 +385,7 @@ mod tests {
     #[test]
     fn only_names_of_values_stand_for_data() {
         let var = Var::new("x", 0, 7);
-        let value = Value::Reg(regs(0).array, 0);
+        let value = Value::reg(regs(0).array, 0);
         let counted = Stmt::For { var: var.clone(), is_unrolled: false, body: Vec::new() };
         assert!(Stmt::LetValue { var, value }.names_data());
         assert!(!counted.names_data());

@@ -3,6 +3,7 @@
 mod effects;
 mod inst;
 mod mma;
+mod packed;
 mod print;
 mod program;
 mod registers;
@@ -11,9 +12,10 @@ mod verify;
 mod walk;
 mod warp;
 
-pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt};
+pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt, widest_accesses};
 pub use inst::{Inst, InstInfo, MemoryOperand, RegisterOperand};
 pub use mma::{MmaInfo, MmaInst};
+pub use packed::{Packed, halves, is_pair};
 pub use program::{Call, Cond, Memory, MemorySpace, Note, Program, Stmt};
 pub use registers::{RegArray, Regs};
 pub use value::Value;

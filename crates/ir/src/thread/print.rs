@@ -141,6 +141,9 @@ impl Program {
                     self.print_body(f, body, depth + 1)?;
                 }
                 Stmt::Assign { to, value } => writeln!(f, "{} = {}", self.regs(to), self.value(value))?,
+                Stmt::AssignPair { to, values: [low, high] } => {
+                    writeln!(f, "{} = {}, {}", self.regs(to), self.value(low), self.value(high))?;
+                }
                 Stmt::LetValue { var, value } => writeln!(f, "let {} = {}", var.name(), self.value(value))?,
                 Stmt::Mma { inst, sums, a, b } => {
                     let (sums, a, b) = (self.regs(sums), self.regs(a), self.regs(b));

@@ -129,6 +129,7 @@ impl Stmt {
             Stmt::Let { .. }
             | Stmt::LetValue { .. }
             | Stmt::Assign { .. }
+            | Stmt::AssignPair { .. }
             | Stmt::Declare(_)
             | Stmt::Load { .. }
             | Stmt::Store { .. }
@@ -144,7 +145,7 @@ impl Stmt {
     pub fn inner_mut(&mut self) -> &mut [Stmt] {
         match self {
             Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } => body,
-            Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } => &mut [],
+            Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => &mut [],
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => &mut [],
             Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma { .. } => &mut [],
             Stmt::Inst(_) => &mut [],
@@ -244,6 +245,13 @@ pub enum Stmt {
         to: Regs,
         /// The value.
         value: Value,
+    },
+    /// Assigns values to two adjacent registers, at once: neither is assigned before both are computed.
+    AssignPair {
+        /// Which registers: the first index is even.
+        to: Regs,
+        /// The values.
+        values: [Value; 2],
     },
     /// Defines a variable from data, for use in indices.
     LetValue {

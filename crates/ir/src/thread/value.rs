@@ -15,8 +15,8 @@ pub enum Value {
     Const(DType, Scalar),
     /// An index expression, as a number of this dtype.
     Index(DType, Expr),
-    /// An element of a register array.
-    Reg(Handle<RegArray>, i64),
+    /// An element of a register array. Its index is a constant in every iteration of the unrolled loops around it.
+    Reg(Handle<RegArray>, Expr),
     /// An operation; its operands have one dtype, except for the condition of a selection.
     Op(ElementOp, Vec<Value>),
     /// The value converted to another dtype: rounded to the nearest, or towards zero if to integers.
@@ -31,6 +31,11 @@ pub enum Value {
 }
 
 impl Value {
+    /// The element of a register array at this index.
+    pub fn reg(array: Handle<RegArray>, at: i64) -> Value {
+        Value::Reg(array, Expr::constant(at))
+    }
+
     /// Its dtype; `None` for truth values.
     pub fn dtype(&self, registers: &Arena<RegArray>) -> Option<DType> {
         match self {

@@ -140,6 +140,12 @@ impl Checker<'_> {
                     self.report("V0319", format!("`{}` is assigned a value of another type", self.name_of(to)));
                 }
             }
+            Stmt::AssignPair { to, values } => {
+                let of_type = values.iter().all(|value| self.value(value) == Some(self.dtype_of(to)));
+                if !of_type || to.count != 2 || to.step != 1 || to.first.multiple() % 2 != 0 {
+                    self.report("V0319", format!("`{}` is not a pair that takes these values", self.name_of(to)));
+                }
+            }
             Stmt::LetValue { var, value } => {
                 if self.value(value).is_none_or(|dtype| !dtype.is_integer()) {
                     self.report("V0319", format!("`{}` names a value that is not an integer", var.name()));

@@ -20,7 +20,7 @@ impl Make<'_> {
         for slot in 0..picks.registers {
             for (pick, set) in self.groups(|thread| picks.at(thread, slot)) {
                 let value = match (pick.checked_sub(picks.own), received) {
-                    (Some(step), Some(received)) => self.unpacked(Value::Reg(received, step as i64)),
+                    (Some(step), Some(received)) => self.unpacked(Value::reg(received, step as i64)),
                     _ => self.context.source.in_slot(pick),
                 };
                 let body = vec![self.written(slot, value)];

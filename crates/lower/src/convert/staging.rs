@@ -46,7 +46,7 @@ impl Make<'_> {
         let vector = self.builder.staging(self.context.dtype, width, &mut body);
         body.push(Stmt::Load { to: regs(vector, 0, width), memory, index });
         for (at, slot) in (0..).zip(&access.registers) {
-            body.push(self.written(*slot, Value::Reg(vector, at)));
+            body.push(self.written(*slot, Value::reg(vector, at)));
         }
         self.by(&takes_part(access), |_| false, body);
     }

@@ -186,7 +186,7 @@ impl Lowering<'_> {
                     let read = Stmt::Assign { to: regs(array, 0, 1), value: held.read(case.slot) };
                     self.out.extend(under(&case.conditions, vec![read]));
                 }
-                Ok(ThreadValue::Reg(array, 0))
+                Ok(ThreadValue::reg(array, 0))
             }
         }
     }

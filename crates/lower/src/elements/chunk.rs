@@ -9,9 +9,10 @@ use tilewright_ir::tile::{Access, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 
 use super::active_step::ActiveStep;
-use super::lowering::Lowering;
+use super::lowering::{Lowering, NamedTogether};
 use super::memory::inside;
 use super::moved::VectorAccess;
+use super::names::Name;
 use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
@@ -83,10 +84,7 @@ impl Lowering<'_> {
                 after.push((moved, width, mask));
             }
         }
-        for step in chunk.steps.clone() {
-            let nest = self.nest;
-            self.elements(&nest.body, &ActiveStep { step, mask: chunk.mask.clone() })?;
-        }
+        self.step_bodies(chunk)?;
         for (moved, width, mask) in after {
             let body = self.aside(|this| {
                 this.move_all(&moved, width, &Chunk { steps: chunk.steps.clone(), mask: mask.clone() });
@@ -95,6 +93,30 @@ impl Lowering<'_> {
             self.guarded(&mask, &chunk.mask, body);
         }
         self.moved.clear();
+        Ok(())
+    }
+
+    /// Lowers the statements of all steps of a chunk: each statement for all steps, so that neighbouring registers are
+    /// assigned together; if there are branches or loops, each step on its own.
+    fn step_bodies(&mut self, chunk: &Chunk) -> Result<(), Refusal> {
+        let body = &self.nest.body;
+        let places: Vec<ActiveStep> =
+            chunk.steps.clone().map(|step| ActiveStep { step, mask: chunk.mask.clone() }).collect();
+        let is_plain = |element: &ElementStmt| matches!(element, ElementStmt::Let { .. } | ElementStmt::Store { .. });
+        if !body.iter().all(is_plain) {
+            return places.iter().try_for_each(|place| self.elements(body, place));
+        }
+        let mut names: Vec<Vec<Name>> = vec![Vec::new(); places.len()];
+        for element in body {
+            self.named_together = Some(NamedTogether { steps: chunk.steps.clone(), array: None });
+            for (place, names) in places.iter().zip(&mut names) {
+                std::mem::swap(&mut self.names, names);
+                let lowered = self.element(element, place);
+                std::mem::swap(&mut self.names, names);
+                lowered?;
+            }
+        }
+        self.named_together = None;
         Ok(())
     }
 

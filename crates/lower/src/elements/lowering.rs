@@ -1,6 +1,7 @@
 //! A nest while it is lowered: what was found so far, and the statements so far.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use tilewright_expr::Expr;
@@ -46,6 +47,13 @@ pub(crate) fn lower_condition(
     Ok(lowering.declared.into_iter().chain(merged(lowering.out)).collect())
 }
 
+/// Steps for which one statement is lowered in a row.
+pub(super) struct NamedTogether {
+    pub(super) steps: Range<usize>,
+    /// The registers of the value that it names, one for each step.
+    pub(super) array: Option<Handle<RegArray>>,
+}
+
 /// A nest while it is lowered.
 pub(super) struct Lowering<'a> {
     pub(super) kernel: &'a Kernel,
@@ -60,6 +68,8 @@ pub(super) struct Lowering<'a> {
     pub(super) addresses: Vec<(Handle<Buffer>, Vec<Expr>, Address)>,
     /// The named values in scope, innermost last.
     pub(super) names: Vec<Name>,
+    /// The steps of the statement that is lowered, if it is lowered for several steps in a row.
+    pub(super) named_together: Option<NamedTogether>,
     /// Declarations, which precede all steps.
     pub(super) declared: Vec<Stmt>,
     /// Accesses that the current steps make together.
@@ -83,6 +93,7 @@ impl<'a> Lowering<'a> {
             slots: BTreeMap::new(),
             addresses: Vec::new(),
             names: Vec::new(),
+            named_together: None,
             declared: Vec::new(),
             moved: Vec::new(),
             arms: 0,
@@ -126,7 +137,7 @@ impl<'a> Lowering<'a> {
     /// A register that holds a value: the one that the value is, or a new one.
     pub(super) fn in_register(&mut self, value: ThreadValue, dtype: DType) -> Regs {
         if let ThreadValue::Reg(array, at) = value {
-            return regs(array, at, 1);
+            return Regs { array, first: at, count: 1, step: 1 };
         }
         let array = self.new_registers("r", dtype, 1);
         self.out.push(Stmt::Assign { to: regs(array, 0, 1), value });
@@ -135,6 +146,18 @@ impl<'a> Lowering<'a> {
 
     pub(super) fn new_registers(&mut self, base: &str, dtype: DType, len: i64) -> Handle<RegArray> {
         self.builder.registers(base, dtype, len, 1, &mut self.declared)
+    }
+
+    /// The register of a named value in a step: of an array of its own, or of one for all steps that the statement is
+    /// lowered for.
+    pub(super) fn named_register(&mut self, name: &str, dtype: DType, step: usize) -> (Handle<RegArray>, i64) {
+        let Some(NamedTogether { steps, array }) = self.named_together.take() else {
+            return (self.new_registers(name, dtype, 1), 0);
+        };
+        let array = array.unwrap_or_else(|| self.new_registers(name, dtype, steps.len() as i64));
+        let at = (step - steps.start) as i64;
+        self.named_together = Some(NamedTogether { steps, array: Some(array) });
+        (array, at)
     }
 
     pub(super) fn fragment(&mut self, buffer: Handle<Buffer>) -> Result<Rc<FragmentRegisters>, Refusal> {

@@ -28,7 +28,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn element(&mut self, element: &ElementStmt, place: &ActiveStep) -> Result<(), Refusal> {
+    pub(super) fn element(&mut self, element: &ElementStmt, place: &ActiveStep) -> Result<(), Refusal> {
         match element {
             ElementStmt::Let { name, value, .. } => self.name(name, value, place),
             ElementStmt::Store { to, value, .. } => {
@@ -121,7 +121,7 @@ impl Lowering<'_> {
         let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
         for (branch, wanted) in [(then, 1), (otherwise, 0)] {
             let body = self.aside(|this| this.elements(branch, place))?;
-            let compared = vec![ThreadValue::Reg(array, 0), number(wanted)];
+            let compared = vec![ThreadValue::reg(array, 0), number(wanted)];
             let cond = ThreadValue::Op(ElementOp::Eq, compared);
             if !body.is_empty() {
                 self.out.push(Stmt::IfValue { cond, is_uniform: false, body });

@@ -21,13 +21,13 @@ impl Lowering<'_> {
                 let array = self.new_registers(name, DType::I32, 1);
                 self.keep_truth(value, array, place)?;
                 let zero = ThreadValue::Const(DType::I32, Scalar::Int(0));
-                Named::Truth(ThreadValue::Op(ElementOp::Ne, vec![ThreadValue::Reg(array, 0), zero]))
+                Named::Truth(ThreadValue::Op(ElementOp::Ne, vec![ThreadValue::reg(array, 0), zero]))
             }
             (Some(dtype), false) => {
                 let value = self.value(value, Some(dtype), place)?;
-                let array = self.new_registers(name, dtype, 1);
-                self.out.push(Stmt::Assign { to: regs(array, 0, 1), value });
-                Named::Kept(ThreadValue::Reg(array, 0), dtype)
+                let (array, at) = self.named_register(name, dtype, place.step);
+                self.out.push(Stmt::Assign { to: regs(array, at, 1), value });
+                Named::Kept(ThreadValue::reg(array, at), dtype)
             }
             (None, false) => Named::Index(self.without_names(value)),
         };
@@ -244,7 +244,7 @@ impl Lowering<'_> {
 
     fn load(&mut self, access: &tilewright_ir::tile::Access, place: &ActiveStep) -> Result<ThreadValue, Refusal> {
         if let Some((array, register)) = self.moved_register(access, place.step, false) {
-            return Ok(ThreadValue::Reg(array, register));
+            return Ok(ThreadValue::reg(array, register));
         }
         let dtype = self.kernel.buffers[access.buffer].dtype;
         let index = self.coordinates(access, place)?;
@@ -260,6 +260,6 @@ impl Lowering<'_> {
         if !is_done && limits.is_empty() {
             self.out.push(zero);
         }
-        Ok(ThreadValue::Reg(array, 0))
+        Ok(ThreadValue::reg(array, 0))
     }
 }

@@ -7,6 +7,7 @@ use tilewright_ir::thread::{Call, Note, Program, Stmt as ThreadStmt};
 
 use super::kernel_lowering::KernelLowering;
 use crate::builder::regs;
+use crate::pairs::paired;
 use crate::sync::{Block, Branch, OpBlock};
 use crate::unwritten::unwritten;
 
@@ -14,6 +15,7 @@ impl KernelLowering<'_> {
     /// The program of these blocks, between which barriers are in place.
     pub(super) fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
         let body = self.assemble(blocks);
+        let body = paired(&mut self.builder, body);
         let mut program = self.builder.program;
         // Elements of a fragment that the kernel reads and never writes are zero, not whatever a register held.
         program.body.extend(body);

@@ -48,7 +48,7 @@ impl KernelLowering<'_> {
         let first = self.planned(&title, branch.span, facts, body);
         let mut side = |body: &[Stmt], wanted: i64| {
             let number = ThreadValue::Const(DType::I32, Scalar::Int(wanted));
-            let cond = ThreadValue::Op(ElementOp::Eq, vec![ThreadValue::Reg(holds, 0), number]);
+            let cond = ThreadValue::Op(ElementOp::Eq, vec![ThreadValue::reg(holds, 0), number]);
             Branch { cond, body: self.body(body, unrolled) }
         };
         let (then, otherwise) = (side(&branch.then, 1), side(&branch.otherwise, 0));

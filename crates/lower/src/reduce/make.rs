@@ -24,6 +24,21 @@ pub(super) struct Make<'a> {
     pub(super) out: Vec<Stmt>,
 }
 
+/// The most chains in which a thread combines its elements of a row.
+const MOST_CHAINS: usize = 4;
+
+/// An element that threads combine with one of their parts.
+struct Source {
+    /// The place of the part among those of a thread.
+    place: usize,
+    /// How many elements precede it in its part.
+    at: usize,
+    /// The slot of the element.
+    slot: usize,
+    /// The threads that have it.
+    set: Vec<bool>,
+}
+
 impl Make<'_> {
     fn combined(&self, a: Value, b: Value) -> Value {
         Value::Op(combine(self.context.attributes.kind), vec![a, b])
@@ -49,10 +64,8 @@ impl Make<'_> {
         let array = self.builder.registers("part", dtype, most, 1, &mut self.out);
         self.out.push(Stmt::Set { to: regs(array, 0, most), value: neutral(self.context.attributes.kind, dtype)? });
         let before = std::mem::take(&mut self.out);
-        for place in 0..self.rows.most_parts() {
-            for (slot, set) in self.sources(place) {
-                self.add(array, place, slot, &set);
-            }
+        for Source { place, slot, set, .. } in self.sources_in_order() {
+            self.add(array, place, slot, &set);
         }
         let within = std::mem::take(&mut self.out);
         self.exchanged(array, exchange);
@@ -77,9 +90,25 @@ impl Make<'_> {
         slots.into_iter().map(|slot| (slot, self.set(|thread| has(thread, slot)))).collect()
     }
 
+    /// The elements of all places: place by place, or the first of each place, then the second of each, where those of
+    /// neighbouring places are adjacent.
+    fn sources_in_order(&self) -> Vec<Source> {
+        let source = |place: usize| {
+            let sources = self.sources(place).into_iter().enumerate();
+            sources.map(move |(at, (slot, set))| Source { place, at, slot, set })
+        };
+        let mut all: Vec<Source> = (0..self.rows.most_parts()).flat_map(source).collect();
+        let starts = all.iter().position(|source| source.place == 1);
+        let is_beside = starts.is_some_and(|next| all[next].slot == all[0].slot + 1);
+        if is_beside {
+            all.sort_by_key(|source| (source.at, source.place));
+        }
+        all
+    }
+
     /// The threads of `set` combine an element with their part.
     fn add(&mut self, parts: Handle<RegArray>, place: usize, slot: usize, set: &[bool]) {
-        let value = self.combined(Value::Reg(parts, place as i64), self.context.element(slot));
+        let value = self.combined(Value::reg(parts, place as i64), self.context.element(slot));
         self.by(set, |_| false, vec![Stmt::Assign { to: regs(parts, place as i64, 1), value }]);
     }
 
@@ -88,22 +117,62 @@ impl Make<'_> {
         let context = self.context;
         let most = self.rows.most_parts();
         let array = self.builder.registers("part", context.dtype, most.max(1) as i64, 1, &mut self.out);
-        for place in 0..most {
-            for (at, (slot, set)) in self.sources(place).into_iter().enumerate() {
-                if at > 0 {
-                    self.add(array, place, slot, &set);
-                    continue;
-                }
-                let to = regs(array, place as i64, 1);
-                // The value so far of threads without the first slot; threads without part in this row never read it.
-                if set.contains(&false) {
-                    let value = neutral(context.attributes.kind, context.dtype)?;
-                    self.out.push(Stmt::Set { to: to.clone(), value });
-                }
-                self.by(&set, |_| false, vec![Stmt::Assign { to, value: context.element(slot) }]);
+        let sources = self.sources_in_order();
+        let chains = self.chains(&sources);
+        if chains > 1 {
+            for row in sources.chunk_by(|source, next| source.place == next.place) {
+                self.chained(array, row, chains);
             }
+            return Ok(array);
+        }
+        for Source { place, at, slot, set } in sources {
+            if at > 0 {
+                self.add(array, place, slot, &set);
+                continue;
+            }
+            let to = regs(array, place as i64, 1);
+            // The value so far of threads without the first slot; threads without part in this row never read it.
+            if set.contains(&false) {
+                let value = neutral(context.attributes.kind, context.dtype)?;
+                self.out.push(Stmt::Set { to: to.clone(), value });
+            }
+            self.by(&set, |_| false, vec![Stmt::Assign { to, value: context.element(slot) }]);
         }
         Ok(array)
+    }
+
+    /// In how many chains a thread combines its elements of a row, so that not every operation waits for the one
+    /// before: 1 if threads have different numbers of elements, or several rows whose elements alternate.
+    fn chains(&self, sources: &[Source]) -> usize {
+        let alternate = !sources.is_sorted_by_key(|source| source.place);
+        let least = sources.chunk_by(|source, next| source.place == next.place).map(<[Source]>::len).min();
+        let everyone = sources.iter().all(|source| !source.set.contains(&false));
+        match least.filter(|_| everyone && !alternate) {
+            Some(8..) => MOST_CHAINS,
+            Some(4..) => 2,
+            Some(_) | None => 1,
+        }
+    }
+
+    /// Combines the elements of a row, which all threads have, in `chains` chains, and these in pairs.
+    fn chained(&mut self, parts: Handle<RegArray>, row: &[Source], chains: usize) {
+        let array = self.builder.registers("chain", self.context.dtype, chains as i64, 1, &mut self.out);
+        for Source { at, slot, .. } in row {
+            let chain = (at % chains) as i64;
+            let element = self.context.element(*slot);
+            let value = if *at < chains { element } else { self.combined(Value::reg(array, chain), element) };
+            self.out.push(Stmt::Assign { to: regs(array, chain, 1), value });
+        }
+        let mut left = chains as i64;
+        while left > 2 {
+            left /= 2;
+            for chain in 0..left {
+                let value = self.combined(Value::reg(array, chain), Value::reg(array, chain + left));
+                self.out.push(Stmt::Assign { to: regs(array, chain, 1), value });
+            }
+        }
+        let value = self.combined(Value::reg(array, 0), Value::reg(array, 1));
+        self.out.push(Stmt::Assign { to: regs(parts, row[0].place as i64, 1), value });
     }
 
     pub(super) fn exchanged(&mut self, parts: Handle<RegArray>, exchange: ShuffleMask) {
@@ -120,7 +189,7 @@ impl Make<'_> {
                     arguments: vec![Expr::constant(mask as i64)],
                     ..Call::plain(Inst::ShuffleXor)
                 }));
-                let value = self.combined(Value::Reg(parts, place), Value::Reg(other, 0));
+                let value = self.combined(Value::reg(parts, place), Value::reg(other, 0));
                 self.out.push(Stmt::Assign { to: regs(parts, place, 1), value });
             }
         }
@@ -141,7 +210,7 @@ impl Make<'_> {
             }
         }
         for ((slot, place), set) in sets {
-            let statement = self.result(slot, Value::Reg(parts, place as i64));
+            let statement = self.result(slot, Value::reg(parts, place as i64));
             let may = |thread: usize| context.may_write(thread, slot);
             self.by(&set, may, vec![statement]);
         }
@@ -228,13 +297,13 @@ impl Make<'_> {
             let index = number(&positions, 1, &context.thread, self.builder, &mut body);
             body.push(Stmt::Load { to: regs(if at == 0 { sum } else { part }, 0, 1), memory, index });
             if at > 0 {
-                let value = self.combined(Value::Reg(sum, 0), Value::Reg(part, 0));
+                let value = self.combined(Value::reg(sum, 0), Value::reg(part, 0));
                 body.push(Stmt::Assign { to: regs(sum, 0, 1), value });
             }
             let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
             self.by(&set, |_| false, body);
         }
-        let statement = self.result(slot, Value::Reg(sum, 0));
+        let statement = self.result(slot, Value::reg(sum, 0));
         self.by(&has_row, |thread| context.may_write(thread, slot), vec![statement]);
         Ok(())
     }

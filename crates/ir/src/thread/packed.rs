@@ -1,0 +1,90 @@
+//! Pairs of values that instructions compute together: two floats in one register of 64 bits (PTX ISA, "Floating Point
+//! Instructions", `add`, `mul` and `fma` with `.f32x2`), or two floats that are rounded to both halves of a word.
+
+use tilewright_expr::Expr;
+use tilewright_expr::linear::normalize;
+use tilewright_layout::DType;
+
+use crate::arena::{Arena, Handle};
+use crate::thread::registers::RegArray;
+use crate::thread::value::Value;
+use crate::tile::ElementOp;
+
+/// Two values of f32, as operands of an instruction on pairs.
+#[derive(Clone, Debug)]
+pub enum Packed<'a> {
+    /// Adjacent registers of an array; the index of the first is even.
+    Registers(Handle<RegArray>, &'a Expr),
+    /// The same value twice.
+    Twice(&'a Value),
+    /// Values that are computed separately.
+    Separate([&'a Value; 2]),
+    /// A sum, difference or product, or both in one: an instruction on pairs.
+    Op(ElementOp, Vec<Packed<'a>>),
+}
+
+impl<'a> Packed<'a> {
+    /// How two values of f32 are computed as a pair.
+    pub fn of(registers: &Arena<RegArray>, [low, high]: [&'a Value; 2]) -> Packed<'a> {
+        if low == high {
+            return Packed::Twice(low);
+        }
+        match (low, high) {
+            (Value::Reg(array, at), Value::Reg(other, next))
+                if array == other && registers[*array].vector == 1 && is_pair(at, next) =>
+            {
+                Packed::Registers(*array, at)
+            }
+            (Value::Op(op, operands), Value::Op(other, others))
+                if op == other && is_packed(*op) && operands.len() == others.len() =>
+            {
+                let pairs = operands.iter().zip(others);
+                Packed::Op(*op, pairs.map(|(low, high)| Packed::of(registers, [low, high])).collect())
+            }
+            _ => Packed::Separate([low, high]),
+        }
+    }
+
+    /// Calls `visit` on the arrays whose registers are read as pairs.
+    pub fn for_each_pair(&self, visit: &mut dyn FnMut(Handle<RegArray>)) {
+        match self {
+            Packed::Registers(array, _) => visit(*array),
+            Packed::Twice(_) | Packed::Separate(_) => {}
+            Packed::Op(_, operands) => operands.iter().for_each(|operand| operand.for_each_pair(visit)),
+        }
+    }
+
+    /// The instructions on pairs in it.
+    pub fn operations(&self) -> usize {
+        match self {
+            Packed::Registers(..) | Packed::Twice(_) | Packed::Separate(_) => 0,
+            Packed::Op(_, operands) => 1 + operands.iter().map(Packed::operations).sum::<usize>(),
+        }
+    }
+
+    /// The values in it that must be moved to adjacent registers first.
+    pub fn joined(&self) -> usize {
+        match self {
+            Packed::Registers(..) | Packed::Twice(_) => 0,
+            Packed::Separate(_) => 1,
+            Packed::Op(_, operands) => operands.iter().map(Packed::joined).sum(),
+        }
+    }
+}
+
+/// Whether an instruction computes the operation for two floats at once.
+fn is_packed(op: ElementOp) -> bool {
+    matches!(op, ElementOp::Add | ElementOp::Sub | ElementOp::Mul | ElementOp::Fma)
+}
+
+/// Whether a pair of registers begins at the first index, and the second is the other one.
+pub fn is_pair(first: &Expr, second: &Expr) -> bool {
+    first.multiple() % 2 == 0 && normalize(&(second - first)).as_const() == Some(1)
+}
+
+/// The two floats of which these values are the roundings to halves; `None` for other values.
+pub fn halves<'a>(registers: &Arena<RegArray>, [low, high]: [&'a Value; 2]) -> Option<[&'a Value; 2]> {
+    let (Value::Cast(to, _, low), Value::Cast(other, _, high)) = (low, high) else { return None };
+    let are_floats = [low, high].iter().all(|of| of.dtype(registers) == Some(DType::F32));
+    (to == other && matches!(to, DType::F16 | DType::BF16) && are_floats).then_some([&**low, &**high])
+}

@@ -1,0 +1,136 @@
+//! Joins assignments to adjacent registers whose values one instruction computes: sums and products of two floats,
+//! where the target has them, and roundings to both halves of a word.
+
+use std::collections::BTreeSet;
+
+use tilewright_ir::thread::{Packed, RegArray, Regs, Stmt, Value, halves, is_pair, widest_accesses};
+use tilewright_ir::Handle;
+use tilewright_layout::DType;
+
+use crate::builder::{Builder, regs};
+
+/// The statements with neighbouring assignments joined where that takes no more instructions.
+pub(crate) fn paired(builder: &mut Builder, body: Vec<Stmt>) -> Vec<Stmt> {
+    let widest = widest_accesses(&builder.program.registers, &builder.program.memories, &body);
+    let words = widest.into_iter().filter(|(_, bytes)| *bytes >= 4).map(|(array, _)| array).collect();
+    Pairing { builder, words }.body(body)
+}
+
+struct Pairing<'a> {
+    builder: &'a mut Builder,
+    /// Arrays that also move as whole words.
+    words: BTreeSet<Handle<RegArray>>,
+}
+
+impl Pairing<'_> {
+    fn body(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
+        let mut out = Vec::with_capacity(body.len());
+        let mut rest = body.into_iter().peekable();
+        while let Some(stmt) = rest.next() {
+            match rest.peek().and_then(|next| self.joined(&stmt, next)) {
+                Some(joined) => {
+                    rest.next();
+                    out.extend(joined);
+                }
+                None => out.push(self.inside(stmt)),
+            }
+        }
+        out
+    }
+
+    fn inside(&mut self, mut stmt: Stmt) -> Stmt {
+        if let Stmt::Op { body, .. }
+        | Stmt::For { body, .. }
+        | Stmt::If { body, .. }
+        | Stmt::IfValue { body, .. } = &mut stmt
+        {
+            *body = self.body(std::mem::take(body));
+        }
+        stmt
+    }
+
+    /// The statements instead of two neighbouring ones; `None` if they stay as they are.
+    fn joined(&mut self, stmt: &Stmt, next: &Stmt) -> Option<Vec<Stmt>> {
+        let (Stmt::Assign { to, value: low }, Stmt::Assign { to: other, value: high }) = (stmt, next) else {
+            return None;
+        };
+        let is_one = to.array == other.array && self.builder.program.registers[to.array].vector == 1;
+        if !is_one || !is_pair(&to.first, &other.first) || reads(high, to) {
+            return None;
+        }
+        match self.builder.program.registers[to.array].dtype {
+            DType::F32 => self.joined_floats([to, other], [low, high]),
+            DType::F16 | DType::BF16 if self.words.contains(&to.array) => self.joined_halves(to, [low, high]),
+            _ => None,
+        }
+    }
+
+    fn joined_floats(&mut self, to: [&Regs; 2], values: [&Value; 2]) -> Option<Vec<Stmt>> {
+        if !self.builder.program.target.has_pairs_of_f32() {
+            return None;
+        }
+        let packed = Packed::of(&self.builder.program.registers, values);
+        if packed.operations() > 0 && packed.operations() >= packed.joined() {
+            return Some(vec![pair(to[0], values.map(Value::clone))]);
+        }
+        let mut out = Vec::new();
+        let [low, high] = self.with_pairs(values, &mut out);
+        if out.is_empty() {
+            return None;
+        }
+        out.push(Stmt::Assign { to: to[0].clone(), value: low });
+        out.push(Stmt::Assign { to: to[1].clone(), value: high });
+        Some(out)
+    }
+
+    fn joined_halves(&mut self, to: &Regs, values: [&Value; 2]) -> Option<Vec<Stmt>> {
+        let floats = halves(&self.builder.program.registers, values)?;
+        let mut out = Vec::new();
+        let mut both = values.map(Value::clone);
+        if self.builder.program.target.has_pairs_of_f32() {
+            let floats = self.with_pairs(floats, &mut out);
+            for (value, float) in both.iter_mut().zip(floats) {
+                if let Value::Cast(_, _, of) = value {
+                    **of = float;
+                }
+            }
+        }
+        out.push(pair(to, both));
+        Some(out)
+    }
+
+    /// Two values of the same form, with the parts that are sums and products computed as pairs by statements that are
+    /// added to `out`.
+    fn with_pairs(&mut self, values: [&Value; 2], out: &mut Vec<Stmt>) -> [Value; 2] {
+        let unchanged = values.map(Value::clone);
+        if values[0] == values[1] || values[0].dtype(&self.builder.program.registers) != Some(DType::F32) {
+            return unchanged;
+        }
+        let packed = Packed::of(&self.builder.program.registers, values);
+        // Taking a pair apart is one more instruction.
+        if packed.operations() > packed.joined() {
+            let array = self.builder.registers("both", DType::F32, 2, 1, out);
+            out.push(pair(&regs(array, 0, 2), unchanged));
+            return [0, 1].map(|at| Value::reg(array, at));
+        }
+        let (Value::Op(op, operands), Value::Op(other, others)) = (values[0], values[1]) else { return unchanged };
+        if op != other || operands.len() != others.len() {
+            return unchanged;
+        }
+        let pairs = operands.iter().zip(others).map(|(low, high)| self.with_pairs([low, high], out));
+        let (lows, highs) = pairs.map(|[low, high]| (low, high)).unzip();
+        [Value::Op(*op, lows), Value::Op(*op, highs)]
+    }
+}
+
+fn pair(to: &Regs, values: [Value; 2]) -> Stmt {
+    Stmt::AssignPair { to: Regs { count: 2, ..to.clone() }, values }
+}
+
+fn reads(value: &Value, register: &Regs) -> bool {
+    let mut found = false;
+    value.for_each(&mut |part| {
+        found |= matches!(part, Value::Reg(array, at) if *array == register.array && *at == register.first);
+    });
+    found
+}
