@@ -116,9 +116,11 @@ impl Machine<'_> {
         match stmt {
             Stmt::Op { body, .. } => self.body(body, active),
             Stmt::Declare(_) => Ok(()),
-            Stmt::IfValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma { .. } => {
-                Err("elements are opaque here and cannot be computed with".to_string())
-            }
+            Stmt::IfValue { .. }
+            | Stmt::Assign { .. }
+            | Stmt::AssignPair { .. }
+            | Stmt::LetValue { .. }
+            | Stmt::Mma { .. } => Err("elements are opaque here and cannot be computed with".to_string()),
             Stmt::For { var, body, .. } => {
                 let range = var.range();
                 (range.lo..=range.hi).try_for_each(|value| {

@@ -45,7 +45,7 @@ impl Options {
 
 /// Compiles a kernel to CUDA text. Errors: everything that is wrong with the kernel, at the user's lines.
 pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagnostic>> {
-    let kernel = tile::verify(kernel, options.target)?;
+    let kernel = tile::verify(Kernel { widest_global: options.target.widest_global(), ..kernel }, options.target)?;
     let kernel = tile::verify(tile::contract(kernel), options.target)?;
     let (kernel, inferred) = laid_out(kernel, options.target)?;
     let program = lower(&kernel, options.target, &options.lower)?;

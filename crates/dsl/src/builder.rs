@@ -3,6 +3,7 @@ use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{self as expr, Var};
+use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::tile::{self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll};
 use tilewright_ir::{Arena, Dim, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
@@ -34,6 +35,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         parallels: Arena::new(),
         body: Vec::new(),
         allow_conversions: false,
+        widest_global: WIDEST,
         contracts: true,
         build_errors: Vec::new(),
     };

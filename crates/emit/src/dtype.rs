@@ -26,11 +26,12 @@ pub(crate) fn c_type(dtype: DType) -> &'static str {
 /// The type through which `count` adjacent elements move at once.
 pub(crate) fn vector_type(dtype: DType, count: i64) -> Result<String, Diagnostic> {
     let bytes = dtype.bytes() * count;
-    if count < 1 || bytes > 16 || !bytes.unsigned_abs().is_power_of_two() {
+    if count < 1 || bytes > 32 || !bytes.unsigned_abs().is_power_of_two() {
         return Err(unprintable(format!("there is no vector of {count} {dtype}")));
     }
     let base = match (dtype, count) {
         (_, 1) => return Ok(c_type(dtype).to_string()),
+        _ if bytes == 32 => return Ok("ulonglong4_32a".to_string()),
         (DType::F64, _) => "double",
         (DType::F32, _) => "float",
         (DType::I32, _) => "int",

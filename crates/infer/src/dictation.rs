@@ -130,6 +130,7 @@ mod tests {
             parallels: Arena::new(),
             body,
             allow_conversions: false,
+            widest_global: WIDEST,
             contracts: true,
             build_errors: Vec::new(),
         }

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::map::Map;
 
 use crate::cost::Cost;
@@ -80,7 +79,7 @@ fn accesses(tables: &mut Tables, origin: Origin, work: &Work, steps: MapId) -> V
 /// Why a thread does not move more elements at once.
 fn limit(nest: &Nest, touch: &MemoryTouch, moves: &Moves, lanes: usize) -> &'static str {
     let is_told = nest.vector.is_some_and(|vector| vector < 2 * lanes as i64);
-    if lanes as i64 * touch.dtype.bytes() >= WIDEST {
+    if lanes as i64 * touch.dtype.bytes() >= touch.widest {
         "the widest vector possible"
     } else if !touch.is_plain {
         "it is under a condition or in an inner loop"
@@ -126,9 +125,18 @@ mod tests {
         let i = Var::new("i", 0, 63);
         let known = StaticAccess { buffer: x, index: vec![Expr::var(&i)] };
         let places = Rc::new(Places::of(&kernel, &known, &mut Splits::by(&[i])));
-        let dtype = DType::F32;
-        let touch =
-            MemoryTouch { buffer: x, writes: false, is_shared: true, places, dtype, is_plain, is_movable, turns: 1 };
+        let (dtype, widest) = (DType::F32, 16);
+        let touch = MemoryTouch {
+            buffer: x,
+            writes: false,
+            is_shared: true,
+            places,
+            dtype,
+            widest,
+            is_plain,
+            is_movable,
+            turns: 1,
+        };
         let moves = Moves { most, ..Moves::of(&mut Tables::new(32), &nest, &touch) };
         limit(&nest, &touch, &moves, lanes)
     }

@@ -39,6 +39,8 @@ pub(crate) struct MemoryTouch {
     /// Where each iteration accesses the buffer.
     pub(crate) places: Rc<Places>,
     pub(crate) dtype: DType,
+    /// The most bytes that a thread moves at once.
+    pub(crate) widest: i64,
     /// Whether every iteration does it once, without a condition.
     pub(crate) is_plain: bool,
     /// Whether neighbouring iterations may do it together.

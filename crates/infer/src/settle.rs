@@ -52,8 +52,8 @@ impl Scene<'_> {
 impl Work<'_> {
     /// The greatest vector width of a nest, in elements: a power of two.
     pub(crate) fn widest(&self) -> usize {
-        let narrowest = self.moves.iter().map(|moves| moves.bytes as i64).min().unwrap_or(4).max(1);
-        let widest = self.nest.vector.unwrap_or(WIDEST / narrowest).clamp(1, WIDEST);
+        let most = self.moves.iter().map(|moves| moves.widest).max().unwrap_or(WIDEST / 4);
+        let widest = self.nest.vector.unwrap_or(most).clamp(1, WIDEST);
         1 << widest.ilog2()
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
+use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::tile::{
     Access, Buffer, Claim, Coord, Direction, ElementOp, ElementStmt, Kernel, Parallel, Space, Stmt, Value,
 };
@@ -89,6 +90,7 @@ impl Small {
             parallels: self.parallels,
             body: self.body,
             allow_conversions: false,
+            widest_global: WIDEST,
             contracts: true,
             build_errors: Vec::new(),
         }

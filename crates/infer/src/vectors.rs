@@ -18,6 +18,8 @@ pub(crate) struct Moves {
     pub(crate) places: PlacesId,
     /// Bytes of an element.
     pub(crate) bytes: usize,
+    /// Elements that a thread moves at once in an access of the greatest width.
+    pub(crate) widest: i64,
     /// Elements that a thread moves at once, at most: a power of two.
     pub(crate) most: usize,
     pub(crate) is_shared: bool,
@@ -31,10 +33,11 @@ pub(crate) struct Moves {
 impl Moves {
     /// The access of a nest.
     pub(crate) fn of(tables: &mut Tables, nest: &Nest, touch: &MemoryTouch) -> Moves {
-        let most = if touch.is_movable { touch.places.most(widest(touch.dtype, nest.vector)) } else { 1 };
+        let most = if touch.is_movable { touch.places.most(widest(touch.dtype, touch.widest, nest.vector)) } else { 1 };
         Moves {
             places: tables.number_places(&touch.places),
             bytes: touch.dtype.bytes() as usize,
+            widest: touch.widest / touch.dtype.bytes(),
             most,
             is_shared: touch.is_shared,
             writes: touch.writes,

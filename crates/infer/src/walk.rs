@@ -226,6 +226,7 @@ impl<'a> Walk<'a> {
             is_shared: buffer.space == Space::Shared,
             places: Rc::new(places),
             dtype: buffer.dtype,
+            widest: self.kernel.widest_access(access.buffer),
             is_plain: self.turns == 1 && self.conditions.is_empty(),
             is_movable: self.movable.has(access, writes),
             turns: self.turns,

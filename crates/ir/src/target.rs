@@ -50,6 +50,15 @@ impl Target {
         }
     }
 
+    /// The most bytes that a thread moves at once from or to global memory (PTX ISA, `ld` and `st` with `.v4.b64`: sm_100
+    /// and later).
+    pub fn widest_global(self) -> i64 {
+        match self {
+            Target::Sm100a => 32,
+            Target::Sm90a => 16,
+        }
+    }
+
     /// Whether one instruction computes the sum or the product of two pairs of f32 (PTX ISA, `add`, `mul` and `fma`
     /// with `.f32x2`: sm_100 and later).
     pub fn has_pairs_of_f32(self) -> bool {

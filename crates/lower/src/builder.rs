@@ -15,7 +15,7 @@ use tilewright_layout::{DType, Layout};
 use crate::fragment_registers::FragmentRegisters;
 
 /// Alignment in bytes that is assumed of pointer arguments. CUDA and the virtual GPU align allocations to 256.
-const GLOBAL_ALIGNMENT: i64 = 16;
+const GLOBAL_ALIGNMENT: i64 = 32;
 
 pub(crate) struct Builder {
     /// The program built so far.

@@ -5,6 +5,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Scalar;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Cond, Stmt};
+use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::tile::{Kernel, Op, OpKind};
 use tilewright_layout::TileLayout;
 
@@ -67,7 +68,7 @@ fn accept_memory(context: &Context) -> Result<FillSchedule, Against> {
     let traversal = Traversal::along(&tile.placed, iters, iters, true)?;
     let bytes = tile.dtype.bytes();
     let fits = |w| traversal.allows(tile, traversal.dst(), w);
-    let width = widest(bytes, fits);
+    let width = widest(bytes, WIDEST, fits);
     Ok(FillSchedule::Memory { tile: tile.clone(), layout: traversal.dst().clone(), width })
 }
 

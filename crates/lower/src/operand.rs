@@ -21,6 +21,8 @@ pub(crate) struct MemoryTile {
     pub(crate) dtype: DType,
     /// Alignment in bytes of the memory's first element.
     pub(crate) alignment: i64,
+    /// The most bytes that a thread moves at once.
+    pub(crate) widest: i64,
     /// The tile as the user wrote it, for messages.
     pub(crate) title: String,
 }
@@ -101,7 +103,8 @@ impl Operand {
             Space::Global(_) => MemoryKind::Global,
             Space::Shared | Space::Fragment => MemoryKind::Shared,
         };
-        Ok(Operand::Memory(MemoryTile { memory, memory_kind, placed, dtype: buffer.dtype, alignment, title }))
+        let widest = kernel.widest_access(tile.buffer);
+        Ok(Operand::Memory(MemoryTile { memory, memory_kind, placed, dtype: buffer.dtype, alignment, widest, title }))
     }
 
     pub(crate) fn title(&self) -> &str {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::thread::{Packed, RegArray, Regs, Stmt, Value, halves, is_pair, widest_accesses};
 use tilewright_ir::Handle;
+use tilewright_ir::thread::{Packed, RegArray, Regs, Stmt, Value, halves, is_pair, widest_accesses};
 use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
@@ -39,10 +39,8 @@ impl Pairing<'_> {
     }
 
     fn inside(&mut self, mut stmt: Stmt) -> Stmt {
-        if let Stmt::Op { body, .. }
-        | Stmt::For { body, .. }
-        | Stmt::If { body, .. }
-        | Stmt::IfValue { body, .. } = &mut stmt
+        if let Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } =
+            &mut stmt
         {
             *body = self.body(std::mem::take(body));
         }

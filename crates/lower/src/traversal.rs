@@ -65,14 +65,19 @@ impl Traversal {
             pitch.edge.as_ref().is_none_or(|edge| pitch.first.multiple() % width == 0 && edge.multiple() % width == 0)
         });
         let stays = operand.placed.swizzle.is_none_or(|swizzle| swizzle.run() % width == 0);
-        bytes <= 16 && width > 0 && aligned && whole && stays && runs_of(&operand.placed, layout, width)
+        bytes <= operand.widest && width > 0 && aligned && whole && stays && runs_of(&operand.placed, layout, width)
     }
 }
 
-/// The most elements of `bytes` each that fill an access width of the hardware and for which `fits` holds; 1 if there
-/// is none.
-pub(crate) fn widest(bytes: i64, fits: impl Fn(i64) -> bool) -> i64 {
-    [16, 8, 4, 2].into_iter().map(|width| width / bytes).find(|w| *w > 1 && fits(*w)).unwrap_or(1)
+/// The most elements of `bytes` each that fill an access of up to `most` bytes and for which `fits` holds; 1 if there is
+/// none.
+pub(crate) fn widest(bytes: i64, most: i64, fits: impl Fn(i64) -> bool) -> i64 {
+    [32, 16, 8, 4, 2]
+        .into_iter()
+        .filter(|width| *width <= most)
+        .map(|width| width / bytes)
+        .find(|w| *w > 1 && fits(*w))
+        .unwrap_or(1)
 }
 
 /// The layout with its iters in this order.

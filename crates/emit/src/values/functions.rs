@@ -127,9 +127,10 @@ impl Helper {
             Helper::DoubleToBf16 => to_half(name, "double", 'd', "cvt.rn.bf16.f64"),
             Helper::SignedToBf16 => to_half(name, "long long", 'l', "cvt.rn.bf16.s64"),
             Helper::UnsignedToBf16 => to_half(name, "unsigned long long", 'l', "cvt.rn.bf16.u64"),
-            Helper::Pair => {
-                function(&format!("float2& {name}(float* low)"), &["return *reinterpret_cast<float2*>(low);".to_string()])
-            }
+            Helper::Pair => function(
+                &format!("float2& {name}(float* low)"),
+                &["return *reinterpret_cast<float2*>(low);".to_string()],
+            ),
             Helper::Twice => function(&format!("float2 {name}(float x)"), &["return make_float2(x, x);".to_string()]),
             Helper::FloatsToF16 => to_halves(name, "cvt.rn.f16x2.f32"),
             Helper::FloatsToBf16 => to_halves(name, "cvt.rn.bf16x2.f32"),

@@ -5,8 +5,8 @@ use tilewright_ir::thread::{Packed, Regs, Value, halves};
 use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
-use super::functions::Helper;
 use super::Values;
+use super::functions::Helper;
 use crate::defect::unprintable;
 use crate::registers::first;
 

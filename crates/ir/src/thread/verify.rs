@@ -28,6 +28,7 @@ use crate::thread::effects::{MemoryAccess, Moved, Resource};
 use crate::thread::inst::{InstInfo, MemoryOperand, RegisterOperand};
 use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt};
 use crate::thread::registers::Regs;
+use crate::tile::vectors::WIDEST;
 
 /// A program that passed the verifier; only such a program can be emitted.
 #[derive(Clone, Debug)]
@@ -215,11 +216,13 @@ impl Checker<'_> {
         }
         let width = regs.count * array.dtype.bytes();
         let elements = width / memory.dtype.bytes();
-        if !matches!(width, 1 | 2 | 4 | 8 | 16) {
-            self.report(
-                "V0307",
-                format!("an access to `{}` of {width} bytes; the hardware supports 1, 2, 4, 8 and 16", memory.name),
-            );
+        let most = match memory.space {
+            MemorySpace::Global { .. } => self.program.target.widest_global(),
+            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => WIDEST,
+        };
+        if !(1..=most).contains(&width) || width.count_ones() != 1 {
+            let name = &memory.name;
+            self.report("V0307", format!("an access to `{name}` of {width} bytes; legal are 1, 2, 4, ... {most}"));
             return;
         }
         self.aligned(handle, index, width, elements);

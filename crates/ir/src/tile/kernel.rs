@@ -11,6 +11,7 @@ use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::op::Op;
 use crate::tile::tiles::Tile;
 use crate::tile::value::Value;
+use crate::tile::vectors::WIDEST;
 
 /// A kernel at tile level.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
     /// Whether inference may copy fragments through shared memory where their uses do not agree on one layout.
     pub allow_conversions: bool,
+    /// The most bytes that a thread moves at once from or to global memory: those of the target.
+    pub widest_global: i64,
     /// Whether a product and the sum around it are fused into one operation, rounded once; see
     /// [`crate::tile::contract`].
     pub contracts: bool,
@@ -107,6 +110,14 @@ pub struct Loop {
 }
 
 impl Kernel {
+    /// The most bytes of a buffer in memory that a thread moves at once.
+    pub fn widest_access(&self, buffer: Handle<Buffer>) -> i64 {
+        match self.buffers[buffer].space {
+            Space::Global(_) => self.widest_global,
+            Space::Shared | Space::Fragment => WIDEST,
+        }
+    }
+
     /// The buffer that owns the storage of `handle`: itself, or what it is a view of.
     pub fn storage(&self, handle: Handle<Buffer>) -> Handle<Buffer> {
         let mut owner = handle;

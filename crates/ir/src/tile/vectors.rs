@@ -23,7 +23,8 @@ use crate::tile::element::ElementStmt;
 use crate::tile::kernel::Kernel;
 use crate::tile::value::{Access, flat};
 
-/// The most bytes that a thread moves at once (PTX ISA, `ld` and `st` with `.v4.b32`).
+/// The most bytes that a thread moves at once from or to shared memory, and on targets before sm_100 from or to global
+/// memory (PTX ISA, `ld` and `st` with `.v4.b32`).
 pub const WIDEST: i64 = 16;
 
 /// The most positions that are compared to find out whether a layout shifts all elements alike.
@@ -32,9 +33,10 @@ const MAX_COMPARED: i64 = 1 << 20;
 /// The threads that take part in a step.
 pub type Mask = Rc<Vec<bool>>;
 
-/// The most elements of a dtype that a thread moves at once: a power of two, limited by `vector` if the user set it.
-pub fn widest(dtype: DType, vector: Option<i64>) -> usize {
-    let most = (WIDEST / dtype.bytes()).max(1);
+/// The most elements of a dtype that a thread moves at once, in up to `bytes` bytes: a power of two, limited by `vector`
+/// if the user set it.
+pub fn widest(dtype: DType, bytes: i64, vector: Option<i64>) -> usize {
+    let most = (bytes / dtype.bytes()).max(1);
     1 << vector.unwrap_or(most).clamp(1, most).ilog2()
 }
 
@@ -151,7 +153,10 @@ impl Movable {
     /// Number of steps that are executed together.
     pub fn together(&self, kernel: &Kernel, vector: Option<i64>) -> usize {
         let accesses = self.loads.iter().chain(&self.stores);
-        accesses.map(|access| widest(kernel.buffers[access.buffer].dtype, vector)).max().unwrap_or(1)
+        let most = |access: &StaticAccess| {
+            widest(kernel.buffers[access.buffer].dtype, kernel.widest_access(access.buffer), vector)
+        };
+        accesses.map(most).max().unwrap_or(1)
     }
 }
 

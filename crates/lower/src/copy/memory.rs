@@ -5,6 +5,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Memory, RegArray, Stmt};
+use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::{TileLayout, refine_together};
 
 use super::context::Context;
@@ -45,7 +46,7 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
         let placed = if by_dst { &dst.placed } else { &src.placed };
         let traversal = Traversal::along(placed, main, other, by_dst)?;
         let fits = |w| traversal.allows(dst, traversal.dst(), w) && traversal.allows(src, traversal.src(), w);
-        let width = widest(bytes, fits);
+        let width = widest(bytes, WIDEST, fits);
         Ok(MemorySchedule { dst: dst.clone(), src: src.clone(), traversal, width })
     });
     Ok(candidates.collect::<Result<_, Refusal>>()?)

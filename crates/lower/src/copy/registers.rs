@@ -90,7 +90,9 @@ fn widest_held(traversal: &Traversal, fragment: &FragmentTile, memory: &MemoryTi
         steps.all(|step| step % width == 0 || step.abs() < width && step > 0 && width % step == 0)
             && traversal.dst().offset_on(&REG) % width == 0
     };
-    widest(bytes, |w| registers_adjacent(w) && aligned(w) && traversal.allows(memory, traversal.src(), w))
+    widest(bytes, memory.widest, |w| {
+        registers_adjacent(w) && aligned(w) && traversal.allows(memory, traversal.src(), w)
+    })
 }
 
 impl FragmentSchedule {

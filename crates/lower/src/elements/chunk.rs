@@ -17,6 +17,9 @@ use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
 
+/// Steps that are lowered together if no access to memory determines how many.
+const IN_REGISTERS: usize = 8;
+
 /// An access to memory that neighbouring steps may make together.
 struct VectorizableAccess {
     known: StaticAccess,
@@ -42,7 +45,9 @@ impl Lowering<'_> {
     /// Lowers all steps, chunk by chunk.
     pub(super) fn steps(&mut self) -> Result<(), Refusal> {
         let movable = Movable::of(self.kernel, &self.nest.body);
-        let together = movable.together(self.kernel, self.nest.vector);
+        let is_in_registers = movable.loads.is_empty() && movable.stores.is_empty();
+        let together =
+            if is_in_registers { IN_REGISTERS } else { movable.together(self.kernel, self.nest.vector) };
         let accesses = VectorizableAccesses {
             loads: self.vectorizable(&movable.loads),
             stores: self.vectorizable(&movable.stores),
@@ -57,9 +62,9 @@ impl Lowering<'_> {
 
     fn vectorizable(&mut self, accesses: &[StaticAccess]) -> Vec<VectorizableAccess> {
         let one = |known: &StaticAccess| {
-            let dtype = self.kernel.buffers[known.buffer].dtype;
+            let (dtype, bytes) = (self.kernel.buffers[known.buffer].dtype, self.kernel.widest_access(known.buffer));
             let places = Places::of(self.kernel, known, &mut self.points.splits);
-            VectorizableAccess { known: known.clone(), places, widest: widest(dtype, self.nest.vector) }
+            VectorizableAccess { known: known.clone(), places, widest: widest(dtype, bytes, self.nest.vector) }
         };
         accesses.iter().map(one).collect()
     }
