@@ -37,7 +37,8 @@ const MOST_WARPS: i64 = 32;
 const PADDING: i64 = 8;
 
 /// The warps divide the queries. The first product fixes the layout of the scores; with each row on four lanes of one
-/// warp, both reductions stay inside the warp, and the exponentials are laid out as the second product's left operand.
+/// warp, both reductions stay inside the warp, and the exponentials are laid out as the second product's left operand. A
+/// row is divided by its sum through one reciprocal.
 fn attention(config: &Config) -> Kernel {
     let [rows, cols, depth, threads] = ["rows", "cols", "depth", "threads"].map(|name| config.size(name));
     let block = ROWS_OF_A_WARP * (threads / 32).clamp(1, MOST_WARPS);
@@ -70,7 +71,8 @@ fn attention(config: &Config) -> Kernel {
         k.reduce(Sum, sum, scores, 1);
         k.parallel([block, cols], |k, [i, j]| k.store(weights, (i, j), scores.at((i, j)).cast(F16)));
         k.gemm(held, weights, values).with(product(false));
-        k.parallel([block, depth], |k, [i, j]| k.store(out, (first + i, j), held.at((i, j)) / sum.at((i,))));
+        k.parallel([block], |k, [i]| k.store(sum, (i,), 1.0 / sum.at((i,))));
+        k.parallel([block, depth], |k, [i, j]| k.store(out, (first + i, j), held.at((i, j)) * sum.at((i,))));
     })
 }
 

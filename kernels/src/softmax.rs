@@ -7,7 +7,7 @@ use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "softmax",
-    about: "softmax of every row: maximum, exponentials, their sum, quotients",
+    about: "softmax of every row: maximum, exponentials, their sum, products with its reciprocal",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
     build: softmax,
@@ -19,7 +19,8 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
 };
 
 /// A CTA holds a block of rows. No layout is declared: both reductions leave their results on the threads that hold the
-/// rows, and the loops follow. Rows below the last one read as 0, and nothing is stored for them.
+/// rows, and the loops follow. Rows below the last one read as 0, and nothing is stored for them. A row is divided by its
+/// sum through one reciprocal: a quotient is within 1.5 units in the last place instead of 0.5.
 fn softmax(config: &Config) -> Kernel {
     let blocks = Blocks::of(config);
     let Blocks { rows, cols, threads, block } = blocks;
@@ -36,7 +37,8 @@ fn softmax(config: &Config) -> Kernel {
         k.reduce(Max, max, v, 1);
         k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), (v.at((i, j)) - max.at((i,))).exp()));
         k.reduce(Sum, sum, v, 1);
-        k.parallel([block, cols], |k, [i, j]| k.store(y, (first + i, j), v.at((i, j)) / sum.at((i,))));
+        k.parallel([block], |k, [i]| k.store(sum, (i,), 1.0 / sum.at((i,))));
+        k.parallel([block, cols], |k, [i, j]| k.store(y, (first + i, j), v.at((i, j)) * sum.at((i,))));
     })
 }
 

@@ -123,6 +123,8 @@ macro_rules! functions {
 functions! {
     /// e raised to this value.
     exp;
+    /// 2 raised to this value.
+    exp2;
     /// Its natural logarithm.
     log;
     /// Its square root.

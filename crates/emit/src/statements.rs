@@ -10,6 +10,7 @@ use tilewright_ir::thread::{
     Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, for_each_expr, for_each_stmt, widest_accesses,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
+use tilewright_layout::DType;
 
 use crate::defect::unprintable;
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
@@ -161,7 +162,7 @@ impl<'a> Printer<'a> {
             Stmt::Load { to, memory, index } => {
                 let (target, source) = (self.regs(to)?, self.place(*memory, index, to, true)?);
                 let definition = self.defined_by_load.contains(&to.array.index());
-                let c_type = vector_type(self.program.registers[to.array].dtype, to.count)?;
+                let c_type = self.moved_type(to)?;
                 let head = if definition { format!("const {c_type} ") } else { String::new() };
                 self.line(format_args!("{head}{target} = {source};"));
             }
@@ -288,13 +289,27 @@ impl<'a> Printer<'a> {
         }
         match regs.count {
             1 => self.reg(regs, 0),
-            count if regs.step == 1 && *vector == 1 => {
-                Ok(format!("reinterpret_cast<{}&>({})", vector_type(*dtype, count)?, self.reg(regs, 0)?))
+            _ if regs.step == 1 && *vector == 1 => {
+                Ok(format!("reinterpret_cast<{}&>({})", self.moved_type(regs)?, self.reg(regs, 0)?))
             }
             count => {
                 let parts: Result<Vec<String>, Diagnostic> = (0..count).map(|at| self.reg(regs, at)).collect();
                 Ok(format!("make_{}({})", vector_type(*dtype, count)?, parts?.join(", ")))
             }
+        }
+    }
+
+    /// The type through which registers move. All vectors of an array that also moves in 32 bytes consist of 64-bit
+    /// parts, as these do, so that NVRTC does not take parts apart.
+    fn moved_type(&self, regs: &Regs) -> Result<String, Diagnostic> {
+        let dtype = self.program.registers[regs.array].dtype;
+        let bytes = regs.count * dtype.bytes();
+        let is_wide = self.widest.get(&regs.array).is_some_and(|most| *most == 32);
+        let words = bytes / DType::B64.bytes();
+        if is_wide && words > 0 && regs.count > 1 {
+            vector_type(DType::B64, words)
+        } else {
+            vector_type(dtype, regs.count)
         }
     }
 
@@ -306,7 +321,7 @@ impl<'a> Printer<'a> {
         if regs.count == 1 && dtype == memory.dtype {
             return Ok(format!("{name}[{}]", c_index(index)));
         }
-        let c_type = vector_type(dtype, regs.count)?;
+        let c_type = self.moved_type(regs)?;
         let c_type = if reads { format!("const {c_type}") } else { c_type };
         // If the index counts whole vectors, so does the text: NVRTC then never splits them.
         let elements = regs.count * dtype.bytes() / memory.dtype.bytes();

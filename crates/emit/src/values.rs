@@ -215,6 +215,10 @@ impl<'a> Values<'a> {
         if let Some(name) = products::rounded(op, dtype, operands).filter(|_| in_sum) {
             return Ok(Text::call(&self.function(name), &self.arguments(op, operands)?));
         }
+        if let Some((helper, [a, b, c])) = self.of_three(op, dtype, operands) {
+            let numbers = [self.number(a)?.text, self.number(b)?.text, self.number(c)?.text];
+            return Ok(Text::call(&self.helper(helper), &numbers.join(", ")));
+        }
         match (spelling(op, dtype), operands) {
             (Spelling::Infix(sign, level), [left, right]) => {
                 let left = self.number(left)?;
@@ -227,6 +231,10 @@ impl<'a> Values<'a> {
             (Spelling::Function(name), _) => {
                 let arguments = self.arguments(op, operands)?;
                 Ok(Text::call(&self.function(name), &arguments))
+            }
+            (Spelling::Helper(helper), _) => {
+                let arguments = self.arguments(op, operands)?;
+                Ok(Text::call(&self.helper(helper), &arguments))
             }
             (Spelling::Negative, [of]) => {
                 let of = self.number(of)?.at(Level::Unary);
@@ -241,6 +249,18 @@ impl<'a> Values<'a> {
                 Err(wrong_arity(op, operands))
             }
         }
+    }
+
+    /// The function for the maximum or minimum of three floats, and these, if the target has an instruction for it.
+    fn of_three<'v>(&self, op: ElementOp, dtype: DType, operands: &'v [Value]) -> Option<(Helper, [&'v Value; 3])> {
+        let helper = match op {
+            ElementOp::Max => Helper::Max3,
+            ElementOp::Min => Helper::Min3,
+            _ => return None,
+        };
+        let [Value::Op(inner, both), c] = operands else { return None };
+        let [a, b] = &both[..] else { return None };
+        (dtype == DType::F32 && *inner == op && self.program.target.has_max_of_three()).then_some((helper, [a, b, c]))
     }
 
     /// The operands of an operation as the arguments of a function.

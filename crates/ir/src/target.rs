@@ -68,6 +68,14 @@ impl Target {
         }
     }
 
+    /// Whether one instruction computes the maximum or minimum of three f32 (PTX ISA, `max` and `min`: sm_100 and later).
+    pub fn has_max_of_three(self) -> bool {
+        match self {
+            Target::Sm100a => true,
+            Target::Sm90a => false,
+        }
+    }
+
     /// The most threads that a CTA can have.
     pub fn max_threads(self) -> i64 {
         match self {

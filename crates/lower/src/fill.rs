@@ -11,7 +11,7 @@ use tilewright_layout::TileLayout;
 
 use crate::builder::{Builder, regs};
 use crate::conditions::{in_step, under};
-use crate::copy::{Team, ThreadRegister, spread_steps, thread_registers};
+use crate::copy::{Team, spread_steps, thread_registers};
 use crate::fragment::{ThreadIndices, owned};
 use crate::operand::{FragmentTile, MemoryTile, Operand, other_operands};
 use crate::refusal::{Against, Refusal};
@@ -99,9 +99,13 @@ impl Schedule<Context> for FillSchedule {
         Ok(match self {
             FillSchedule::Memory { tile, layout, width } => fill_memory(context, builder, tile, layout, *width),
             FillSchedule::Fragment { tile, holds } => {
+                let mut held: Vec<i64> = thread_registers(&tile.layout).into_iter().map(|held| held.register).collect();
+                held.sort_unstable();
+                held.dedup();
+                let runs = held.chunk_by(|register, next| *next == register + 1);
                 let set =
-                    |held: ThreadRegister| Stmt::Set { to: regs(tile.array, held.register, 1), value: context.value };
-                under(holds, thread_registers(&tile.layout).into_iter().map(set).collect())
+                    |run: &[i64]| Stmt::Set { to: regs(tile.array, run[0], run.len() as i64), value: context.value };
+                under(holds, runs.map(set).collect())
             }
         })
     }

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::Handle;
 use tilewright_ir::thread::{Packed, RegArray, Regs, Stmt, Value, halves, is_pair, widest_accesses};
+use tilewright_ir::tile::ElementOp;
+use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
@@ -97,6 +98,18 @@ impl Pairing<'_> {
         Some(out)
     }
 
+    /// The exponentials of two floats, as `__expf` computes them: with the products as a pair.
+    fn exponentials(&mut self, of: [&Value; 2], out: &mut Vec<Stmt>) -> [Value; 2] {
+        let factor = Value::Const(DType::F32, Scalar::Float(LOG2_E));
+        let products = of.map(|of| Value::Op(ElementOp::Mul, vec![of.clone(), factor.clone()]));
+        let packed = Packed::of(&self.builder.program.registers, products.each_ref());
+        if packed.operations() > packed.joined() {
+            let powers = self.with_pairs(products.each_ref(), out);
+            return powers.map(|power| Value::Op(ElementOp::Exp2, vec![power]));
+        }
+        self.with_pairs(of, out).map(|of| Value::Op(ElementOp::Exp, vec![of]))
+    }
+
     /// Two values of the same form, with the parts that are sums and products computed as pairs by statements that are
     /// added to `out`.
     fn with_pairs(&mut self, values: [&Value; 2], out: &mut Vec<Stmt>) -> [Value; 2] {
@@ -115,11 +128,17 @@ impl Pairing<'_> {
         if op != other || operands.len() != others.len() {
             return unchanged;
         }
+        if let (ElementOp::Exp, [low], [high]) = (op, &operands[..], &others[..]) {
+            return self.exponentials([low, high], out);
+        }
         let pairs = operands.iter().zip(others).map(|(low, high)| self.with_pairs([low, high], out));
         let (lows, highs) = pairs.map(|[low, high]| (low, high)).unzip();
         [Value::Op(*op, lows), Value::Op(*op, highs)]
     }
 }
+
+/// The number that `__expf` multiplies its argument by, log2(e), before it raises 2 to the product.
+const LOG2_E: f64 = std::f64::consts::LOG2_E;
 
 fn pair(to: &Regs, values: [Value; 2]) -> Stmt {
     Stmt::AssignPair { to: Regs { count: 2, ..to.clone() }, values }

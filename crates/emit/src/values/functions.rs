@@ -13,6 +13,8 @@ pub(super) enum Spelling {
     Infix(&'static str, Level),
     /// A function of its operands.
     Function(&'static str),
+    /// A function that is defined in front of the kernel, of its operands.
+    Helper(Helper),
     /// A minus sign in front of its operand.
     Negative,
     /// The operand is the result.
@@ -43,6 +45,8 @@ pub(super) fn spelling(op: ElementOp, dtype: DType) -> Spelling {
         ElementOp::Abs if dtype == DType::I64 => Spelling::Function("llabs"),
         ElementOp::Abs => Spelling::Function("abs"),
         ElementOp::Exp => real("__expf", "exp"),
+        ElementOp::Exp2 if dtype == DType::F64 => Spelling::Function("exp2"),
+        ElementOp::Exp2 => Spelling::Helper(Helper::Exp2),
         ElementOp::Log => real("logf", "log"),
         ElementOp::Sqrt => real("sqrtf", "sqrt"),
         ElementOp::Rsqrt => real("rsqrtf", "rsqrt"),
@@ -69,6 +73,9 @@ pub(super) enum Helper {
     FloatsToF16,
     Pair,
     Twice,
+    Exp2,
+    Max3,
+    Min3,
     FloatToBf16,
     FloatsToBf16,
     DoubleToBf16,
@@ -92,6 +99,9 @@ impl Helper {
             Helper::FloatToBf16 | Helper::DoubleToBf16 | Helper::SignedToBf16 | Helper::UnsignedToBf16 => "to_bf16",
             Helper::Pair => "pair",
             Helper::Twice => "twice",
+            Helper::Exp2 => "exp2_approx",
+            Helper::Max3 => "max3",
+            Helper::Min3 => "min3",
             Helper::FloatsToF16 => "to_f16x2",
             Helper::FloatsToBf16 => "to_bf16x2",
             Helper::AddF16 => "add_f16",
@@ -131,6 +141,9 @@ impl Helper {
                 &format!("float2& {name}(float* low)"),
                 &["return *reinterpret_cast<float2*>(low);".to_string()],
             ),
+            Helper::Exp2 => conversion("float", 'f', name, "float", 'f', "ex2.approx.f32"),
+            Helper::Max3 => of_three(name, "max.f32"),
+            Helper::Min3 => of_three(name, "min.f32"),
             Helper::Twice => function(&format!("float2 {name}(float x)"), &["return make_float2(x, x);".to_string()]),
             Helper::FloatsToF16 => to_halves(name, "cvt.rn.f16x2.f32"),
             Helper::FloatsToBf16 => to_halves(name, "cvt.rn.bf16x2.f32"),
@@ -222,6 +235,16 @@ fn to_halves(name: &str, ptx: &str) -> Vec<String> {
         "return y;".to_string(),
     ];
     function(&format!("unsigned int {name}(float low, float high)"), &body)
+}
+
+/// A function of one PTX instruction of three floats.
+fn of_three(name: &str, ptx: &str) -> Vec<String> {
+    let body = [
+        "float y;".to_string(),
+        format!("asm(\"{ptx} %0, %1, %2, %3;\" : \"=f\"(y) : \"f\"(a), \"f\"(b), \"f\"(c));"),
+        "return y;".to_string(),
+    ];
+    function(&format!("float {name}(float a, float b, float c)"), &body)
 }
 
 fn addition(name: &str, ptx: &str) -> Vec<String> {

@@ -94,6 +94,7 @@ impl ElementOp {
             | ElementOp::Neg
             | ElementOp::Abs
             | ElementOp::Exp
+            | ElementOp::Exp2
             | ElementOp::Log
             | ElementOp::Sqrt
             | ElementOp::Rsqrt
@@ -116,6 +117,7 @@ impl ElementOp {
             | ElementOp::Min
             | ElementOp::Abs
             | ElementOp::Exp
+            | ElementOp::Exp2
             | ElementOp::Log
             | ElementOp::Sqrt
             | ElementOp::Rsqrt
@@ -185,6 +187,7 @@ impl ElementOp {
             // Ops whose results are not integers.
             (
                 ElementOp::Exp
+                | ElementOp::Exp2
                 | ElementOp::Log
                 | ElementOp::Sqrt
                 | ElementOp::Rsqrt

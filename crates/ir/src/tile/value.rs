@@ -79,6 +79,8 @@ element_ops! {
     Abs = "abs" 1 Arithmetic None;
     /// e raised to the operand.
     Exp = "exp" 1 Floating None;
+    /// 2 raised to the operand.
+    Exp2 = "exp2" 1 Floating None;
     /// Natural logarithm.
     Log = "log" 1 Floating None;
     /// Square root.
@@ -256,6 +258,11 @@ impl Value {
     /// e raised to this value.
     pub fn exp(self) -> Value {
         self.unary(ElementOp::Exp)
+    }
+
+    /// 2 raised to this value.
+    pub fn exp2(self) -> Value {
+        self.unary(ElementOp::Exp2)
     }
 
     /// Its natural logarithm.

@@ -46,8 +46,7 @@ impl Lowering<'_> {
     pub(super) fn steps(&mut self) -> Result<(), Refusal> {
         let movable = Movable::of(self.kernel, &self.nest.body);
         let is_in_registers = movable.loads.is_empty() && movable.stores.is_empty();
-        let together =
-            if is_in_registers { IN_REGISTERS } else { movable.together(self.kernel, self.nest.vector) };
+        let together = if is_in_registers { IN_REGISTERS } else { movable.together(self.kernel, self.nest.vector) };
         let accesses = VectorizableAccesses {
             loads: self.vectorizable(&movable.loads),
             stores: self.vectorizable(&movable.stores),

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, RegArray, Stmt, Value};
+use tilewright_ir::tile::ElementOp;
+use tilewright_layout::DType;
 
 use super::context::{Context, cast};
 use super::neutral::{combine, neutral};
@@ -148,20 +150,29 @@ impl Make<'_> {
         let least = sources.chunk_by(|source, next| source.place == next.place).map(<[Source]>::len).min();
         let everyone = sources.iter().all(|source| !source.set.contains(&false));
         match least.filter(|_| everyone && !alternate) {
-            Some(8..) => MOST_CHAINS,
+            Some(8..) if !self.combines_three() => MOST_CHAINS,
             Some(4..) => 2,
             Some(_) | None => 1,
         }
     }
 
+    /// Whether one instruction combines three elements.
+    fn combines_three(&self) -> bool {
+        let is_extreme = matches!(combine(self.context.attributes.kind), ElementOp::Max | ElementOp::Min);
+        is_extreme && self.context.dtype == DType::F32 && self.builder.program.target.has_max_of_three()
+    }
+
     /// Combines the elements of a row, which all threads have, in `chains` chains, and these in pairs.
     fn chained(&mut self, parts: Handle<RegArray>, row: &[Source], chains: usize) {
         let array = self.builder.registers("chain", self.context.dtype, chains as i64, 1, &mut self.out);
-        for Source { at, slot, .. } in row {
+        // Elements that one instruction combines with a chain.
+        let at_once = if self.combines_three() { 2 } else { 1 };
+        for (at, group) in row.chunks(at_once).enumerate() {
             let chain = (at % chains) as i64;
-            let element = self.context.element(*slot);
-            let value = if *at < chains { element } else { self.combined(Value::reg(array, chain), element) };
-            self.out.push(Stmt::Assign { to: regs(array, chain, 1), value });
+            let known = (at >= chains).then(|| Value::reg(array, chain));
+            let elements = group.iter().map(|source| self.context.element(source.slot));
+            let value = known.into_iter().chain(elements).reduce(|a, b| self.combined(a, b));
+            self.out.extend(value.map(|value| Stmt::Assign { to: regs(array, chain, 1), value }));
         }
         let mut left = chains as i64;
         while left > 2 {
