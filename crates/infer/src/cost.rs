@@ -8,7 +8,8 @@
 //! - *steps*: the steps of the busiest warp, of nests and of reductions within threads;
 //! - *registers*: each register of 4 bytes that fragments take of a thread;
 //! - *shuffles*: for every result of a reduction of the busiest warp, each halving of the threads that share its row where
-//!   these can exchange by `xor` within a warp, else 5 halvings and the way through shared memory;
+//!   these can exchange by `xor` within a warp, else 5 halvings and the way through shared memory; divided by the
+//!   iterations of the loop after which alone they exchange;
 //! - *copies*: what each thread does, on average, that another does too, in steps;
 //! - *selections*: every slot beyond the first that threads have for what they touch in one step.
 //!

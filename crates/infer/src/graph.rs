@@ -24,6 +24,8 @@ pub(crate) struct Graph {
     pub(crate) floating: IndexMap<Handle<Buffer>, Span>,
     /// Reductions that inference cannot place: from or to memory, or part of a fragment.
     pub(crate) unplaced: Vec<Handle<Op>>,
+    /// For reductions that exchange the parts of threads only after the loop around them, the iterations of the loop.
+    pub(crate) spread: IndexMap<Handle<Op>, u64>,
     /// Errors of products whose fragments cannot be operands.
     pub(crate) refused: Vec<Diagnostic>,
 }
@@ -35,6 +37,7 @@ impl Graph {
             uses: Uses::default(),
             floating: IndexMap::new(),
             unplaced: Vec::new(),
+            spread: IndexMap::new(),
             refused: Vec::new(),
         };
         graph.body(kernel, storages, &kernel.body);
@@ -50,7 +53,12 @@ impl Graph {
         for stmt in body {
             match stmt {
                 Stmt::Op(op) => self.op(kernel, storages, *op),
-                Stmt::Loop(inner) => self.body(kernel, storages, &inner.body),
+                Stmt::Loop(inner) => {
+                    let range = inner.var.range();
+                    let trips = (range.hi - range.lo + 1).max(1).unsigned_abs();
+                    self.spread.extend(kernel.spread_over(inner).into_iter().map(|op| (op, trips)));
+                    self.body(kernel, storages, &inner.body);
+                }
                 Stmt::Parallel(parallel) => {
                     let nest = Nest::of_parallel(kernel, storages, &kernel.parallels[*parallel]);
                     self.add(Origin::Parallel(*parallel), Node::Nest(nest));
@@ -77,7 +85,10 @@ impl Graph {
                 self.add(Origin::Op(handle), Node::Nest(nest));
             }
             OpClass::Reduction => match reduction(kernel, storages, op) {
-                Some(reduction) => self.add(Origin::Op(handle), Node::Reduce(reduction)),
+                Some(reduction) => {
+                    let executions = self.spread.get(&handle).copied().unwrap_or(1);
+                    self.add(Origin::Op(handle), Node::Reduce(Reduction { executions, ..reduction }));
+                }
                 None => self.unplaced.push(handle),
             },
             OpClass::Product if uses_fragment => match Dictation::of(kernel, storages, op) {
@@ -120,6 +131,7 @@ fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction>
         effect: op.kind.info().operands[0].effect,
         src: kernel.storage(src.buffer),
         rows: rows(kernel, storages, [dst, src], told.dimension),
+        executions: 1,
     })
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Reduction {
     /// The granules of the destination that each granule of the source goes to: several if a granule has several
     /// elements.
     pub(crate) rows: Pattern,
+    /// How often it is executed for one exchange of the parts of threads.
+    pub(crate) executions: u64,
 }
 
 impl Node {

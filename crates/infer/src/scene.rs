@@ -81,6 +81,8 @@ pub(crate) struct Fold {
     /// The index of the destination's storage.
     pub(crate) dst: usize,
     pub(crate) pattern: PatternId,
+    /// How often it is executed for one exchange of the parts of threads.
+    pub(crate) executions: u64,
 }
 
 /// The storage of a fragment.
@@ -198,5 +200,5 @@ fn work<'a>(
 
 fn fold(tables: &mut Tables, reduction: &Reduction, numbers: &BTreeMap<Handle<Buffer>, usize>) -> Fold {
     let pattern = tables.number_pattern(&Rc::new(reduction.rows.clone()));
-    Fold { src: numbers[&reduction.src], dst: numbers[&reduction.dst], pattern }
+    Fold { src: numbers[&reduction.src], dst: numbers[&reduction.dst], pattern, executions: reduction.executions }
 }

@@ -41,8 +41,10 @@ impl Scene<'_> {
             Kind::Reduce(fold) => {
                 let (source, result) = (state.map(fold.src)?, state.map(fold.dst)?);
                 let rows = tables.complete(source, fold.pattern);
-                let cost = tables.is_within(result, rows).then(|| tables.cost_of_reduction(source, fold.pattern));
-                Some(Settlement { steps: None, cost: cost? })
+                let mut cost =
+                    tables.is_within(result, rows).then(|| tables.cost_of_reduction(source, fold.pattern))?;
+                cost.shuffles = cost.shuffles.div_ceil(fold.executions);
+                Some(Settlement { steps: None, cost })
             }
             Kind::Dictated => Some(Settlement { steps: None, cost: Cost::default() }),
         }

@@ -12,6 +12,7 @@ mod names;
 mod op;
 mod op_element;
 mod print;
+mod spread;
 mod tiles;
 mod touched;
 mod value;

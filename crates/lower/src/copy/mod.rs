@@ -5,7 +5,7 @@ mod memory;
 mod registers;
 mod team;
 
-pub(crate) use registers::{ThreadRegister, thread_registers};
+pub(crate) use registers::thread_registers;
 pub(crate) use team::{Team, spread_steps};
 
 use tilewright_ir::thread::Stmt;

@@ -5,7 +5,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{OpPlan, VariantResult};
 use tilewright_ir::thread::Stmt as ThreadStmt;
-use tilewright_ir::tile::{Buffer, ElementStmt, If, Loop, Op, OpKind, Stmt};
+use tilewright_ir::tile::{Loop, Op};
 
 use super::kernel_lowering::{AcrossOp, KernelLowering, Substitution, substituted};
 use super::variants::variants;
@@ -18,7 +18,7 @@ impl KernelLowering<'_> {
     /// The ops that are spread over a loop, and the blocks in front of it.
     pub(super) fn before_loop(&mut self, inner: &Loop, unrolled: &Substitution) -> (Vec<AcrossOp>, Vec<Block>) {
         let (mut ops, mut blocks) = (Vec::new(), Vec::new());
-        for handle in self.spread(inner) {
+        for handle in self.kernel.spread_over(inner) {
             let op = self.with_variant(&substituted(&self.kernel.ops[handle], unrolled));
             // An error is reported where the op stands in the loop.
             let Ok(Some(mut across)) = self.across(handle, op) else { continue };
@@ -82,41 +82,5 @@ impl KernelLowering<'_> {
             barriers: Vec::new(),
         });
         OpBlock { title, guard: None, body, barrier: None, op: self.plans.len() - 1 }
-    }
-
-    /// The reductions of a loop that add to a result which nothing else in the loop uses.
-    fn spread(&self, inner: &Loop) -> Vec<Handle<Op>> {
-        let range = inner.var.range();
-        let is_spread = |handle: &Handle<Op>| {
-            let op = &self.kernel.ops[*handle];
-            let OpKind::Reduce(attributes) = op.kind else { return false };
-            let result = self.kernel.storage(op.operands[0].buffer);
-            let uses: usize = inner.body.iter().map(|stmt| self.uses(stmt, result)).sum();
-            !attributes.clear && op.warp.is_none() && uses == 1
-        };
-        let ops = inner.body.iter().filter_map(|stmt| if let Stmt::Op(handle) = stmt { Some(*handle) } else { None });
-        if range.lo < range.hi { ops.filter(is_spread).collect() } else { Vec::new() }
-    }
-
-    /// How often a statement names a storage.
-    fn uses(&self, stmt: &Stmt, storage: Handle<Buffer>) -> usize {
-        let is_it = |buffer: Handle<Buffer>| usize::from(self.kernel.storage(buffer) == storage);
-        let of_elements = |elements: &[ElementStmt]| {
-            let mut count = 0;
-            elements.iter().for_each(|element| element.for_each_access(&mut |access, _| count += is_it(access.buffer)));
-            count
-        };
-        let all = |body: &[Stmt]| body.iter().map(|stmt| self.uses(stmt, storage)).sum::<usize>();
-        match stmt {
-            Stmt::Op(op) => self.kernel.ops[*op].operands.iter().map(|tile| is_it(tile.buffer)).sum(),
-            Stmt::Loop(inner) => all(&inner.body),
-            Stmt::Parallel(parallel) => of_elements(&self.kernel.parallels[*parallel].body),
-            Stmt::EachThread(elements) => of_elements(elements),
-            Stmt::If(If { cond, then, otherwise, .. }) => {
-                let mut in_cond = 0;
-                cond.for_each_load(&mut |access| in_cond += is_it(access.buffer));
-                in_cond + all(then) + all(otherwise)
-            }
-        }
     }
 }
