@@ -37,18 +37,13 @@ fn layer_norm(config: &Config) -> Kernel {
         k.threads(threads);
         let first = cta * block;
         let v = k.fragment("v", F32, [block, cols]);
-        let squares = k.fragment("squares", F32, [block, cols]);
         let mean = k.fragment("mean", F32, [block]);
         let scale = k.fragment("scale", F32, [block]);
         k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), x.at((first + i, j))));
         k.reduce(Sum, mean, v, 1);
         k.parallel([block], |k, [i]| k.store(mean, (i,), mean.at((i,)) / cols as f64));
-        k.parallel([block, cols], |k, [i, j]| {
-            let centred = k.named("centred", v.at((i, j)) - mean.at((i,)));
-            k.store(v, (i, j), centred);
-            k.store(squares, (i, j), centred * centred);
-        });
-        k.reduce(Sum, scale, squares, 1);
+        k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), v.at((i, j)) - mean.at((i,))));
+        k.reduce(SquareSum, scale, v, 1);
         k.parallel([block], |k, [i]| k.store(scale, (i,), (scale.at((i,)) / cols as f64 + EPSILON).rsqrt()));
         k.parallel([block, cols], |k, [i, j]| {
             let normal = v.at((i, j)) * scale.at((i,));

@@ -36,14 +36,9 @@ fn rms_norm(config: &Config) -> Kernel {
         k.threads(threads);
         let first = cta * block;
         let v = k.fragment("v", F32, [block, cols]);
-        let squares = k.fragment("squares", F32, [block, cols]);
         let scale = k.fragment("scale", F32, [block]);
-        k.parallel([block, cols], |k, [i, j]| {
-            let element = k.named("element", x.at((first + i, j)));
-            k.store(v, (i, j), element);
-            k.store(squares, (i, j), element * element);
-        });
-        k.reduce(Sum, scale, squares, 1);
+        k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), x.at((first + i, j))));
+        k.reduce(SquareSum, scale, v, 1);
         k.parallel([block], |k, [i]| k.store(scale, (i,), (scale.at((i,)) / cols as f64 + EPSILON).rsqrt()));
         k.parallel([block, cols], |k, [i, j]| {
             k.store(y, (first + i, j), v.at((i, j)) * scale.at((i,)) * weight.at((j,)))

@@ -37,7 +37,7 @@ impl Case {
     /// The first value of the result.
     fn first(&self) -> f64 {
         match self.kind {
-            Sum | AbsSum | AbsMax => 1.0,
+            Sum | AbsSum | SquareSum | AbsMax => 1.0,
             Max => -90.0,
             Min => 90.0,
         }
@@ -93,6 +93,7 @@ impl Case {
                 results[of] = match self.kind {
                     Sum => results[of] + value,
                     AbsSum => results[of] + value.abs(),
+                    SquareSum => results[of] + value * value,
                     Max => results[of].max(value),
                     Min => results[of].min(value),
                     AbsMax => results[of].max(value.abs()),
@@ -124,7 +125,7 @@ impl Case {
 
 #[test]
 fn every_kind_along_both_dimensions() {
-    for kind in [Sum, AbsSum, Max, Min, AbsMax] {
+    for kind in [Sum, AbsSum, SquareSum, Max, Min, AbsMax] {
         for (dimension, threads) in [(0, 32), (1, 32), (0, 64), (1, 96), (0, 128), (1, 256)] {
             for dtype in [F32, I32, F64] {
                 let case = Case { kind, dimension, threads, dtype, ..PLAIN };

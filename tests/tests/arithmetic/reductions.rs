@@ -54,6 +54,7 @@ fn reduced(dtype: DType, kind: ReduceKind, row: &[u64]) -> i128 {
     let result = match kind {
         Sum => Some(wrapped(values.sum())),
         AbsSum => Some(wrapped(absolute.sum())),
+        SquareSum => Some(values.fold(0, |sum, value| wrapped(sum + wrapped(value * value)))),
         Max => values.max(),
         Min => values.min(),
         AbsMax => absolute.max(),
@@ -99,6 +100,7 @@ fn reduced_floats(kind: ReduceKind, row: &[f64]) -> f64 {
     let result = match kind {
         Sum => values.reduce(|a, b| a + b),
         AbsSum => absolute.reduce(|a, b| a + b),
+        SquareSum => values.map(|value| value * value).reduce(|a, b| a + b),
         Max => values.reduce(f64::max),
         Min => values.reduce(f64::min),
         AbsMax => absolute.reduce(f64::max),

@@ -13,12 +13,20 @@ pub enum ReduceKind {
     AbsMax,
     /// The sum of the absolute values.
     AbsSum,
+    /// The sum of the squares; a square of a float is not rounded before it is added.
+    SquareSum,
 }
 
 impl ReduceKind {
     /// Every kind.
-    pub const ALL: &'static [ReduceKind] =
-        &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::AbsMax, ReduceKind::AbsSum];
+    pub const ALL: &'static [ReduceKind] = &[
+        ReduceKind::Sum,
+        ReduceKind::Max,
+        ReduceKind::Min,
+        ReduceKind::AbsMax,
+        ReduceKind::AbsSum,
+        ReduceKind::SquareSum,
+    ];
 
     /// Its name in messages and in the printed IR.
     pub fn name(self) -> &'static str {
@@ -28,6 +36,7 @@ impl ReduceKind {
             ReduceKind::Min => "min",
             ReduceKind::AbsMax => "absmax",
             ReduceKind::AbsSum => "abssum",
+            ReduceKind::SquareSum => "squaresum",
         }
     }
 }

@@ -222,7 +222,7 @@ impl Lowering<'_> {
             self.arms -= usize::from(is_arm);
             made.push(value?);
         }
-        Ok(ThreadValue::Op(op, made))
+        Ok(with_product(op, dtype, made))
     }
 
     fn index(&mut self, expr: &Expr, place: &ActiveStep) -> Expr {
@@ -262,4 +262,18 @@ impl Lowering<'_> {
         }
         Ok(ThreadValue::reg(array, 0))
     }
+}
+
+/// The operation; a quotient by a power of two as the product with its reciprocal, which is the same number.
+fn with_product(op: ElementOp, dtype: DType, mut operands: Vec<ThreadValue>) -> ThreadValue {
+    if let (ElementOp::Div, DType::F32 | DType::F64, [_, ThreadValue::Const(_, divisor)]) = (op, dtype, &operands[..]) {
+        let divisor = divisor.real(dtype);
+        let is_power_of_two = divisor.to_bits().trailing_zeros() >= f64::MANTISSA_DIGITS - 1;
+        // Far from the ends of both dtypes, so that the reciprocal is normal.
+        if is_power_of_two && (1e-30..1e30).contains(&divisor) {
+            operands[1] = ThreadValue::Const(dtype, Scalar::Float(1.0 / divisor));
+            return ThreadValue::Op(ElementOp::Mul, operands);
+        }
+    }
+    ThreadValue::Op(op, operands)
 }

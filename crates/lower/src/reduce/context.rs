@@ -96,7 +96,19 @@ impl Context {
         match self.attributes.kind {
             ReduceKind::AbsMax => made(absolute(element)),
             ReduceKind::AbsSum => absolute(made(element)),
+            ReduceKind::SquareSum => Value::Op(ElementOp::Mul, vec![made(element.clone()), made(element)]),
             ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => made(element),
+        }
+    }
+
+    /// A part with the element of the source in a slot combined with it.
+    pub(super) fn with_element(&self, part: Value, slot: usize) -> Value {
+        match self.element(slot) {
+            Value::Op(ElementOp::Mul, mut factors) if self.dtype.is_float() => {
+                factors.push(part);
+                Value::Op(ElementOp::Fma, factors)
+            }
+            element => Value::Op(combine(self.attributes.kind), vec![part, element]),
         }
     }
 

@@ -110,7 +110,7 @@ impl Make<'_> {
 
     /// The threads of `set` combine an element with their part.
     fn add(&mut self, parts: Handle<RegArray>, place: usize, slot: usize, set: &[bool]) {
-        let value = self.combined(Value::reg(parts, place as i64), self.context.element(slot));
+        let value = self.context.with_element(Value::reg(parts, place as i64), slot);
         self.by(set, |_| false, vec![Stmt::Assign { to: regs(parts, place as i64, 1), value }]);
     }
 
@@ -169,9 +169,11 @@ impl Make<'_> {
         let at_once = if self.combines_three() { 2 } else { 1 };
         for (at, group) in row.chunks(at_once).enumerate() {
             let chain = (at % chains) as i64;
-            let known = (at >= chains).then(|| Value::reg(array, chain));
-            let elements = group.iter().map(|source| self.context.element(source.slot));
-            let value = known.into_iter().chain(elements).reduce(|a, b| self.combined(a, b));
+            let with = |part: Option<Value>, source: &Source| match part {
+                Some(part) => Some(self.context.with_element(part, source.slot)),
+                None => Some(self.context.element(source.slot)),
+            };
+            let value = group.iter().fold((at >= chains).then(|| Value::reg(array, chain)), with);
             self.out.extend(value.map(|value| Stmt::Assign { to: regs(array, chain, 1), value }));
         }
         let mut left = chains as i64;

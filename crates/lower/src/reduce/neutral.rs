@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 /// The operation that combines two parts.
 pub(super) fn combine(kind: ReduceKind) -> ElementOp {
     match kind {
-        ReduceKind::Sum | ReduceKind::AbsSum => ElementOp::Add,
+        ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => ElementOp::Add,
         ReduceKind::Max | ReduceKind::AbsMax => ElementOp::Max,
         ReduceKind::Min => ElementOp::Min,
     }
@@ -24,13 +24,13 @@ pub(super) fn combine(kind: ReduceKind) -> ElementOp {
 pub(super) fn neutral(kind: ReduceKind, dtype: DType) -> Result<Scalar, Refusal> {
     if dtype.is_float() {
         return Ok(Scalar::Float(match kind {
-            ReduceKind::Sum | ReduceKind::AbsSum => -0.0,
+            ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => -0.0,
             ReduceKind::Max | ReduceKind::AbsMax | ReduceKind::Min => f64::NAN,
         }));
     }
     let (least, most) = dtype.integers().ok_or_else(|| format!("no neutral value of {dtype}"))?;
     Ok(Scalar::Int(match kind {
-        ReduceKind::Sum | ReduceKind::AbsSum => 0,
+        ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => 0,
         ReduceKind::Max | ReduceKind::AbsMax => least as i64,
         // The bits of the greatest u64 are those of -1.
         ReduceKind::Min => most as i64,
@@ -49,7 +49,7 @@ mod tests {
         for kind in [ReduceKind::Max, ReduceKind::AbsMax] {
             assert_eq!(of(kind), numbers([i32::MIN.into(), i64::MIN, 0, 0]));
         }
-        for kind in [ReduceKind::Sum, ReduceKind::AbsSum] {
+        for kind in [ReduceKind::Sum, ReduceKind::AbsSum, ReduceKind::SquareSum] {
             assert_eq!(of(kind), numbers([0; 4]));
         }
     }
@@ -60,7 +60,7 @@ mod tests {
             for kind in [ReduceKind::Max, ReduceKind::Min, ReduceKind::AbsMax] {
                 assert!(matches!(neutral(kind, dtype), Ok(Scalar::Float(value)) if value.is_nan()));
             }
-            for kind in [ReduceKind::Sum, ReduceKind::AbsSum] {
+            for kind in [ReduceKind::Sum, ReduceKind::AbsSum, ReduceKind::SquareSum] {
                 assert!(
                     matches!(neutral(kind, dtype), Ok(Scalar::Float(value)) if value == 0.0 && value.is_sign_negative())
                 );

@@ -354,11 +354,12 @@ fn joined(kind: ReduceKind, dtype: DType, result: Option<u64>, value: u64) -> Ou
     let apply = |op, operands: &[u64]| numbers::apply(op, dtype, operands).map_err(Meaningless::Unknown);
     let value = match kind {
         ReduceKind::AbsMax | ReduceKind::AbsSum => apply(ElementOp::Abs, &[value])?,
+        ReduceKind::SquareSum => apply(ElementOp::Mul, &[value, value])?,
         ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => value,
     };
     let Some(result) = result else { return Ok(value) };
     match kind {
-        ReduceKind::Sum | ReduceKind::AbsSum => apply(ElementOp::Add, &[result, value]),
+        ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => apply(ElementOp::Add, &[result, value]),
         ReduceKind::Max | ReduceKind::AbsMax => apply(ElementOp::Max, &[result, value]),
         ReduceKind::Min => apply(ElementOp::Min, &[result, value]),
     }
