@@ -130,7 +130,7 @@ mod tests {
             parallels: Arena::new(),
             body,
             allow_conversions: false,
-            widest_global: WIDEST,
+            widest_global: 16,
             contracts: true,
             build_errors: Vec::new(),
         }

@@ -203,6 +203,11 @@ impl Builder {
         name
     }
 
+    /// Whether something in the kernel has this name.
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
     /// A state to return to with [`Builder::rewind`].
     pub(crate) fn mark(&self) -> Mark {
         Mark { names: self.added.len(), registers: self.program.registers.len(), memories: self.program.memories.len() }

@@ -22,6 +22,7 @@ mod pairs;
 pub mod permute_layout;
 mod reduce;
 mod refusal;
+mod roll;
 mod sync;
 mod threads;
 mod trace;

@@ -234,6 +234,19 @@ fn a_misaligned_access_faults() {
 }
 
 #[test]
+fn elements_of_a_vector_store_that_are_left_out_keep_their_value() {
+    let store = "setp.ne.u32 %p1, %r1, 0;\n@%p1 ret;\nst.global.v4.u32 [%rd2+1008], {%r1, %r1, %r1, %r1};\n";
+    let body = format!("{store}mov.u32 %r5, 7;\nst.global.v4.u32 [%rd2+1008], {{_, %r5, _, %r5}};\nret;");
+    let outcome = execute(&with_addresses(&body), 1, 32);
+    report(&outcome);
+    assert_eq!(words(&outcome, outcome.b)[252..], [0, 7, 0, 7]);
+    // What is left out may lie outside of the buffer.
+    let outcome =
+        execute(&with_addresses("st.global.v8.u32 [%rd2+992], {%r1, %r1, %r1, %r1, %r1, %r1, %r1, _};\nret;"), 1, 1);
+    report(&outcome);
+}
+
+#[test]
 fn a_missing_barrier_is_a_race_of_two_lines() {
     let body = "st.shared.u32 [%r4], %r1;\nxor.b32 %r5, %r2, 4;\nadd.s32 %r5, %r5, %r3;\n\
          ld.shared.u32 %r6, [%r5];\nst.global.u32 [%rd4], %r6;\nret;";

@@ -130,7 +130,8 @@ pub fn exact(op: ElementOp, values: &[i128]) -> Option<i128> {
     Some(match (op, values) {
         (ElementOp::Add, [a, b]) => a + b,
         (ElementOp::Sub, [a, b]) => a - b,
-        (ElementOp::Mul, [a, b]) => a * b,
+        // Beyond 128 bits, only the low 64 bits count.
+        (ElementOp::Mul, [a, b]) => a.wrapping_mul(*b),
         (ElementOp::Div, [_, 0]) => 0,
         (ElementOp::Div, [a, b]) => a / b,
         (ElementOp::Max, [a, b]) => *a.max(b),

@@ -54,7 +54,7 @@ fn reduced(dtype: DType, kind: ReduceKind, row: &[u64]) -> i128 {
     let result = match kind {
         Sum => Some(wrapped(values.sum())),
         AbsSum => Some(wrapped(absolute.sum())),
-        SquareSum => Some(values.fold(0, |sum, value| wrapped(sum + wrapped(value * value)))),
+        SquareSum => Some(values.fold(0, |sum, value| wrapped(sum + wrapped(value.wrapping_mul(value))))),
         Max => values.max(),
         Min => values.min(),
         AbsMax => absolute.max(),

@@ -120,6 +120,22 @@ impl Stmt {
         }
     }
 
+    /// Calls `visit` on the array and the first index of all its registers, also of those inside values.
+    pub fn for_each_regs_mut(&mut self, visit: &mut dyn FnMut(&mut Handle<RegArray>, &mut Expr)) {
+        let mut regs = |regs: &mut Regs| visit(&mut regs.array, &mut regs.first);
+        match self {
+            Stmt::Load { to, .. } | Stmt::Set { to, .. } => regs(to),
+            Stmt::Assign { to, .. } | Stmt::AssignPair { to, .. } => regs(to),
+            Stmt::Store { from, .. } => regs(from),
+            Stmt::Move { to, from } => [to, from].into_iter().for_each(regs),
+            Stmt::Mma { sums, a, b, .. } => [sums, a, b].into_iter().for_each(regs),
+            Stmt::Inst(call) => call.to.iter_mut().chain(&mut call.from).for_each(regs),
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
+            Stmt::If { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {}
+        }
+        self.values_mut().iter_mut().for_each(|value| value.for_each_register_mut(visit));
+    }
+
     /// Its accesses to memory, each once, whether it reads, writes, or does both.
     pub fn accesses(&self) -> Vec<MemoryAccess<'_>> {
         let access = |memory: &Handle<Memory>, index, moved, effect| {

@@ -154,7 +154,7 @@ impl Stmt {
 }
 
 /// A statement.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Stmt {
     /// The statements of one tile op.
     Op {
@@ -276,7 +276,7 @@ pub enum Stmt {
 }
 
 /// An instruction of the table, with the operands that its row demands.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// Which instruction.
     pub inst: Inst,

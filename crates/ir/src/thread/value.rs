@@ -75,6 +75,20 @@ impl Value {
         }
     }
 
+    /// Calls `visit` on the array and the index of every register inside, mutably.
+    pub fn for_each_register_mut(&mut self, visit: &mut dyn FnMut(&mut Handle<RegArray>, &mut Expr)) {
+        match self {
+            Value::Reg(array, at) => visit(array, at),
+            Value::Const(..) | Value::Index(..) => {}
+            Value::Op(_, operands) => operands.iter_mut().for_each(|operand| operand.for_each_register_mut(visit)),
+            Value::Cast(_, _, of) | Value::Bits(_, of) | Value::Part(_, of, _) => of.for_each_register_mut(visit),
+            Value::With(of, _, part) => {
+                of.for_each_register_mut(visit);
+                part.for_each_register_mut(visit);
+            }
+        }
+    }
+
     /// Calls `visit` on every index expression inside, mutably.
     pub fn for_each_index_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match self {

@@ -1,7 +1,8 @@
 //! Checks of the thread level.
 //!
 //! Variables, register arrays and their elements are defined before they are used; dtypes of both sides of a load or
-//! store agree; register indices are constants inside the array; inputs are not stored to; vector accesses have a width
+//! store agree; register indices are inside the array, and constants in every iteration of the unrolled loops around
+//! them; inputs are not stored to; vector accesses have a width
 //! that the hardware supports and an index aligned to it; constant indices stay inside their memory, unless a condition
 //! masks them; a warp- or CTA-collective instruction is not under a condition on which the threads of one warp (or, for
 //! CTA instructions, of one CTA) may diverge; instructions exist on the target; shared memory fits it.
@@ -24,7 +25,7 @@ use checker::{Checker, Divergence};
 
 use crate::arena::Handle;
 use crate::target::Target;
-use crate::thread::effects::{MemoryAccess, Moved, Resource};
+use crate::thread::effects::{MemoryAccess, Moved, Resource, for_each_stmt};
 use crate::thread::inst::{InstInfo, MemoryOperand, RegisterOperand};
 use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt};
 use crate::thread::registers::Regs;
@@ -121,8 +122,12 @@ impl Checker<'_> {
                     self.report("V0303", "a move between registers of different types".to_string());
                 }
             }
-            Stmt::For { body, .. } => {
-                self.body(body);
+            Stmt::For { var, is_unrolled, body } => {
+                if *is_unrolled && indexes_registers(body, var) {
+                    self.iterations(var, body);
+                } else {
+                    self.body(body);
+                }
                 self.variables.pop();
             }
             Stmt::If { body, .. } => {
@@ -158,6 +163,19 @@ impl Checker<'_> {
                 self.inst(&call.inst.info());
             }
             Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => {}
+        }
+    }
+
+    /// The iterations of a loop one after the other, since their registers differ, up to the first finding.
+    fn iterations(&mut self, var: &Var, body: &[Stmt]) {
+        let (found, range) = (self.found.len(), var.range());
+        for value in range.lo..=range.hi {
+            self.unrolled.push((var.clone(), value));
+            self.body(body);
+            self.unrolled.pop();
+            if self.found.len() > found {
+                break;
+            }
         }
     }
 
@@ -342,6 +360,21 @@ impl Checker<'_> {
             self.report("V0315", format!("`{name}` is under a branch on which its threads may diverge"));
         }
     }
+}
+
+/// Whether registers inside are numbered by a variable.
+fn indexes_registers(body: &[Stmt], var: &Var) -> bool {
+    let mut found = false;
+    for_each_stmt(body, &mut |stmt| {
+        let mut mentions = |resource: Resource<'_>| {
+            if let Resource::Registers(regs) = resource {
+                found |= regs.first.mentions(var);
+            }
+        };
+        stmt.reads(&mut mentions);
+        stmt.writes(&mut mentions);
+    });
+    found
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use tilewright_ir::thread::{Call, Note, Program, Stmt as ThreadStmt};
 use super::kernel_lowering::KernelLowering;
 use crate::builder::regs;
 use crate::pairs::paired;
+use crate::roll::rolled;
 use crate::sync::{Block, Branch, OpBlock};
 use crate::unwritten::unwritten;
 
@@ -16,7 +17,7 @@ impl KernelLowering<'_> {
     pub(super) fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
         let body = self.assemble(blocks);
         let body = paired(&mut self.builder, body);
-        let mut program = self.builder.program;
+        let program = &mut self.builder.program;
         // Elements of a fragment that the kernel reads and never writes are zero, not whatever a register held.
         program.body.extend(body);
         for array in unwritten(&program.body) {
@@ -28,6 +29,10 @@ impl KernelLowering<'_> {
             };
             program.body.insert(place + 1, ThreadStmt::Set { to, value: Scalar::Int(0) });
         }
+        let body = std::mem::take(&mut program.body);
+        let body = rolled(&mut self.builder, body);
+        let mut program = self.builder.program;
+        program.body = body;
         program.plans = self.plans;
         Ok(program)
     }

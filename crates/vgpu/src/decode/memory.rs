@@ -1,5 +1,7 @@
 //! Loads, stores, atomics and address conversions.
 
+use std::ops::Range;
+
 use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
@@ -104,18 +106,26 @@ impl Decoder<'_> {
         expect_count(operands, 2)?;
         let (space, dtype, strong) = access_mods(mods)?;
         let at = self.mem_ref(&operands[0], space)?;
-        let mut regs = Vec::new();
+        let (mut regs, mut runs) = (Vec::new(), Vec::<Range<usize>>::new());
         let count = vector_count(mods);
         for item in elements(count, &operands[1])? {
+            let begins = regs.len();
             let reg = self.source(item, dtype)?;
             if dtype.bits == 128 && !self.is_wide_register(item) {
                 return Err("a 128-bit store needs a `.b128` register".to_string());
             }
             push_element(&mut regs, reg, dtype);
+            let is_written = !matches!(item, Operand::Word(name) if name == "_");
+            match runs.last_mut().filter(|run| run.end == begins) {
+                Some(run) if is_written => run.end = regs.len(),
+                None if is_written => runs.push(begins..regs.len()),
+                Some(_) | None => {}
+            }
         }
         let size = dtype.bytes().min(8);
         check_size(regs.len(), size)?;
-        Ok(Op::Store(Box::new(Store { at, regs: regs.into_boxed_slice(), size, strong })))
+        let (regs, runs) = (regs.into_boxed_slice(), runs.into_boxed_slice());
+        Ok(Op::Store(Box::new(Store { at, regs, runs, size, strong })))
     }
 
     fn is_wide_register(&mut self, operand: &Operand) -> bool {

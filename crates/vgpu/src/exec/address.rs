@@ -11,11 +11,22 @@ use crate::shadow::Conflict;
 impl Machine<'_> {
     /// Resolves the bytes of an access, or faults.
     pub(crate) fn locate(&mut self, space: Space, access: &Access) -> ExecResult<Slot> {
+        self.must_be_aligned(space, access)?;
+        self.place(space, access)
+    }
+
+    /// An address is a multiple of the bytes of its access.
+    pub(crate) fn must_be_aligned(&self, space: Space, access: &Access) -> ExecResult<()> {
         let len = access.len as u64;
-        if !access.address.is_multiple_of(len.max(1)) {
-            let message = format!("{len}-byte access at an address that is not a multiple of {len}");
-            return Err(self.at_address(FaultKind::Misaligned, space, access, message));
+        if access.address.is_multiple_of(len.max(1)) {
+            return Ok(());
         }
+        let message = format!("{len}-byte access at an address that is not a multiple of {len}");
+        Err(self.at_address(FaultKind::Misaligned, space, access, message))
+    }
+
+    /// The place of an access whose alignment does not matter.
+    pub(crate) fn place(&mut self, space: Space, access: &Access) -> ExecResult<Slot> {
         match space {
             Space::Global | Space::Generic => self.locate_global(access),
             Space::Shared => {

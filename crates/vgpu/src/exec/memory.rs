@@ -71,14 +71,20 @@ impl Machine<'_> {
                 let address = addresses[lane];
                 let access =
                     Access { lane, thread, address, len, pc, strong: op.strong, is_read: false, is_load: false };
-                let slot = self.locate(space, &access)?;
-                let mut bytes = [0u8; MAX_BYTES];
-                for (reg, chunk) in op.regs.iter().zip(bytes.chunks_mut(size)) {
-                    let value = warp.regs[*reg as usize][lane].to_le_bytes();
-                    chunk.copy_from_slice(&value[..size]);
+                self.must_be_aligned(space, &access)?;
+                for run in &op.runs {
+                    let regs = &op.regs[run.clone()];
+                    let address = address + (run.start * size) as u64;
+                    let access = Access { address, len: regs.len() * size, ..access };
+                    let slot = self.place(space, &access)?;
+                    let mut bytes = [0u8; MAX_BYTES];
+                    for (reg, chunk) in regs.iter().zip(bytes.chunks_mut(size)) {
+                        let value = warp.regs[*reg as usize][lane].to_le_bytes();
+                        chunk.copy_from_slice(&value[..size]);
+                    }
+                    let undefined = stored_marks(warp, regs, lane, size);
+                    self.put(&slot, &access, &bytes[..access.len], &undefined)?;
                 }
-                let undefined = stored_marks(warp, &op.regs, lane, size);
-                self.put(&slot, &access, &bytes[..len], &undefined)?;
             }
         }
         Ok(())

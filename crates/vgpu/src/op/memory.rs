@@ -1,5 +1,7 @@
 //! Memory accesses.
 
+use std::ops::Range;
+
 use crate::op::operand::{FloatType, MemRef, Reg};
 
 /// `ld`.
@@ -21,6 +23,8 @@ pub(crate) struct Store {
     pub(crate) at: MemRef,
     /// One register for each element.
     pub(crate) regs: Box<[Reg]>,
+    /// The elements that are written, in runs: `_` stands for elements that are not (PTX ISA, `st`).
+    pub(crate) runs: Box<[Range<usize>]>,
     /// Size of one element in bytes.
     pub(crate) size: u32,
     /// Volatile, relaxed or release: never races with another strong access.

@@ -44,6 +44,8 @@ pub(super) struct Checker<'a> {
     pub(super) arrays: Vec<(Handle<RegArray>, Vec<bool>)>,
     /// Which threads may have diverged at the current statement.
     pub(super) divergence: Divergence,
+    /// The unrolled loops around the current statement that number registers, with their current iterations.
+    pub(super) unrolled: Vec<(Var, i64)>,
     /// Number of enclosing conditions on indices.
     pub(super) conditions: usize,
     /// Title and source line of the tile op whose statements are being checked.
@@ -61,6 +63,7 @@ impl<'a> Checker<'a> {
             variables: HwIndex::ALL.into_iter().map(variable).chain(sizes).collect(),
             arrays: Vec::new(),
             divergence: Divergence::None,
+            unrolled: Vec::new(),
             conditions: 0,
             place: None,
         }

@@ -1,5 +1,7 @@
 //! Checks of registers: they are declared, inside their array, and hold a value where they are read.
 
+use tilewright_expr::Var;
+
 use super::checker::Checker;
 use crate::thread::registers::{RegArray, Regs};
 
@@ -11,7 +13,8 @@ impl Checker<'_> {
             self.report("V0310", format!("the register array `{name}` is used before it is declared"));
             return None;
         };
-        let Some(first) = regs.first.as_const() else {
+        let value = |var: &Var| self.unrolled.iter().find(|(known, _)| known == var).map(|(_, value)| *value);
+        let Ok(first) = regs.first.eval(&value) else {
             self.report("V0311", format!("`{name}[{}]`: a register index must be a constant", regs.first));
             return None;
         };

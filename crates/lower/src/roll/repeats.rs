@@ -1,0 +1,221 @@
+//! Finds statements that repeat with numbers that grow evenly.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_expr::Expr;
+use tilewright_expr::linear::normalize;
+use tilewright_ir::thread::{RegArray, Stmt};
+use tilewright_ir::{Arena, Handle};
+
+use super::shape::{Mentions, Shape, for_each_number, is_repeatable};
+
+/// The most statements that repeat together.
+const MOST_STATEMENTS: usize = 256;
+/// How many places of the same shape are tried as the beginning of the second repetition.
+const MOST_TRIED: usize = 12;
+/// Lines of a loop beside its statements: the directive, the head, and the end.
+const LINES_OF_A_LOOP: usize = 3;
+
+/// `count` times `period` statements, from `at` on.
+pub(super) struct Repeat {
+    pub(super) at: usize,
+    pub(super) period: usize,
+    pub(super) count: usize,
+}
+
+/// A list of statements, as far as their repetition matters.
+pub(super) struct Repeats<'a> {
+    shapes: Vec<Shape>,
+    /// For each statement, the number of its shape; `None` if it must stand alone.
+    kinds: Vec<Option<usize>>,
+    /// For each statement, the next one of its shape.
+    next: Vec<Option<usize>>,
+    /// Lines of each statement.
+    lines: Vec<usize>,
+    mentions: &'a Mentions,
+    registers: &'a Arena<RegArray>,
+}
+
+impl<'a> Repeats<'a> {
+    pub(super) fn of(
+        body: &[Stmt],
+        own: &BTreeSet<Handle<RegArray>>,
+        mentions: &'a Mentions,
+        registers: &'a Arena<RegArray>,
+    ) -> Repeats<'a> {
+        let mut first = BTreeMap::new();
+        for array in own {
+            let RegArray { dtype, len, vector, .. } = &registers[*array];
+            first.entry((*dtype, *len, *vector)).or_insert(*array);
+        }
+        let representative = |array: Handle<RegArray>| {
+            let RegArray { dtype, len, vector, .. } = &registers[array];
+            own.contains(&array).then(|| first[&(*dtype, *len, *vector)])
+        };
+        let shapes: Vec<Shape> = body.iter().map(|stmt| Shape::of(stmt, &representative)).collect();
+        let mut known: BTreeMap<u64, Vec<(usize, usize)>> = BTreeMap::new();
+        let mut kinds = Vec::new();
+        let (mut next, mut last) = (vec![None; body.len()], BTreeMap::new());
+        let mut count = 0;
+        for (at, shape) in shapes.iter().enumerate() {
+            if !is_repeatable(&body[at]) {
+                kinds.push(None);
+                continue;
+            }
+            let alike = known.entry(shape.fingerprint).or_default();
+            let kind = alike.iter().find(|(_, of)| shapes[*of].frame == shape.frame).map(|(kind, _)| *kind);
+            let kind = kind.unwrap_or_else(|| {
+                count += 1;
+                alike.push((count, at));
+                count
+            });
+            if let Some(before) = last.insert(kind, at) {
+                next[before] = Some(at);
+            }
+            kinds.push(Some(kind));
+        }
+        let lines = body.iter().map(lines).collect();
+        Repeats { shapes, kinds, next, lines, mentions, registers }
+    }
+
+    /// The repeat from a statement on that saves the most lines, if one saves any; of several, the shortest period.
+    pub(super) fn longest(&self, at: usize) -> Option<Repeat> {
+        self.kinds[at]?;
+        let candidates = std::iter::successors(self.next[at], |found| self.next[*found]).take(MOST_TRIED);
+        let repeats = candidates.map(|found| found - at).take_while(|period| *period <= MOST_STATEMENTS);
+        let saved = |repeat: &Repeat| {
+            let lines: usize = self.lines[at..at + repeat.period].iter().sum();
+            (lines * (repeat.count - 1)).saturating_sub(LINES_OF_A_LOOP)
+        };
+        let repeats = repeats.filter_map(|period| self.repeat(at, period)).filter(|repeat| saved(repeat) > 0);
+        repeats.max_by_key(|repeat| (saved(repeat), std::cmp::Reverse(repeat.period)))
+    }
+
+    /// The repeat with this period, as long as it is.
+    fn repeat(&self, at: usize, period: usize) -> Option<Repeat> {
+        let mut count = 1;
+        while self.continues(at, period, count) {
+            count += 1;
+        }
+        let mut repeat = Repeat { at, period, count };
+        // The array of the last repetition may be used afterwards.
+        if repeat.count > 2 && !self.is_sound(&repeat) {
+            repeat.count -= 1;
+        }
+        (repeat.count > 1 && self.is_sound(&repeat)).then_some(repeat)
+    }
+
+    /// Whether repetition `count` is like the ones before.
+    fn continues(&self, at: usize, period: usize, count: usize) -> bool {
+        let from = at + count * period;
+        if from + period > self.shapes.len() {
+            return false;
+        }
+        (0..period).all(|place| {
+            let (first, this) = (at + place, from + place);
+            self.kinds[first].is_some() && self.kinds[first] == self.kinds[this] && {
+                let step = |number: usize| {
+                    let second = &self.shapes[first + period].numbers;
+                    second[number] - self.shapes[first].numbers[number]
+                };
+                let is_even = |number: usize| {
+                    let wanted = self.shapes[first].numbers[number] + step(number) * count as i64;
+                    self.shapes[this].numbers[number] == wanted
+                };
+                (0..self.shapes[first].numbers.len()).all(is_even)
+            }
+        })
+    }
+
+    /// Whether every array is the same in all repetitions, or belongs to one; vectors are not elements of arrays.
+    fn is_sound(&self, repeat: &Repeat) -> bool {
+        let arrays = |repetition: usize| self.arrays(repeat, repetition);
+        let first: Vec<Handle<RegArray>> = arrays(0).collect();
+        let all: Vec<Vec<Handle<RegArray>>> =
+            (0..repeat.count).map(|repetition| arrays(repetition).collect()).collect();
+        let is_same = |place: usize| all.iter().all(|arrays| arrays[place] == first[place]);
+        let differs = (0..first.len()).filter(|place| !is_same(*place));
+        // Every array has the role of one array of the first repetition, and every role has one array.
+        let mut roles: BTreeMap<Handle<RegArray>, Handle<RegArray>> = BTreeMap::new();
+        let mut of_role: BTreeMap<(usize, Handle<RegArray>), Handle<RegArray>> = BTreeMap::new();
+        for place in differs {
+            for (repetition, arrays) in all.iter().enumerate() {
+                let (role, array) = (first[place], arrays[place]);
+                let has_one = *roles.entry(array).or_insert(role) == role
+                    && *of_role.entry((repetition, role)).or_insert(array) == array;
+                if !has_one || !self.is_private(repeat, repetition, array) {
+                    return false;
+                }
+            }
+        }
+        self.vectors_stay(repeat)
+    }
+
+    /// Whether the registers of arrays of vectors are the same in all repetitions.
+    fn vectors_stay(&self, repeat: &Repeat) -> bool {
+        (repeat.at..repeat.at + repeat.period).all(|at| {
+            let (this, next) = (&self.shapes[at], &self.shapes[at + repeat.period]);
+            let is_of_vectors =
+                |array: Option<Handle<RegArray>>| array.is_some_and(|array| self.registers[array].vector > 1);
+            (0..this.numbers.len())
+                .all(|of| this.numbers[of] == next.numbers[of] || !is_of_vectors(this.register_of[of]))
+        })
+    }
+
+    fn arrays(&self, repeat: &Repeat, repetition: usize) -> impl Iterator<Item = Handle<RegArray>> {
+        let from = repeat.at + repetition * repeat.period;
+        self.shapes[from..from + repeat.period].iter().flat_map(|shape| shape.arrays.iter().copied())
+    }
+
+    /// Whether nothing but this repetition mentions an array.
+    fn is_private(&self, repeat: &Repeat, repetition: usize, array: Handle<RegArray>) -> bool {
+        let from = repeat.at + repetition * repeat.period;
+        let shapes = &self.shapes[from..from + repeat.period];
+        let mentions = shapes.iter().map(|shape| shape.mentions.count(array)).sum::<usize>();
+        mentions == self.mentions.count(array)
+    }
+
+    /// The arrays of the first repetition that differ from those of the others, and those of the others.
+    pub(super) fn private(&self, repeat: &Repeat) -> (BTreeSet<Handle<RegArray>>, BTreeSet<Handle<RegArray>>) {
+        let (mut own, mut others) = (BTreeSet::new(), BTreeSet::new());
+        for repetition in 1..repeat.count {
+            let pairs = self.arrays(repeat, 0).zip(self.arrays(repeat, repetition));
+            for (first, this) in pairs.filter(|(first, this)| first != this) {
+                own.insert(first);
+                others.insert(this);
+            }
+        }
+        (own, others)
+    }
+
+    /// The statements of the first repetition with their numbers as those of repetition `var`.
+    pub(super) fn stepped(&self, body: &[Stmt], repeat: &Repeat, var: &Expr) -> Vec<Stmt> {
+        let stepped = |(place, stmt): (usize, &Stmt)| {
+            let (first, second) = (repeat.at + place, repeat.at + place + repeat.period);
+            let mut steps = self.shapes[first]
+                .numbers
+                .iter()
+                .zip(&self.shapes[second].numbers)
+                .map(|(first, second)| second - first);
+            let mut stmt = stmt.clone();
+            for_each_number(&mut stmt, &mut |_, expr| {
+                let step = steps.next().unwrap_or(0);
+                if step != 0 {
+                    *expr = normalize(&(&*expr + &(var * step)));
+                }
+            });
+            stmt
+        };
+        body.iter().enumerate().map(stepped).collect()
+    }
+}
+
+/// Lines of a statement in CUDA.
+fn lines(stmt: &Stmt) -> usize {
+    let inner: usize = stmt.inner().iter().map(lines).sum();
+    match stmt {
+        Stmt::For { .. } => inner + LINES_OF_A_LOOP,
+        Stmt::If { .. } | Stmt::IfValue { .. } => inner + 2,
+        _ => 1,
+    }
+}

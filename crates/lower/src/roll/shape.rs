@@ -1,0 +1,143 @@
+//! What statements have in common: everything but the numbers in their indices and the arrays of their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use tilewright_expr::Expr;
+use tilewright_expr::linear::{Linear, linear};
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, Value, for_each_stmt};
+
+/// How many statements mention each register array.
+pub(super) struct Mentions(BTreeMap<Handle<RegArray>, usize>);
+
+impl Mentions {
+    pub(super) fn of(body: &[Stmt]) -> Mentions {
+        let mut found = BTreeMap::new();
+        for_each_stmt(body, &mut |stmt| {
+            for array in of_statement(stmt) {
+                *found.entry(array).or_insert(0) += 1;
+            }
+        });
+        Mentions(found)
+    }
+
+    /// Counts `new` instead of `old`.
+    pub(super) fn replace(&mut self, old: &[Stmt], new: &Stmt) {
+        for (array, count) in Mentions::of(old).0 {
+            let known = self.0.entry(array).or_insert(0);
+            *known = known.saturating_sub(count);
+        }
+        for (array, count) in Mentions::of(std::slice::from_ref(new)).0 {
+            *self.0.entry(array).or_insert(0) += count;
+        }
+    }
+
+    pub(super) fn count(&self, array: Handle<RegArray>) -> usize {
+        self.0.get(&array).copied().unwrap_or(0)
+    }
+}
+
+/// The arrays that statements mention, also those inside.
+pub(super) fn mentioned_arrays(body: &[Stmt]) -> BTreeSet<Handle<RegArray>> {
+    let mut found = BTreeSet::new();
+    for_each_stmt(body, &mut |stmt| found.extend(of_statement(stmt)));
+    found
+}
+
+fn of_statement(stmt: &Stmt) -> BTreeSet<Handle<RegArray>> {
+    let mut found = BTreeSet::new();
+    let mut add = |resource: Resource<'_>| {
+        if let Resource::Registers(regs) = resource {
+            found.insert(regs.array);
+        }
+    };
+    stmt.reads(&mut add);
+    stmt.writes(&mut add);
+    found
+}
+
+/// A statement without its numbers and own arrays, and these.
+pub(super) struct Shape {
+    /// The statement with every index reduced to the part that is not constant, and own arrays replaced by the first
+    /// one of the same kind.
+    pub(super) frame: Stmt,
+    /// The constant parts, in order.
+    pub(super) numbers: Vec<i64>,
+    /// For each number, the array of which it is a register.
+    pub(super) register_of: Vec<Option<Handle<RegArray>>>,
+    /// How many statements mention each array.
+    pub(super) mentions: Mentions,
+    /// A number that is the same for equal frames.
+    pub(super) fingerprint: u64,
+    /// The own arrays, in order; an array occurs as often as it is mentioned.
+    pub(super) arrays: Vec<Handle<RegArray>>,
+}
+
+impl Shape {
+    /// The shape of a statement. `representative` gives the first array of the kind of an own array, and `None` for other
+    /// arrays.
+    pub(super) fn of(stmt: &Stmt, representative: &dyn Fn(Handle<RegArray>) -> Option<Handle<RegArray>>) -> Shape {
+        let mut frame = stmt.clone();
+        let (mut numbers, mut arrays) = (Vec::new(), Vec::new());
+        let mut register_of = Vec::new();
+        let mut fingerprint = DefaultHasher::new();
+        std::mem::discriminant(stmt).hash(&mut fingerprint);
+        for_each_number(&mut frame, &mut |array, expr| {
+            let Linear { terms, constant } = linear(expr);
+            register_of.push(array);
+            numbers.push(constant);
+            *expr = Linear { terms, constant: 0 }.to_expr();
+            expr.hash(&mut fingerprint);
+        });
+        for_each_array(&mut frame, &mut |array| {
+            if let Some(first) = representative(*array) {
+                arrays.push(*array);
+                *array = first;
+            }
+            array.hash(&mut fingerprint);
+        });
+        let mentions = Mentions::of(std::slice::from_ref(stmt));
+        Shape { frame, numbers, register_of, mentions, fingerprint: fingerprint.finish(), arrays }
+    }
+}
+
+/// Calls `visit` on every index in a statement and inside it: of registers of an array, of memory, in values and in
+/// conditions.
+pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Option<Handle<RegArray>>, &mut Expr)) {
+    stmt.for_each_regs_mut(&mut |array, index| visit(Some(*array), index));
+    let mut plain = |index: &mut Expr| visit(None, index);
+    match stmt {
+        Stmt::Load { index, .. } | Stmt::Store { index, .. } => plain(index),
+        Stmt::Inst(call) => call.memory.iter_mut().for_each(|(_, index)| plain(index)),
+        Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
+            plain(a);
+            plain(b);
+        }
+        Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::IfValue { .. } => {
+            stmt.values_mut().iter_mut().for_each(|value: &mut Value| value.for_each_index_mut(&mut plain));
+        }
+        Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
+        Stmt::Move { .. } | Stmt::For { .. } | Stmt::LetValue { .. } | Stmt::Mma { .. } => {}
+    }
+    stmt.inner_mut().iter_mut().for_each(|inner| for_each_number(inner, visit));
+}
+
+/// Calls `visit` on every register array that a statement or one inside it mentions or declares.
+fn for_each_array(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut Handle<RegArray>)) {
+    if let Stmt::Declare(array) = stmt {
+        visit(array);
+    }
+    stmt.for_each_regs_mut(&mut |array, _| visit(array));
+    stmt.inner_mut().iter_mut().for_each(|inner| for_each_array(inner, visit));
+}
+
+/// Whether a statement can stand in a loop as it is: it defines no variable.
+pub(super) fn is_repeatable(stmt: &Stmt) -> bool {
+    let defines = match stmt {
+        Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Lookup { .. } | Stmt::Op { .. } => true,
+        Stmt::For { is_unrolled, .. } => !is_unrolled,
+        _ => false,
+    };
+    !defines && stmt.inner().iter().all(is_repeatable)
+}
