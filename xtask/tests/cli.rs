@@ -190,7 +190,8 @@ fn a_kernel_that_executes_too_much_is_stopped_with_its_line_and_a_way_on() {
 
 #[test]
 fn counted_lines_behind_the_first_40_are_summed_up_by_op() {
-    let arguments = ["run-kernel", "layer_norm", "--shape", "cols=8192", "--device", "virtual"];
+    let shape = ["--dtype", "b16", "--shape", "rows=30", "--shape", "cols=34"];
+    let arguments = [&["run-kernel", "warp_transpose", "--device", "virtual"][..], &shape].concat();
     let summed = say(&arguments).out;
     let all = say(&[&arguments[..], &["--all"]].concat()).out;
     let counted = |out: &str| -> Vec<String> {
@@ -199,7 +200,7 @@ fn counted_lines_behind_the_first_40_are_summed_up_by_op() {
     let (all_lines, lines) = (counted(&all), counted(&summed));
     assert!(all_lines.len() > 70 && lines.len() < 60, "{summed}");
     assert_eq!(all_lines[..40], lines[..40]);
-    assert!(lines[40..].iter().any(|line| line.contains(" at kernels/src/layer_norm.rs:")), "{summed}");
+    assert!(lines[40..].iter().any(|line| line.contains(" at kernels/src/warp_transpose.rs:")), "{summed}");
     let note = format!("note       lines after the first 40 ({} more) are summed up by op", all_lines.len() - 40);
     assert!(summed.contains(&note) && summed.contains("--all prints all"), "{summed}");
     assert!(!all.contains("summed up"), "{all}");
@@ -315,7 +316,7 @@ fn why_and_layouts_name_the_line_that_fixed_each_layout() {
         assert!(block.contains("of each thread, ") && block.contains(&format!("{file}:{shared}, ")), "{block}");
     }
     assert_eq!(layouts.matches("\nparallel i, j = S[").count(), 3, "{layouts}");
-    assert!(layouts.contains("  read x: 4 elements at once, 16 bytes: the widest vector possible"), "{layouts}");
+    assert!(layouts.contains("  read x: 8 elements at once, 32 bytes: the widest vector possible"), "{layouts}");
     assert!(layouts.lines().last().is_some_and(|line| line.starts_with("cost ")), "{layouts}");
 }
 

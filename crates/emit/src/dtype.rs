@@ -171,18 +171,25 @@ mod tests {
 
     #[test]
     fn vectors_that_cuda_does_not_have_are_errors() {
-        for (dtype, count) in [(DType::B128, 2), (DType::U8, 3), (DType::F32, 8), (DType::F32, 0)] {
+        for (dtype, count) in [(DType::B128, 4), (DType::U8, 3), (DType::F32, 16), (DType::F32, 0)] {
             assert!(vector_type(dtype, count).is_err(), "{dtype} {count}");
         }
     }
 
     #[test]
     fn vectors_have_the_names_that_cuda_has() {
-        let seen =
-            [(DType::F32, 4), (DType::B64, 2), (DType::F16, 8), (DType::U8, 4), (DType::I32, 2), (DType::B128, 1)];
+        let seen = [
+            (DType::F32, 4),
+            (DType::B64, 2),
+            (DType::F16, 8),
+            (DType::U8, 4),
+            (DType::I32, 2),
+            (DType::B128, 1),
+            (DType::F32, 8),
+        ];
         assert_eq!(
             seen.map(|(d, n)| vector_type(d, n).unwrap()),
-            ["float4", "ulonglong2", "uint4", "unsigned int", "int2", "uint4"]
+            ["float4", "ulonglong2", "uint4", "unsigned int", "int2", "uint4", "ulonglong4_32a"]
         );
     }
 }

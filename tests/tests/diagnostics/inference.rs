@@ -293,7 +293,7 @@ fn vectors_that_cannot_be_had() {
         let y = k.output("y", F32, [256]);
         let z = k.output("z", F32, [256]);
         k.parallel([256], |k, [i]| k.store(y, (i,), x.at((i + 1,)))).vector(4);
-        k.parallel([256], |k, [i]| k.store(z, (i,), x.at((i + 1,)))).vector(8);
+        k.parallel([256], |k, [i]| k.store(z, (i,), x.at((i + 1,)))).vector(16);
         k.parallel([128], |k, [i]| k.atomic_add(z, (i,), x.at((i,)))).vector(2);
     });
     let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");

@@ -106,7 +106,7 @@ fn every_rule_fires_on_its_mutation() {
         ("internal error[V0308]: `a[lane]` is not aligned to the 8 bytes of its access", |f, _| {
             vec![Stmt::Declare(f.r), f.load(f.lane.clone(), 0, 2)]
         }),
-        ("internal error[V0307]: an access to `a` of 12 bytes; the hardware supports 1, 2, 4, 8 and 16", |f, _| {
+        ("internal error[V0307]: an access to `a` of 12 bytes; legal are 1, 2, 4, ... 32", |f, _| {
             vec![Stmt::Declare(f.r), f.load(&f.lane * 3, 0, 3)]
         }),
         ("internal error[V0309]: `a[64]` lies outside its 64 elements", |f, _| {
