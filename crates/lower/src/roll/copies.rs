@@ -13,6 +13,10 @@ use crate::builder::Builder;
 
 /// The statements with such copies vector by vector, each through an array of its own.
 pub(super) fn interleaved(builder: &mut Builder, body: Vec<Stmt>) -> Vec<Stmt> {
+    let is_of_vectors = |array: &RegArray| array.vector > 1 && array.len > array.vector;
+    if !builder.program.registers.iter().any(|(_, array)| is_of_vectors(array)) {
+        return body;
+    }
     let mentions = Mentions::of(&body);
     list(builder, &mentions, body)
 }

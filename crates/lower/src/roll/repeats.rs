@@ -25,6 +25,7 @@ pub(super) struct Repeat {
 
 /// A list of statements, as far as their repetition matters.
 pub(super) struct Repeats<'a> {
+    body: &'a [Stmt],
     shapes: Vec<Shape>,
     /// For each statement, the number of its shape; `None` if it must stand alone.
     kinds: Vec<Option<usize>>,
@@ -38,7 +39,7 @@ pub(super) struct Repeats<'a> {
 
 impl<'a> Repeats<'a> {
     pub(super) fn of(
-        body: &[Stmt],
+        body: &'a [Stmt],
         own: &BTreeSet<Handle<RegArray>>,
         mentions: &'a Mentions,
         registers: &'a Arena<RegArray>,
@@ -75,7 +76,7 @@ impl<'a> Repeats<'a> {
             kinds.push(Some(kind));
         }
         let lines = body.iter().map(lines).collect();
-        Repeats { shapes, kinds, next, lines, mentions, registers }
+        Repeats { body, shapes, kinds, next, lines, mentions, registers }
     }
 
     /// The repeat from a statement on that saves the most lines, if one saves any; of several, the shortest period.
@@ -93,16 +94,10 @@ impl<'a> Repeats<'a> {
 
     /// The repeat with this period, as long as it is.
     fn repeat(&self, at: usize, period: usize) -> Option<Repeat> {
-        let mut count = 1;
-        while self.continues(at, period, count) {
-            count += 1;
-        }
-        let mut repeat = Repeat { at, period, count };
-        // The array of the last repetition may be used afterwards.
-        if repeat.count > 2 && !self.is_sound(&repeat) {
-            repeat.count -= 1;
-        }
-        (repeat.count > 1 && self.is_sound(&repeat)).then_some(repeat)
+        let first = Repeat { at, period, count: 1 };
+        let continues = |count: &usize| self.continues(at, period, *count) && self.has_arrays_like(&first, *count);
+        let count = 1 + (1..).take_while(continues).count();
+        (count > 1).then_some(Repeat { count, ..first })
     }
 
     /// Whether repetition `count` is like the ones before.
@@ -127,28 +122,27 @@ impl<'a> Repeats<'a> {
         })
     }
 
-    /// Whether every array is the same in all repetitions, or belongs to one; vectors are not elements of arrays.
-    fn is_sound(&self, repeat: &Repeat) -> bool {
-        let arrays = |repetition: usize| self.arrays(repeat, repetition);
-        let first: Vec<Handle<RegArray>> = arrays(0).collect();
-        let all: Vec<Vec<Handle<RegArray>>> =
-            (0..repeat.count).map(|repetition| arrays(repetition).collect()).collect();
-        let is_same = |place: usize| all.iter().all(|arrays| arrays[place] == first[place]);
-        let differs = (0..first.len()).filter(|place| !is_same(*place));
-        // Every array has the role of one array of the first repetition, and every role has one array.
+    /// Whether the arrays of a repetition are those of the first one, except for arrays that belong to this repetition
+    /// alone and have the roles of arrays that belong to the first one alone.
+    fn has_arrays_like(&self, repeat: &Repeat, repetition: usize) -> bool {
+        let mut own: BTreeMap<Handle<RegArray>, Handle<RegArray>> = BTreeMap::new();
         let mut roles: BTreeMap<Handle<RegArray>, Handle<RegArray>> = BTreeMap::new();
-        let mut of_role: BTreeMap<(usize, Handle<RegArray>), Handle<RegArray>> = BTreeMap::new();
-        for place in differs {
-            for (repetition, arrays) in all.iter().enumerate() {
-                let (role, array) = (first[place], arrays[place]);
-                let has_one = *roles.entry(array).or_insert(role) == role
-                    && *of_role.entry((repetition, role)).or_insert(array) == array;
-                if !has_one || !self.is_private(repeat, repetition, array) {
-                    return false;
-                }
+        let pairs = self.arrays(repeat, 0).zip(self.arrays(repeat, repetition));
+        // Where the second repetition has an array of its own, every other one has.
+        let seconds = self.arrays(repeat, 1);
+        for ((first, this), second) in pairs.zip(seconds) {
+            if (first == this) != (first == second) {
+                return false;
+            }
+            if first != this
+                && (*own.entry(first).or_insert(this) != this || *roles.entry(this).or_insert(first) != first)
+            {
+                return false;
             }
         }
-        self.vectors_stay(repeat)
+        own.iter().all(|(first, this)| {
+            self.is_private(repeat, repetition, *this) && (repetition > 1 || self.is_private(repeat, 0, *first))
+        }) && (repetition > 1 || self.vectors_stay(repeat))
     }
 
     /// Whether the registers of arrays of vectors are the same in all repetitions.
@@ -170,9 +164,7 @@ impl<'a> Repeats<'a> {
     /// Whether nothing but this repetition mentions an array.
     fn is_private(&self, repeat: &Repeat, repetition: usize, array: Handle<RegArray>) -> bool {
         let from = repeat.at + repetition * repeat.period;
-        let shapes = &self.shapes[from..from + repeat.period];
-        let mentions = shapes.iter().map(|shape| shape.mentions.count(array)).sum::<usize>();
-        mentions == self.mentions.count(array)
+        Mentions::of(&self.body[from..from + repeat.period]).count(array) == self.mentions.count(array)
     }
 
     /// The arrays of the first repetition that differ from those of the others, and those of the others.

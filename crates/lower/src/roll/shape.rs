@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use tilewright_expr::Expr;
 use tilewright_expr::linear::{Linear, linear};
-use tilewright_ir::Handle;
 use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, Value, for_each_stmt};
+use tilewright_ir::{Handle, Scalar};
 
 /// How many statements mention each register array.
 pub(super) struct Mentions(BTreeMap<Handle<RegArray>, usize>);
@@ -45,11 +45,14 @@ pub(super) fn mentioned_arrays(body: &[Stmt]) -> BTreeSet<Handle<RegArray>> {
     found
 }
 
-fn of_statement(stmt: &Stmt) -> BTreeSet<Handle<RegArray>> {
-    let mut found = BTreeSet::new();
+/// The arrays that a statement mentions, each once.
+fn of_statement(stmt: &Stmt) -> Vec<Handle<RegArray>> {
+    let mut found = Vec::new();
     let mut add = |resource: Resource<'_>| {
-        if let Resource::Registers(regs) = resource {
-            found.insert(regs.array);
+        if let Resource::Registers(regs) = resource
+            && !found.contains(&regs.array)
+        {
+            found.push(regs.array);
         }
     };
     stmt.reads(&mut add);
@@ -66,8 +69,6 @@ pub(super) struct Shape {
     pub(super) numbers: Vec<i64>,
     /// For each number, the array of which it is a register.
     pub(super) register_of: Vec<Option<Handle<RegArray>>>,
-    /// How many statements mention each array.
-    pub(super) mentions: Mentions,
     /// A number that is the same for equal frames.
     pub(super) fingerprint: u64,
     /// The own arrays, in order; an array occurs as often as it is mentioned.
@@ -80,12 +81,18 @@ impl Shape {
     pub(super) fn of(stmt: &Stmt, representative: &dyn Fn(Handle<RegArray>) -> Option<Handle<RegArray>>) -> Shape {
         let mut frame = stmt.clone();
         let (mut numbers, mut arrays) = (Vec::new(), Vec::new());
-        let mut register_of = Vec::new();
+        let (mut register_of, zero) = (Vec::new(), Expr::constant(0));
         let mut fingerprint = DefaultHasher::new();
         std::mem::discriminant(stmt).hash(&mut fingerprint);
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| constants(inner, &mut fingerprint));
         for_each_number(&mut frame, &mut |array, expr| {
-            let Linear { terms, constant } = linear(expr);
             register_of.push(array);
+            if let Some(number) = expr.as_const() {
+                numbers.push(number);
+                *expr = zero.clone();
+                return;
+            }
+            let Linear { terms, constant } = linear(expr);
             numbers.push(constant);
             *expr = Linear { terms, constant: 0 }.to_expr();
             expr.hash(&mut fingerprint);
@@ -97,8 +104,25 @@ impl Shape {
             }
             array.hash(&mut fingerprint);
         });
-        let mentions = Mentions::of(std::slice::from_ref(stmt));
-        Shape { frame, numbers, register_of, mentions, fingerprint: fingerprint.finish(), arrays }
+        Shape { frame, numbers, register_of, fingerprint: fingerprint.finish(), arrays }
+    }
+}
+
+/// Hashes the constants of a statement, in which many statements differ.
+fn constants(stmt: &Stmt, hasher: &mut DefaultHasher) {
+    let mut number = |value: Scalar| match value {
+        Scalar::Int(value) => value.hash(hasher),
+        Scalar::Float(value) => value.to_bits().hash(hasher),
+    };
+    if let Stmt::Set { value, .. } = stmt {
+        number(*value);
+    }
+    for value in stmt.values() {
+        value.for_each(&mut |part| {
+            if let Value::Const(_, value) = part {
+                number(*value);
+            }
+        });
     }
 }
 
