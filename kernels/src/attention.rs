@@ -1,3 +1,5 @@
+use std::f64::consts::LOG2_E;
+
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
@@ -38,11 +40,11 @@ const PADDING: i64 = 8;
 
 /// The warps divide the queries. The first product fixes the layout of the scores; with each row on four lanes of one
 /// warp, both reductions stay inside the warp, and the exponentials are laid out as the second product's left operand. A
-/// row is divided by its sum through one reciprocal.
+/// row is divided by its sum through one reciprocal. Exponentials are powers of 2, so that one product scales them.
 fn attention(config: &Config) -> Kernel {
     let [rows, cols, depth, threads] = ["rows", "cols", "depth", "threads"].map(|name| config.size(name));
     let block = ROWS_OF_A_WARP * (threads / 32).clamp(1, MOST_WARPS);
-    let scale = 1.0 / (depth as f64).sqrt();
+    let scale = LOG2_E / (depth as f64).sqrt();
     let padded = |lines: i64| S([lines, depth], [depth + PADDING, 1]);
     kernel("attention", |k| {
         let q = k.input("q", F16, [rows, depth]);
@@ -66,7 +68,7 @@ fn attention(config: &Config) -> Kernel {
         k.gemm(scores, queries, keys).with(product(true));
         k.reduce(Max, max, scores, 1);
         k.parallel([block, cols], |k, [i, j]| {
-            k.store(scores, (i, j), ((scores.at((i, j)) - max.at((i,))) * scale).exp())
+            k.store(scores, (i, j), ((scores.at((i, j)) - max.at((i,))) * scale).exp2())
         });
         k.reduce(Sum, sum, scores, 1);
         k.parallel([block, cols], |k, [i, j]| k.store(weights, (i, j), scores.at((i, j)).cast(F16)));

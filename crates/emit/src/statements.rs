@@ -372,14 +372,14 @@ impl<'a> Printer<'a> {
         filled(call.inst.info().cuda, &operands)
     }
 
-    /// A call of the function around an instruction, with pointers to what it writes and reads.
+    /// A call of the function around an instruction: where it writes, and the array and byte from which on it reads.
     fn wrapped_call(&self, call: &Call) -> Result<String, Diagnostic> {
         let name = |regs: &Regs| &self.program.registers[regs.array].name;
         let results = call.to.iter().map(|regs| Ok(format!("{} + {}", name(regs), first(regs))));
-        let memory = call
-            .memory
-            .iter()
-            .map(|(memory, index)| Ok(format!("{} + {}", self.program.memories[*memory].name, grouped(index))));
+        let memory = call.memory.iter().map(|(memory, index)| {
+            let Memory { name, dtype, .. } = &self.program.memories[*memory];
+            Ok(format!("{name}, {}", c_index(&normalize(&(index * dtype.bytes())))))
+        });
         let operands: Result<Vec<String>, Diagnostic> = results.chain(memory).collect();
         Ok(wrapped::call(self.program, &call.inst.info(), &operands?))
     }

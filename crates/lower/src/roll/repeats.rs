@@ -211,3 +211,6 @@ fn lines(stmt: &Stmt) -> usize {
         _ => 1,
     }
 }
+
+#[cfg(test)]
+mod tests;
