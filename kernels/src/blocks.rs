@@ -29,10 +29,15 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Blocks of whole rows.
+    /// Blocks of whole rows, for kernels that keep them in registers until they are reduced.
     pub(crate) fn of(config: &Config) -> Blocks {
+        Blocks::with(config, ELEMENTS)
+    }
+
+    /// Blocks of whole rows, with about so many elements for each thread.
+    pub(crate) fn with(config: &Config, elements: i64) -> Blocks {
         let [rows, cols, threads] = ["rows", "cols", "threads"].map(|name| config.size(name));
-        Blocks { rows, cols, threads, block: rows_of_a_block(rows, cols, threads) }
+        Blocks { rows, cols, threads, block: rows_of_a_block(rows, cols, threads, elements) }
     }
 
     /// CTAs that cover the rows.
@@ -42,8 +47,8 @@ impl Blocks {
 }
 
 /// How many rows of `cols` elements the threads of a CTA hold: a power of two, no larger than needed to cover all rows.
-pub(crate) fn rows_of_a_block(rows: i64, cols: i64, threads: i64) -> i64 {
-    let room = (threads * ELEMENTS / cols.max(1)).clamp(1, MOST_ROWS);
+fn rows_of_a_block(rows: i64, cols: i64, threads: i64, elements: i64) -> i64 {
+    let room = (threads * elements / cols.max(1)).clamp(1, MOST_ROWS);
     let fitting: i64 = 1 << room.ilog2();
     fitting.min((rows.max(1) as u64).next_power_of_two() as i64)
 }
@@ -59,11 +64,11 @@ mod tests {
 
     #[test]
     fn a_block_is_a_power_of_two_that_fits() {
-        assert_eq!(rows_of_a_block(64, 128, 128), 16);
-        assert_eq!(rows_of_a_block(50, 100, 32), 4);
-        assert_eq!(rows_of_a_block(7, 13, 64), 8);
-        assert_eq!(rows_of_a_block(1, 13, 64), 1);
-        assert_eq!(rows_of_a_block(64, 1 << 20, 32), 1);
+        assert_eq!(rows_of_a_block(64, 128, 128, ELEMENTS), 16);
+        assert_eq!(rows_of_a_block(50, 100, 32, ELEMENTS), 4);
+        assert_eq!(rows_of_a_block(7, 13, 64, ELEMENTS), 8);
+        assert_eq!(rows_of_a_block(1, 13, 64, ELEMENTS), 1);
+        assert_eq!(rows_of_a_block(64, 1 << 20, 32, ELEMENTS), 1);
         assert_eq!(ceil_div(50, 16), 4);
     }
 }

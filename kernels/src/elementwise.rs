@@ -23,10 +23,12 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
 };
 
 const SLOPE: f64 = 1.5;
+/// Elements of a thread: its rows share a vector of `b`.
+const ELEMENTS: i64 = 64;
 
 /// A chain of two loops over a fragment, with two vectors that are copied to every thread that reads them.
 fn elementwise(config: &Config) -> Kernel {
-    let blocks = Blocks::of(config);
+    let blocks = Blocks::with(config, ELEMENTS);
     let Blocks { rows, cols, threads, block } = blocks;
     kernel("elementwise", |k| {
         let x = k.input("x", F32, [rows, cols]);

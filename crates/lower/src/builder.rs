@@ -203,6 +203,25 @@ impl Builder {
         name
     }
 
+    /// Gives the arrays of `left`, which are those of `declared` that are still in the program, the first free numbers
+    /// behind their names.
+    pub(crate) fn renumber(&mut self, declared: &BTreeSet<Handle<RegArray>>, left: &BTreeSet<Handle<RegArray>>) {
+        if declared == left {
+            return;
+        }
+        for array in declared {
+            self.names.remove(&self.program.registers[*array].name);
+        }
+        self.next.clear();
+        let base_of = |known: &AddedName| (known.name.clone(), known.base.clone());
+        let bases: BTreeMap<String, String> = self.added.iter().map(base_of).collect();
+        for array in left {
+            if let Some(base) = bases.get(&self.program.registers[*array].name) {
+                self.program.registers[*array].name = self.fresh(base);
+            }
+        }
+    }
+
     /// Whether something in the kernel has this name.
     pub(crate) fn is_taken(&self, name: &str) -> bool {
         self.names.contains(name)

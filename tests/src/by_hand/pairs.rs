@@ -52,7 +52,7 @@ pub fn pairs() -> Vec<Pair> {
         f32("layer_norm", row(64, 2048, 32), "layer_norm.cu", "layer_norm_2048", 64, 32),
         f32("rms_norm", row(64, 2048, 32), "rms_norm.cu", "rms_norm_2048", 64, 32),
         f32("column_sum", matrix(4096, 1024), "column_sum.cu", "column_sum_4096_1024", 128, 128),
-        f16("elementwise", matrix(128, 128), "elementwise.cu", "elementwise_128", 8, 32),
+        f16("elementwise", row(128, 128, 32), "elementwise.cu", "elementwise_128", 8, 32),
         f16("elementwise", matrix(1024, 1024), "elementwise.cu", "elementwise_1024", 128, 128),
         f16("gemm", square(64), "gemm.cu", "gemm_64_64_64", 1, 128),
         f16("gemm", square(128), "gemm.cu", "gemm_128_128_64", 1, 128),

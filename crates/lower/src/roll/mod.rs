@@ -27,9 +27,14 @@ const NAMES: [&str; 8] = ["i", "j", "l", "m", "n", "o", "p", "q"];
 pub(crate) fn rolled(builder: &mut Builder, body: Vec<Stmt>) -> Vec<Stmt> {
     let body = interleaved(builder, body);
     let mentions = Mentions::of(&body);
+    let (mut declared, mut left) = (BTreeSet::new(), BTreeSet::new());
+    body.iter().for_each(|stmt| declarations(stmt.inner(), &mut declared));
     let mut rolling =
         Rolling { builder, mentions, declared: BTreeSet::new(), inside: BTreeSet::new(), scope: Vec::new() };
-    rolling.outside(body)
+    let body = rolling.outside(body);
+    body.iter().for_each(|stmt| declarations(stmt.inner(), &mut left));
+    builder.renumber(&declared, &left);
+    body
 }
 
 struct Rolling<'a> {
