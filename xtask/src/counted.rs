@@ -154,6 +154,7 @@ mod tests {
             ptx_line: 100 + line,
             cuda_line: Some(line),
             space,
+            buffer: None,
             kind,
             bytes_per_lane: 4,
             executions: 2,

@@ -66,14 +66,24 @@ fn predicted(plan: &OpPlan, memory: MemoryKind, kind: AccessKind) -> i64 {
     accesses.filter(|a| a.memory == memory && a.kind == kind).map(|a| a.passes).sum()
 }
 
+/// The op of an access: that of its line, unless the op does not access the buffer. NVRTC gives a load that it moves to
+/// another op the line where it puts it, so such a load belongs to the nearest op that loads from the buffer.
+fn op_of(artifact: &Artifact, access: &AccessCount) -> Option<usize> {
+    let here = access.cuda_line.and_then(|line| artifact.source_map().op(line))?;
+    let Some(buffer) = access.buffer.as_ref().filter(|_| access.kind == AccessKind::Load) else { return Some(here) };
+    let loads = |op: &usize| {
+        let accesses = artifact.plans()[*op].facts().into_iter().flat_map(|facts| &facts.accesses);
+        accesses.filter(|known| known.kind == access::AccessKind::Load).any(|known| known.operand == *buffer)
+    };
+    let all = (0..artifact.plans().len()).filter(loads);
+    Some(all.min_by_key(|op| op.abs_diff(here)).unwrap_or(here))
+}
+
 /// The passes that were counted at the lines of an op, which is named by its place among the plans: several ops may
 /// have one title and one line of the user's.
 fn counted(artifact: &Artifact, op: usize, memory: MemoryKind, kind: AccessKind, counts: &[AccessCount]) -> u64 {
     let space = if memory == MemoryKind::Shared { Space::Shared } else { Space::Global };
-    let of_op = |a: &&AccessCount| {
-        let is_here = a.cuda_line.and_then(|line| artifact.source_map().op(line)) == Some(op);
-        is_here && a.space == space && a.kind == kind
-    };
+    let of_op = |a: &&AccessCount| a.space == space && a.kind == kind && op_of(artifact, a) == Some(op);
     let passes_of = |a: &AccessCount| if memory == MemoryKind::Shared { a.wavefronts } else { a.sectors };
     counts.iter().filter(of_op).map(passes_of).sum()
 }

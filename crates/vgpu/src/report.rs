@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::memory::Memory;
 use crate::isa::Space;
 use crate::program::Program;
 
@@ -25,6 +26,8 @@ pub struct AccessCount {
     pub cuda_line: Option<u32>,
     /// The state space accessed; a generic instruction has one entry for each space that it reached.
     pub space: Space,
+    /// The name of the buffer in global memory that the lowest active lane accessed; an instruction has one entry for each.
+    pub buffer: Option<String>,
     /// The kind of access.
     pub kind: AccessKind,
     /// Bytes that one lane accesses.
@@ -73,6 +76,8 @@ pub struct Report {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
     pub(crate) space: Space,
+    /// The number of the buffer in global memory.
+    pub(crate) buffer: Option<usize>,
     pub(crate) kind: AccessKind,
     pub(crate) bytes_per_lane: u32,
     pub(crate) executions: u64,
@@ -106,13 +111,20 @@ impl Stats {
         }
     }
 
-    /// The counts of the instruction at `pc` in `space`.
-    pub(crate) fn tally(&mut self, pc: u32, space: Space, kind: AccessKind, bytes_per_lane: u32) -> &mut Tally {
+    /// The counts of the instruction at `pc` in `space`, or in a buffer of global memory.
+    pub(crate) fn tally(
+        &mut self,
+        pc: u32,
+        (space, buffer): (Space, Option<usize>),
+        kind: AccessKind,
+        bytes_per_lane: u32,
+    ) -> &mut Tally {
         let list = &mut self.tallies[pc as usize];
-        let found = list.iter().position(|tally| tally.space == space);
+        let found = list.iter().position(|tally| (tally.space, tally.buffer) == (space, buffer));
         let index = found.unwrap_or_else(|| {
             list.push(Tally {
                 space,
+                buffer,
                 kind,
                 bytes_per_lane,
                 executions: 0,
@@ -127,7 +139,7 @@ impl Stats {
         &mut list[index]
     }
 
-    pub(crate) fn report(&self, program: &Program) -> Report {
+    pub(crate) fn report(&self, program: &Program, memory: &Memory) -> Report {
         let mut report = Report::default();
         for ((warps, threads), info) in self.executed.iter().zip(&program.info) {
             report.warp_instructions += warps;
@@ -140,7 +152,7 @@ impl Stats {
         }
         for (tallies, info) in self.tallies.iter().zip(&program.info) {
             let cuda_line = info.loc.map(|loc| loc.inlined_at.map_or(loc.line, |(_, line)| line));
-            report.accesses.extend(tallies.iter().map(|tally| tally.count(info.line, cuda_line)));
+            report.accesses.extend(tallies.iter().map(|tally| tally.count(info.line, cuda_line, memory)));
         }
         for (pc, count) in &self.benign {
             let ptx_line = program.line(*pc);
@@ -151,11 +163,12 @@ impl Stats {
 }
 
 impl Tally {
-    fn count(&self, ptx_line: u32, cuda_line: Option<u32>) -> AccessCount {
+    fn count(&self, ptx_line: u32, cuda_line: Option<u32>, memory: &Memory) -> AccessCount {
         AccessCount {
             ptx_line,
             cuda_line,
             space: self.space,
+            buffer: self.buffer.map(|at| memory.buffers[at].name.clone()),
             kind: self.kind,
             bytes_per_lane: self.bytes_per_lane,
             executions: self.executions,

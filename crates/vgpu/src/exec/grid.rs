@@ -91,7 +91,7 @@ fn run_once(
         machine.completed.thread_instructions += machine.cta.executed;
         Ok(())
     });
-    let report = result.map(|()| machine.stats.report(program));
+    let report = result.map(|()| machine.stats.report(program, machine.memory));
     (report, machine.new_races)
 }
 

@@ -93,7 +93,13 @@ impl Machine<'_> {
     /// Counts one access of the instruction at `pc`.
     pub(crate) fn tally(&mut self, pc: u32, access: &WarpAccess<'_>) {
         let WarpAccess { space, kind, addresses, exec, bytes } = *access;
-        let tally = self.stats.tally(pc, space, kind, bytes);
+        let buffer = match space {
+            Space::Global | Space::Generic => {
+                lanes(exec).next().and_then(|lane| self.memory.at_or_below(addresses[lane]))
+            }
+            Space::Shared | Space::Local | Space::Param | Space::Const => None,
+        };
+        let tally = self.stats.tally(pc, (space, buffer), kind, bytes);
         tally.executions += 1;
         tally.bytes += u64::from(bytes) * u64::from(exec.count_ones());
         match space {
