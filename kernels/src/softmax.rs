@@ -18,11 +18,14 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     tested: &[(F32, &[("rows", 7), ("cols", 13), ("threads", 64)])],
 };
 
+/// About how many elements a thread holds, so that few lanes share a short row.
+const ELEMENTS: i64 = 32;
+
 /// A CTA holds a block of rows. No layout is declared: both reductions leave their results on the threads that hold the
 /// rows, and the loops follow. Rows below the last one read as 0, and nothing is stored for them. A row is divided by its
 /// sum through one reciprocal: a quotient is within 1.5 units in the last place instead of 0.5.
 fn softmax(config: &Config) -> Kernel {
-    let blocks = Blocks::of(config);
+    let blocks = Blocks::with(config, ELEMENTS);
     let Blocks { rows, cols, threads, block } = blocks;
     kernel("softmax", |k| {
         let x = k.input("x", F32, [rows, cols]);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::memory::Memory;
 use crate::isa::Space;
+use crate::memory::Memory;
 use crate::program::Program;
 
 /// The kind of a memory access.
