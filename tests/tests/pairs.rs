@@ -138,3 +138,20 @@ fn maxima_of_three_on_blackwell() {
     computes(&kernel, &[tensor(F32, &[32, 16], x)], &[y]);
     assert!(cuda(&kernel, Target::Sm100a).contains(" = max3("));
 }
+
+#[test]
+fn zeros_of_both_signs_are_two_constants() {
+    let kernel = kernel("zeros", |k| {
+        let x = k.input("x", F32, [2]);
+        let y = k.output("y", F32, [2]);
+        k.threads(32);
+        let [u, v] = ["u", "v"].map(|name| k.fragment(name, F32, [2]));
+        k.copy(u, x);
+        k.each_thread(|k| {
+            k.store(v, (0,), u.at((0,)) * 0.0);
+            k.store(v, (1,), u.at((1,)) * -0.0);
+        });
+        k.copy(y, v);
+    });
+    computes(&kernel, &[tensor(F32, &[2], |_| 1.0)], &[tensor(F32, &[2], |at| if at == 0 { 0.0 } else { -0.0 })]);
+}

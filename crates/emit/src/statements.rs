@@ -299,8 +299,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The type through which registers move. All vectors of an array that also moves in 32 bytes consist of 64-bit
-    /// parts, as these do, so that NVRTC does not take parts apart.
+    /// The type through which registers move. Vectors of 32 bytes consist of words of 64 bits; so do the shorter vectors of
+    /// an array that also moves in 32 bytes, so that NVRTC does not take words apart.
     fn moved_type(&self, regs: &Regs) -> Result<String, Diagnostic> {
         let dtype = self.program.registers[regs.array].dtype;
         let bytes = regs.count * dtype.bytes();

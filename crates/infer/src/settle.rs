@@ -55,7 +55,7 @@ impl Work<'_> {
     /// The greatest vector width of a nest, in elements: a power of two.
     pub(crate) fn widest(&self) -> usize {
         let most = self.moves.iter().map(|moves| moves.widest).max().unwrap_or(WIDEST / 4);
-        let widest = self.nest.vector.unwrap_or(most).clamp(1, WIDEST);
+        let widest = self.nest.vector.unwrap_or(most).clamp(1, most.max(WIDEST));
         1 << widest.ilog2()
     }
 

@@ -5,12 +5,23 @@ use tilewright_layout::DType;
 use crate::halves::{nearest_bf16, nearest_f16, round_to_odd_f64};
 
 /// A constant element value, such as the one that `fill` writes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Scalar {
     /// An integer; for a floating dtype, it stands for the nearest value of that dtype.
     Int(i64),
     /// A floating-point number; only for floating dtypes.
     Float(f64),
+}
+
+/// Constants are equal if they are the same constant: 0.0 and -0.0 are not, and NaN is equal to itself.
+impl PartialEq for Scalar {
+    fn eq(&self, other: &Scalar) -> bool {
+        match (self, other) {
+            (Scalar::Int(a), Scalar::Int(b)) => a == b,
+            (Scalar::Float(a), Scalar::Float(b)) => a.to_bits() == b.to_bits(),
+            (Scalar::Int(_), Scalar::Float(_)) | (Scalar::Float(_), Scalar::Int(_)) => false,
+        }
+    }
 }
 
 impl Scalar {

@@ -215,7 +215,8 @@ impl Builder {
         self.next.clear();
         let base_of = |known: &AddedName| (known.name.clone(), known.base.clone());
         let bases: BTreeMap<String, String> = self.added.iter().map(base_of).collect();
-        for array in left {
+        // Those that are left come first; the others keep names of their own.
+        for array in left.iter().chain(declared.difference(left)) {
             if let Some(base) = bases.get(&self.program.registers[*array].name) {
                 self.program.registers[*array].name = self.fresh(base);
             }

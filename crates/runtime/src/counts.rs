@@ -33,13 +33,15 @@ impl fmt::Display for OpTraffic {
 
 /// The traffic of every op that has any. An error is a defect.
 pub fn op_traffic(artifact: &Artifact, report: &Report) -> Result<Vec<OpTraffic>, Diagnostic> {
+    let ops: Vec<Option<usize>> = report.accesses.iter().map(|access| op_of(artifact, access)).collect();
     let mut found = Vec::new();
     for (op, plan) in artifact.plans().iter().enumerate() {
         let executions = artifact.value(&plan.executions)?;
         for memory in [MemoryKind::Shared, MemoryKind::Global] {
             for kind in [AccessKind::Load, AccessKind::Store] {
                 let predicted = predicted(plan, memory, kind).saturating_mul(executions) as u64;
-                let counted = counted(artifact, op, memory, kind, &report.accesses);
+                let of_op = report.accesses.iter().zip(&ops).filter(|(_, of)| **of == Some(op));
+                let counted = counted(memory, kind, of_op.map(|(access, _)| access));
                 if predicted > 0 || counted > 0 {
                     found.push(OpTraffic { title: plan.title.clone(), memory, kind, predicted, counted });
                 }
@@ -66,7 +68,8 @@ fn predicted(plan: &OpPlan, memory: MemoryKind, kind: AccessKind) -> i64 {
     accesses.filter(|a| a.memory == memory && a.kind == kind).map(|a| a.passes).sum()
 }
 
-/// The op of an access: that of its line, unless the op does not access the buffer. NVRTC gives a load that it moves to
+/// The op of an access, by its place among the plans, since several ops may have one title and one line of the user's:
+/// that of the line of CUDA, unless the op does not access the buffer. NVRTC gives a load that it moves to
 /// another op the line where it puts it, so such a load belongs to the nearest op that loads from the buffer.
 fn op_of(artifact: &Artifact, access: &AccessCount) -> Option<usize> {
     let here = access.cuda_line.and_then(|line| artifact.source_map().op(line))?;
@@ -79,11 +82,9 @@ fn op_of(artifact: &Artifact, access: &AccessCount) -> Option<usize> {
     Some(all.min_by_key(|op| op.abs_diff(here)).unwrap_or(here))
 }
 
-/// The passes that were counted at the lines of an op, which is named by its place among the plans: several ops may
-/// have one title and one line of the user's.
-fn counted(artifact: &Artifact, op: usize, memory: MemoryKind, kind: AccessKind, counts: &[AccessCount]) -> u64 {
+/// The passes of these accesses to one memory in one direction.
+fn counted<'a>(memory: MemoryKind, kind: AccessKind, counts: impl Iterator<Item = &'a AccessCount>) -> u64 {
     let space = if memory == MemoryKind::Shared { Space::Shared } else { Space::Global };
-    let of_op = |a: &&AccessCount| a.space == space && a.kind == kind && op_of(artifact, a) == Some(op);
     let passes_of = |a: &AccessCount| if memory == MemoryKind::Shared { a.wavefronts } else { a.sectors };
-    counts.iter().filter(of_op).map(passes_of).sum()
+    counts.filter(|access| access.space == space && access.kind == kind).map(passes_of).sum()
 }

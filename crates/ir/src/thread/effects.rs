@@ -218,7 +218,7 @@ impl Stmt {
     }
 
     /// Calls `visit` on the expressions of its named values, indices and conditions, in order. Register indices are
-    /// constants and are not visited.
+    /// not visited: they only contain variables of unrolled loops.
     pub fn exprs(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
             Stmt::Let { value, .. } => visit(value),

@@ -62,7 +62,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// The values in it that must be moved to adjacent registers first.
+    /// The pairs in it whose values are computed separately, and must be moved to adjacent registers first.
     pub fn joined(&self) -> usize {
         match self {
             Packed::Registers(..) | Packed::Twice(_) => 0,

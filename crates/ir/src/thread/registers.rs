@@ -5,7 +5,7 @@ use tilewright_layout::DType;
 
 use crate::arena::Handle;
 
-/// An array of registers. It stays in registers because every index is a constant.
+/// An array of registers. It stays in registers because every index is a constant once loops are unrolled.
 #[derive(Clone, Debug)]
 pub struct RegArray {
     /// Its name in CUDA, unless C++ or CUDA reserves it.
@@ -24,7 +24,7 @@ pub struct RegArray {
 pub struct Regs {
     /// The array.
     pub array: Handle<RegArray>,
-    /// Index of the first; must be a constant, which the verifier checks.
+    /// Index of the first; must be a constant in every iteration of the unrolled loops around it, which the verifier checks.
     pub first: Expr,
     /// Number of registers.
     pub count: i64,

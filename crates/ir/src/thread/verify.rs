@@ -123,7 +123,7 @@ impl Checker<'_> {
                 }
             }
             Stmt::For { var, is_unrolled, body } => {
-                if *is_unrolled && indexes_registers(body, var) {
+                if *is_unrolled && indexes_with(body, var) {
                     self.iterations(var, body);
                 } else {
                     self.body(body);
@@ -273,7 +273,8 @@ impl Checker<'_> {
         let memory = &self.program.memories[memory];
         // Elements outside of a tensor in global memory are masked by conditions, which may never hold.
         let is_masked = self.conditions > 0 && matches!(memory.space, MemorySpace::Global { .. });
-        if let Some(at) = index.as_const()
+        let value = |var: &Var| self.unrolled.iter().find(|(known, _)| known == var).map(|(_, value)| *value);
+        if let Ok(at) = index.eval(&value)
             && !is_masked
             && (at < 0 || at + elements > memory.elements)
         {
@@ -362,14 +363,15 @@ impl Checker<'_> {
     }
 }
 
-/// Whether registers inside are numbered by a variable.
-fn indexes_registers(body: &[Stmt], var: &Var) -> bool {
+/// Whether registers or elements of memory inside are numbered by a variable.
+fn indexes_with(body: &[Stmt], var: &Var) -> bool {
     let mut found = false;
     for_each_stmt(body, &mut |stmt| {
         let mut mentions = |resource: Resource<'_>| {
-            if let Resource::Registers(regs) = resource {
-                found |= regs.first.mentions(var);
-            }
+            found |= match resource {
+                Resource::Registers(regs) => regs.first.mentions(var),
+                Resource::Memory(access) => access.index.mentions(var),
+            };
         };
         stmt.reads(&mut mentions);
         stmt.writes(&mut mentions);

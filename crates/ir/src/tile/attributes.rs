@@ -13,7 +13,7 @@ pub enum ReduceKind {
     AbsMax,
     /// The sum of the absolute values.
     AbsSum,
-    /// The sum of the squares; a square of a float is not rounded before it is added.
+    /// The sum of the squares; squares of floats are added to a sum without being rounded first.
     SquareSum,
 }
 

@@ -43,7 +43,7 @@ struct Rolling<'a> {
     mentions: Mentions,
     /// The arrays that the current op declares.
     declared: BTreeSet<Handle<RegArray>>,
-    /// Of these, the arrays that are declared inside a loop, or not at all any more.
+    /// Of these, the arrays that are no longer declared in front of a loop: they belong to its repetitions.
     inside: BTreeSet<Handle<RegArray>>,
     /// The variables of the loops around the current list.
     scope: Vec<String>,
@@ -73,14 +73,18 @@ impl Rolling<'_> {
 
     /// A list of statements, rolled up, then each of them.
     fn list(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
-        let (declarations, rest): (Vec<Stmt>, Vec<Stmt>) =
+        let (mut declared, rest): (Vec<Stmt>, Vec<Stmt>) =
             body.into_iter().partition(|stmt| matches!(stmt, Stmt::Declare(_)));
         let mut rest: Vec<Stmt> = rest.into_iter().flat_map(|stmt| self.single(stmt)).collect();
         while let Some(shorter) = self.shorter(&rest) {
             rest = shorter;
         }
-        let rest = rest.into_iter().map(|stmt| self.inner(stmt));
-        declarations.into_iter().chain(rest).collect()
+        let rest: Vec<Stmt> = rest.into_iter().map(|stmt| self.inner(stmt)).collect();
+        // An array that a loop inside declares has no other use.
+        let mut inside = BTreeSet::new();
+        declarations(&rest, &mut inside);
+        declared.retain(|stmt| !matches!(stmt, Stmt::Declare(array) if inside.contains(array)));
+        declared.into_iter().chain(rest).collect()
     }
 
     fn inner(&mut self, stmt: Stmt) -> Stmt {

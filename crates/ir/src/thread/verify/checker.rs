@@ -44,7 +44,7 @@ pub(super) struct Checker<'a> {
     pub(super) arrays: Vec<(Handle<RegArray>, Vec<bool>)>,
     /// Which threads may have diverged at the current statement.
     pub(super) divergence: Divergence,
-    /// The unrolled loops around the current statement that number registers, with their current iterations.
+    /// The unrolled loops around the current statement whose variables stand in indices, with their current iterations.
     pub(super) unrolled: Vec<(Var, i64)>,
     /// Number of enclosing conditions on indices.
     pub(super) conditions: usize,
