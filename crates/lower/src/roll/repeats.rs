@@ -164,7 +164,8 @@ impl<'a> Repeats<'a> {
     /// Whether nothing but this repetition mentions an array.
     fn is_private(&self, repeat: &Repeat, repetition: usize, array: Handle<RegArray>) -> bool {
         let from = repeat.at + repetition * repeat.period;
-        Mentions::of(&self.body[from..from + repeat.period]).count(array) == self.mentions.count(array)
+        let here = Mentions::of(&self.body[from..from + repeat.period]);
+        here.count(array) == self.mentions.count(array) && here.sets(array) == self.mentions.sets(array)
     }
 
     /// The arrays of the first repetition that differ from those of the others, and those of the others.

@@ -9,17 +9,22 @@ use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, Value, for_each_stmt
 use tilewright_ir::{Handle, Scalar};
 
 /// How many statements mention each register array.
-pub(super) struct Mentions(BTreeMap<Handle<RegArray>, usize>);
+///
+/// Statements are split while they are rolled up, so the registers that constants are written to are counted as well.
+pub(super) struct Mentions(BTreeMap<Handle<RegArray>, usize>, BTreeMap<Handle<RegArray>, i64>);
 
 impl Mentions {
     pub(super) fn of(body: &[Stmt]) -> Mentions {
-        let mut found = BTreeMap::new();
+        let (mut found, mut sets) = (BTreeMap::new(), BTreeMap::new());
         for_each_stmt(body, &mut |stmt| {
+            if let Stmt::Set { to, .. } | Stmt::Move { to, .. } = stmt {
+                *sets.entry(to.array).or_insert(0) += to.count;
+            }
             for array in of_statement(stmt) {
                 *found.entry(array).or_insert(0) += 1;
             }
         });
-        Mentions(found)
+        Mentions(found, sets)
     }
 
     /// Counts `new` instead of `old`.
@@ -31,6 +36,17 @@ impl Mentions {
         for (array, count) in Mentions::of(std::slice::from_ref(new)).0 {
             *self.0.entry(array).or_insert(0) += count;
         }
+        for (array, count) in Mentions::of(old).1 {
+            *self.1.entry(array).or_insert(0) -= count;
+        }
+        for (array, count) in Mentions::of(std::slice::from_ref(new)).1 {
+            *self.1.entry(array).or_insert(0) += count;
+        }
+    }
+
+    /// The registers of an array that constants and moves write to.
+    pub(super) fn sets(&self, array: Handle<RegArray>) -> i64 {
+        self.1.get(&array).copied().unwrap_or(0)
     }
 
     pub(super) fn count(&self, array: Handle<RegArray>) -> usize {
