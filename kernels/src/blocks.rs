@@ -48,8 +48,12 @@ impl Blocks {
 
 /// How many rows of `cols` elements the threads of a CTA hold: a power of two, no larger than needed to cover all rows.
 fn rows_of_a_block(rows: i64, cols: i64, threads: i64, elements: i64) -> i64 {
-    let room = (threads * elements / cols.max(1)).clamp(1, MOST_ROWS);
-    let fitting: i64 = 1 << room.ilog2();
+    fitting_rows(rows, (threads * elements / cols.max(1)).min(MOST_ROWS))
+}
+
+/// The largest power of two that is at most `most`, or 1, but no larger than needed to cover all rows.
+pub(crate) fn fitting_rows(rows: i64, most: i64) -> i64 {
+    let fitting: i64 = 1 << most.max(1).ilog2();
     fitting.min((rows.max(1) as u64).next_power_of_two() as i64)
 }
 

@@ -3,7 +3,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::{COLS, ROWS, THREADS, ceil_div};
+use crate::blocks::{COLS, ROWS, THREADS, ceil_div, fitting_rows};
 use crate::numbers::{elements, greatest, listed, negative, scattered};
 use crate::{Config, KernelEntry};
 
@@ -40,7 +40,7 @@ const MOST_COLUMNS: i64 = 32;
 fn column_reduce(name: &str, kind: ReduceKind, neutral: f64, config: &Config) -> Kernel {
     let [rows, cols, threads] = ["rows", "cols", "threads"].map(|name| config.size(name));
     let width = cols.min(MOST_COLUMNS);
-    let block = rows_of_a_step(rows, width, threads);
+    let block = fitting_rows(rows, threads * ELEMENTS / width.max(1));
     // Elements below the last row read as 0, which is neutral only for a sum.
     let asks_for_edge = neutral != 0.0 && rows % block != 0;
     kernel(name, |k| {
@@ -64,12 +64,6 @@ fn column_reduce(name: &str, kind: ReduceKind, neutral: f64, config: &Config) ->
         });
         k.parallel([width], |k, [j]| k.store(y, (first + j,), result.at((j,))));
     })
-}
-
-/// The rows that a CTA loads at once: each thread has up to `ELEMENTS` elements of them.
-fn rows_of_a_step(rows: i64, width: i64, threads: i64) -> i64 {
-    let fitting: i64 = 1 << (threads * ELEMENTS / width.max(1)).max(1).ilog2();
-    fitting.min((rows.max(1) as u64).next_power_of_two() as i64)
 }
 
 fn reference(config: &Config, inputs: &[HostTensor], of_column: fn(&[f64]) -> f64) -> Vec<HostTensor> {

@@ -192,19 +192,13 @@ mod tests {
         let vars = entries.map(|name| Var::new(name, 0, 7)).to_vec();
         let sum = Value::Index(DType::I32, Expr::var(&vars[0]) + Expr::var(&vars[1]));
         Program {
-            name: "max".to_string(),
-            target: Target::Sm100a,
-            sizes: Vec::new(),
-            grid: [1, 1, 1].map(Expr::constant),
-            threads: 32,
             memories,
             registers: arrays,
-            notes: Arena::new(),
             body: vec![
                 Stmt::Lookup { vars, table, index: Expr::constant(0) },
                 Stmt::LetValue { var: Var::new("sum", 0, 14), value: sum },
             ],
-            plans: Vec::new(),
+            ..Program::new("max", Target::Sm100a, 32)
         }
     }
 

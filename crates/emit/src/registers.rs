@@ -56,18 +56,7 @@ mod tests {
     fn the_part_of_a_vector_must_be_a_number() {
         let mut registers = Arena::new();
         let array = registers.push(RegArray { name: "a".to_string(), dtype: DType::F32, len: 8, vector: 4 });
-        let program = Program {
-            name: "k".to_string(),
-            target: Target::Sm100a,
-            sizes: Vec::new(),
-            grid: [1, 1, 1].map(Expr::constant),
-            threads: 32,
-            memories: Arena::new(),
-            registers,
-            notes: Arena::new(),
-            body: Vec::new(),
-            plans: Vec::new(),
-        };
+        let program = Program { registers, ..Program::new("k", Target::Sm100a, 32) };
         assert_eq!(register(&program, array, &Expr::constant(6)), Ok("a_1.z".to_string()));
         let unknown = register(&program, array, &Expr::var(&Var::new("i", 0, 3))).unwrap_err();
         assert_eq!(unknown.to_string(), "internal error[E0502]: a thread program cannot be written as CUDA");

@@ -8,7 +8,7 @@ use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::tile::{Buffer, Direction, Kernel, OpKind, Space};
-use tilewright_ir::{Arena, Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
+use tilewright_ir::{Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::map::Map;
 use tilewright_layout::{DType, Layout};
 
@@ -42,16 +42,9 @@ pub(crate) struct Builder {
 impl Builder {
     pub(crate) fn new(kernel: &Kernel, target: Target) -> Builder {
         let program = Program {
-            name: kernel.name.clone(),
-            target,
             sizes: kernel.sizes.iter().map(|size| size.var.clone()).collect(),
             grid: kernel.grid.clone(),
-            threads: kernel.threads,
-            memories: Arena::new(),
-            registers: Arena::new(),
-            notes: Arena::new(),
-            body: Vec::new(),
-            plans: Vec::new(),
+            ..Program::new(&kernel.name, target, kernel.threads)
         };
         let mut names: BTreeSet<String> = HwIndex::ALL.iter().map(|index| index.name().to_string()).collect();
         names.extend(kernel.buffers.iter().map(|(_, b)| b.name.clone()));

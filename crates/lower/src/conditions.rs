@@ -47,18 +47,7 @@ pub(crate) fn merged(body: Vec<Stmt>) -> Vec<Stmt> {
             (_, stmt) => out.push(stmt),
         }
     }
-    out.into_iter().map(merged_inside).collect()
-}
-
-fn merged_inside(stmt: Stmt) -> Stmt {
-    match stmt {
-        Stmt::If { cond, body } => Stmt::If { cond, body: merged(body) },
-        Stmt::For { var, is_unrolled, body } => Stmt::For { var, is_unrolled, body: merged(body) },
-        Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => stmt,
-        Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => stmt,
-        Stmt::AssignPair { .. } => stmt,
-        Stmt::LetValue { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => stmt,
-    }
+    out.into_iter().map(|stmt| stmt.map_inner(merged)).collect()
 }
 
 /// The conditions of branches nested directly in one another, outermost first, and the body of the innermost.

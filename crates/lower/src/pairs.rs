@@ -33,19 +33,10 @@ impl Pairing<'_> {
                     rest.next();
                     out.extend(joined);
                 }
-                None => out.push(self.inside(stmt)),
+                None => out.push(stmt.map_inner(|body| self.body(body))),
             }
         }
         out
-    }
-
-    fn inside(&mut self, mut stmt: Stmt) -> Stmt {
-        if let Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } =
-            &mut stmt
-        {
-            *body = self.body(std::mem::take(body));
-        }
-        stmt
     }
 
     /// The statements instead of two neighbouring ones; `None` if they stay as they are.

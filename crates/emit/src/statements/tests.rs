@@ -18,18 +18,7 @@ fn paired(to: DType, values: impl Fn(Handle<RegArray>) -> [Value; 2]) -> String 
         Stmt::Set { to: whole(f), value: Scalar::Float(1.0) },
         Stmt::AssignPair { to: whole(h), values: values(f) },
     ];
-    let program = Program {
-        name: "k".to_string(),
-        target: Target::Sm100a,
-        sizes: Vec::new(),
-        grid: [1, 1, 1].map(Expr::constant),
-        threads: 32,
-        memories: Arena::new(),
-        registers,
-        notes: Arena::new(),
-        body,
-        plans: Vec::new(),
-    };
+    let program = Program { registers, body, ..Program::new("k", Target::Sm100a, 32) };
     crate::emit(&verify(program).expect("a valid program")).expect("its text").cuda
 }
 

@@ -8,6 +8,7 @@ use tilewright_layout::DType;
 use super::Values;
 use super::functions::Helper;
 use crate::defect::unprintable;
+use crate::index::c_index;
 use crate::registers::first;
 
 impl Values<'_> {
@@ -38,7 +39,7 @@ impl Values<'_> {
         match packed {
             Packed::Registers(array, at) => {
                 let name = &self.program.registers[*array].name;
-                let pointer = format!("{name} + {}", crate::index::c_index(at));
+                let pointer = format!("{name} + {}", c_index(at));
                 Ok(self.pair(&pointer))
             }
             Packed::Twice(value) => {

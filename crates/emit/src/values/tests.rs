@@ -3,7 +3,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value, verify};
 use tilewright_ir::tile::ElementOp::{self, Abs, Add, Div, Exp, Fma, Lt, Max, Mul, Neg, Select, Sqrt, Sub};
 use tilewright_ir::tile::Narrowing;
-use tilewright_ir::{Arena, Handle, Scalar, Target};
+use tilewright_ir::{Handle, Scalar, Target};
 use tilewright_layout::DType::{self, B32, B64, B128, BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
 
 use super::Values;
@@ -11,18 +11,7 @@ use super::wrapping::Wrapping;
 use crate::emit;
 
 fn empty() -> Program {
-    Program {
-        name: "k".to_string(),
-        target: Target::Sm100a,
-        sizes: Vec::new(),
-        grid: [1, 1, 1].map(Expr::constant),
-        threads: 32,
-        memories: Arena::new(),
-        registers: Arena::new(),
-        notes: Arena::new(),
-        body: Vec::new(),
-        plans: Vec::new(),
-    }
+    Program::new("k", Target::Sm100a, 32)
 }
 
 fn array(program: &mut Program, name: &str, dtype: DType) -> Handle<RegArray> {

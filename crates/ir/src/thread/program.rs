@@ -37,6 +37,22 @@ pub struct Program {
 }
 
 impl Program {
+    /// A program of one CTA without parameters and statements.
+    pub fn new(name: &str, target: Target, threads: i64) -> Program {
+        Program {
+            name: name.to_string(),
+            target,
+            sizes: Vec::new(),
+            grid: [1, 1, 1].map(Expr::constant),
+            threads,
+            memories: Arena::new(),
+            registers: Arena::new(),
+            notes: Arena::new(),
+            body: Vec::new(),
+            plans: Vec::new(),
+        }
+    }
+
     /// Bytes of shared memory that a CTA needs, with what aligns each buffer.
     pub fn shared_bytes(&self) -> i64 {
         self.memories.iter().map(|(_, memory)| memory.shared_bytes()).sum()
@@ -141,15 +157,29 @@ impl Stmt {
         }
     }
 
+    /// The list of statements inside it, mutably; `None` if it cannot contain any.
+    fn body_mut(&mut self) -> Option<&mut Vec<Stmt>> {
+        match self {
+            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } => {
+                Some(body)
+            }
+            Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => None,
+            Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => None,
+            Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => None,
+        }
+    }
+
     /// The statements inside it, mutably.
     pub fn inner_mut(&mut self) -> &mut [Stmt] {
-        match self {
-            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } => body,
-            Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => &mut [],
-            Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => &mut [],
-            Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma { .. } => &mut [],
-            Stmt::Inst(_) => &mut [],
+        self.body_mut().map_or(&mut [], Vec::as_mut_slice)
+    }
+
+    /// The statement with the list inside it replaced by what `change` makes of it.
+    pub fn map_inner(mut self, change: impl FnOnce(Vec<Stmt>) -> Vec<Stmt>) -> Stmt {
+        if let Some(body) = self.body_mut() {
+            *body = change(std::mem::take(body));
         }
+        self
     }
 }
 

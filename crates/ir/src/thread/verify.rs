@@ -147,8 +147,7 @@ impl Checker<'_> {
                 }
             }
             Stmt::AssignPair { to, values } => {
-                let of_type = values.iter().all(|value| self.value(value) == Some(self.dtype_of(to)));
-                if !of_type || to.count != 2 || to.step != 1 || to.first.multiple() % 2 != 0 {
+                if to.count != 2 || to.step != 1 || to.first.multiple() % 2 != 0 || !self.is_pair(to, values) {
                     self.report("V0319", format!("`{}` is not a pair that takes these values", self.name_of(to)));
                 }
             }

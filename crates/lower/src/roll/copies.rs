@@ -32,23 +32,11 @@ fn list(builder: &mut Builder, mentions: &Mentions, body: Vec<Stmt>) -> Vec<Stmt
             }
             None => {
                 rest = after;
-                out.push(inner(builder, mentions, stmt.clone()));
+                out.push(stmt.clone().map_inner(|body| list(builder, mentions, body)));
             }
         }
     }
     out
-}
-
-fn inner(builder: &mut Builder, mentions: &Mentions, stmt: Stmt) -> Stmt {
-    match stmt {
-        Stmt::Op { note, body } => Stmt::Op { note, body: list(builder, mentions, body) },
-        Stmt::For { var, is_unrolled, body } => Stmt::For { var, is_unrolled, body: list(builder, mentions, body) },
-        Stmt::If { cond, body } => Stmt::If { cond, body: list(builder, mentions, body) },
-        Stmt::IfValue { cond, is_uniform, body } => {
-            Stmt::IfValue { cond, is_uniform, body: list(builder, mentions, body) }
-        }
-        other => other,
-    }
 }
 
 /// Loads of all vectors of an array, followed by their stores.

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Handle;
 use tilewright_ir::thread::{RegArray, Regs, Stmt, for_each_stmt};
+use tilewright_ir::{Arena, Handle};
 
 use self::copies::interleaved;
 use self::repeats::{Repeat, Repeats};
@@ -26,6 +26,7 @@ const NAMES: [&str; 8] = ["i", "j", "l", "m", "n", "o", "p", "q"];
 /// The statements of a program, with those of each op rolled up.
 pub(crate) fn rolled(builder: &mut Builder, body: Vec<Stmt>) -> Vec<Stmt> {
     let body = interleaved(builder, body);
+    let body = by_register(&builder.program.registers, body);
     let mentions = Mentions::of(&body);
     let (mut declared, mut left) = (BTreeSet::new(), BTreeSet::new());
     body.iter().for_each(|stmt| declarations(stmt.inner(), &mut declared));
@@ -43,7 +44,7 @@ struct Rolling<'a> {
     mentions: Mentions,
     /// The arrays that the current op declares.
     declared: BTreeSet<Handle<RegArray>>,
-    /// Of these, the arrays that are no longer declared in front of a loop: they belong to its repetitions.
+    /// Of these, the arrays that are declared inside a rolled loop, and those that such an array replaced.
     inside: BTreeSet<Handle<RegArray>>,
     /// The variables of the loops around the current list.
     scope: Vec<String>,
@@ -54,10 +55,7 @@ impl Rolling<'_> {
     fn outside(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
         let stmt = |stmt: Stmt| match stmt {
             Stmt::Op { note, body } => Stmt::Op { note, body: self.op(body) },
-            Stmt::For { var, is_unrolled, body } => Stmt::For { var, is_unrolled, body: self.outside(body) },
-            Stmt::If { cond, body } => Stmt::If { cond, body: self.outside(body) },
-            Stmt::IfValue { cond, is_uniform, body } => Stmt::IfValue { cond, is_uniform, body: self.outside(body) },
-            other => other,
+            other => other.map_inner(|body| self.outside(body)),
         };
         body.into_iter().map(stmt).collect()
     }
@@ -67,15 +65,14 @@ impl Rolling<'_> {
         self.inside.clear();
         declarations(&body, &mut self.declared);
         let body = self.list(body);
-        let body = without(body, &self.inside, true);
+        let body = without(body, &self.inside);
         declared_late(body)
     }
 
     /// A list of statements, rolled up, then each of them.
     fn list(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
-        let (mut declared, rest): (Vec<Stmt>, Vec<Stmt>) =
+        let (mut declared, mut rest): (Vec<Stmt>, Vec<Stmt>) =
             body.into_iter().partition(|stmt| matches!(stmt, Stmt::Declare(_)));
-        let mut rest: Vec<Stmt> = rest.into_iter().flat_map(|stmt| self.single(stmt)).collect();
         while let Some(shorter) = self.shorter(&rest) {
             rest = shorter;
         }
@@ -87,36 +84,13 @@ impl Rolling<'_> {
         declared.into_iter().chain(rest).collect()
     }
 
+    /// A statement with the list inside it rolled up.
     fn inner(&mut self, stmt: Stmt) -> Stmt {
-        match stmt {
-            Stmt::For { var, is_unrolled, body } => {
-                self.scope.push(var.name().to_string());
-                let body = self.list(body);
-                self.scope.pop();
-                Stmt::For { var, is_unrolled, body }
-            }
-            Stmt::If { cond, body } => Stmt::If { cond, body: self.list(body) },
-            Stmt::IfValue { cond, is_uniform, body } => Stmt::IfValue { cond, is_uniform, body: self.list(body) },
-            other => other,
-        }
-    }
-
-    /// A constant or move of several registers as one statement for each.
-    fn single(&self, stmt: Stmt) -> Vec<Stmt> {
-        let is_plain = |regs: &Regs| regs.count > 1 && self.builder.program.registers[regs.array].vector == 1;
-        let at = |regs: &Regs, place: i64| {
-            let first = normalize(&(&regs.first + place * regs.step));
-            Regs { array: regs.array, first, count: 1, step: 1 }
-        };
-        match stmt {
-            Stmt::Set { to, value } if is_plain(&to) => {
-                (0..to.count).map(|place| Stmt::Set { to: at(&to, place), value }).collect()
-            }
-            Stmt::Move { to, from } if is_plain(&to) && is_plain(&from) => {
-                (0..to.count).map(|place| Stmt::Move { to: at(&to, place), from: at(&from, place) }).collect()
-            }
-            other => vec![other],
-        }
+        let Stmt::For { var, is_unrolled, body } = stmt else { return stmt.map_inner(|body| self.list(body)) };
+        self.scope.push(var.name().to_string());
+        let body = self.list(body);
+        self.scope.pop();
+        Stmt::For { var, is_unrolled, body }
     }
 
     /// The list with its repeats in loops; `None` if there are none.
@@ -173,6 +147,27 @@ impl Rolling<'_> {
     }
 }
 
+/// The statements with each constant or move of several registers as one statement for each register.
+fn by_register(registers: &Arena<RegArray>, body: Vec<Stmt>) -> Vec<Stmt> {
+    let is_split = |regs: &Regs| regs.count > 1 && registers[regs.array].vector == 1;
+    let at = |regs: &Regs, place: i64| {
+        let first = normalize(&(&regs.first + place * regs.step));
+        Regs { array: regs.array, first, count: 1, step: 1 }
+    };
+    let split = |stmt: Stmt| -> Vec<Stmt> {
+        match stmt {
+            Stmt::Set { to, value } if is_split(&to) => {
+                (0..to.count).map(|place| Stmt::Set { to: at(&to, place), value }).collect()
+            }
+            Stmt::Move { to, from } if is_split(&to) && is_split(&from) => {
+                (0..to.count).map(|place| Stmt::Move { to: at(&to, place), from: at(&from, place) }).collect()
+            }
+            other => vec![other.map_inner(|body| by_register(registers, body))],
+        }
+    };
+    body.into_iter().flat_map(split).collect()
+}
+
 fn declarations(body: &[Stmt], found: &mut BTreeSet<Handle<RegArray>>) {
     for_each_stmt(body, &mut |stmt| {
         if let Stmt::Declare(array) = stmt {
@@ -188,18 +183,11 @@ fn is_declared(body: &[Stmt], array: Handle<RegArray>) -> bool {
 }
 
 /// The statements without the declarations of arrays that are declared in a loop; those in unrolled loops stay.
-fn without(body: Vec<Stmt>, arrays: &BTreeSet<Handle<RegArray>>, is_outside: bool) -> Vec<Stmt> {
-    let is_kept = |stmt: &Stmt| !matches!(stmt, Stmt::Declare(array) if is_outside && arrays.contains(array));
+fn without(body: Vec<Stmt>, arrays: &BTreeSet<Handle<RegArray>>) -> Vec<Stmt> {
+    let is_kept = |stmt: &Stmt| !matches!(stmt, Stmt::Declare(array) if arrays.contains(array));
     let inner = |stmt: Stmt| match stmt {
-        Stmt::If { cond, body } => Stmt::If { cond, body: without(body, arrays, is_outside) },
-        Stmt::IfValue { cond, is_uniform, body } => {
-            Stmt::IfValue { cond, is_uniform, body: without(body, arrays, is_outside) }
-        }
-        Stmt::For { var, is_unrolled, body } => {
-            let is_outside = is_outside && !is_unrolled;
-            Stmt::For { var, is_unrolled, body: without(body, arrays, is_outside) }
-        }
-        other => other,
+        Stmt::For { is_unrolled: true, .. } => stmt,
+        _ => stmt.map_inner(|body| without(body, arrays)),
     };
     body.into_iter().filter(is_kept).map(inner).collect()
 }

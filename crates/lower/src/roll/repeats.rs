@@ -140,9 +140,9 @@ impl<'a> Repeats<'a> {
                 return false;
             }
         }
-        own.iter().all(|(first, this)| {
-            self.is_private(repeat, repetition, *this) && (repetition > 1 || self.is_private(repeat, 0, *first))
-        }) && (repetition > 1 || self.vectors_stay(repeat))
+        let is_second = repetition == 1;
+        self.are_private(repeat, repetition, own.values())
+            && (!is_second || (self.are_private(repeat, 0, own.keys()) && self.vectors_stay(repeat)))
     }
 
     /// Whether the registers of arrays of vectors are the same in all repetitions.
@@ -161,11 +161,16 @@ impl<'a> Repeats<'a> {
         self.shapes[from..from + repeat.period].iter().flat_map(|shape| shape.arrays.iter().copied())
     }
 
-    /// Whether nothing but this repetition mentions an array.
-    fn is_private(&self, repeat: &Repeat, repetition: usize, array: Handle<RegArray>) -> bool {
+    /// Whether nothing but this repetition mentions the arrays.
+    fn are_private<'b>(
+        &self,
+        repeat: &Repeat,
+        repetition: usize,
+        mut arrays: impl Iterator<Item = &'b Handle<RegArray>>,
+    ) -> bool {
         let from = repeat.at + repetition * repeat.period;
         let here = Mentions::of(&self.body[from..from + repeat.period]);
-        here.count(array) == self.mentions.count(array) && here.sets(array) == self.mentions.sets(array)
+        arrays.all(|array| here.count(*array) == self.mentions.count(*array))
     }
 
     /// The arrays of the first repetition that differ from those of the others, and those of the others.

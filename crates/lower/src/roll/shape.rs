@@ -9,22 +9,17 @@ use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, Value, for_each_stmt
 use tilewright_ir::{Handle, Scalar};
 
 /// How many statements mention each register array.
-///
-/// Statements are split while they are rolled up, so the registers that constants are written to are counted as well.
-pub(super) struct Mentions(BTreeMap<Handle<RegArray>, usize>, BTreeMap<Handle<RegArray>, i64>);
+pub(super) struct Mentions(BTreeMap<Handle<RegArray>, usize>);
 
 impl Mentions {
     pub(super) fn of(body: &[Stmt]) -> Mentions {
-        let (mut found, mut sets) = (BTreeMap::new(), BTreeMap::new());
+        let mut found = BTreeMap::new();
         for_each_stmt(body, &mut |stmt| {
-            if let Stmt::Set { to, .. } | Stmt::Move { to, .. } = stmt {
-                *sets.entry(to.array).or_insert(0) += to.count;
-            }
             for array in of_statement(stmt) {
                 *found.entry(array).or_insert(0) += 1;
             }
         });
-        Mentions(found, sets)
+        Mentions(found)
     }
 
     /// Counts `new` instead of `old`.
@@ -36,17 +31,6 @@ impl Mentions {
         for (array, count) in Mentions::of(std::slice::from_ref(new)).0 {
             *self.0.entry(array).or_insert(0) += count;
         }
-        for (array, count) in Mentions::of(old).1 {
-            *self.1.entry(array).or_insert(0) -= count;
-        }
-        for (array, count) in Mentions::of(std::slice::from_ref(new)).1 {
-            *self.1.entry(array).or_insert(0) += count;
-        }
-    }
-
-    /// The registers of an array that constants and moves write to.
-    pub(super) fn sets(&self, array: Handle<RegArray>) -> i64 {
-        self.1.get(&array).copied().unwrap_or(0)
     }
 
     pub(super) fn count(&self, array: Handle<RegArray>) -> usize {

@@ -50,18 +50,7 @@ mod tests {
         let mut array =
             |name: &str, dtype| registers.push(RegArray { name: name.to_string(), dtype, len: 16, vector: 1 });
         let (c, a) = (array("c", DType::F32), array("a", DType::F16));
-        let program = Program {
-            name: "k".to_string(),
-            target: Target::Sm100a,
-            sizes: Vec::new(),
-            grid: [1, 1, 1].map(Expr::constant),
-            threads: 64,
-            memories: Arena::new(),
-            registers,
-            notes: Arena::new(),
-            body: Vec::new(),
-            plans: Vec::new(),
-        };
+        let program = Program { registers, ..Program::new("k", Target::Sm100a, 64) };
         Fixture { program, c, a }
     }
 

@@ -7,6 +7,7 @@ use crate::thread::inst::Inst;
 use crate::thread::program::{Call, Cond, Note};
 use crate::thread::registers::RegArray;
 use crate::thread::value::Value;
+use crate::tile::{ElementOp, Narrowing};
 use tilewright_layout::DType;
 
 struct Fixture {
@@ -30,18 +31,7 @@ fn memory(name: &str, space: MemorySpace, elements: i64) -> Memory {
 }
 
 fn fixture() -> Fixture {
-    let mut program = Program {
-        name: "k".to_string(),
-        target: Target::Sm100a,
-        sizes: Vec::new(),
-        grid: [1, 1, 1].map(Expr::constant),
-        threads: 64,
-        memories: crate::Arena::new(),
-        registers: crate::Arena::new(),
-        notes: crate::Arena::new(),
-        body: Vec::new(),
-        plans: Vec::new(),
-    };
+    let mut program = Program::new("k", Target::Sm100a, 64);
     let a = program.memories.push(memory("a", MemorySpace::Global { read_only: true, may_alias: false }, 64));
     let t = program.memories.push(memory("t", MemorySpace::Shared, 64));
     let r = program.registers.push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 4, vector: 1 });
@@ -215,6 +205,36 @@ fn values_have_the_type_of_their_register() {
     let value = Value::Const(DType::I32, Scalar::Int(1));
     let body = vec![Stmt::Declare(f.r), Stmt::Assign { to, value }];
     assert_eq!(f.said(body), ["internal error[V0319]: `r[0]` is assigned a value of another type"]);
+}
+
+/// The findings for registers of this type, set to 1, of which two from `first` on are assigned these values at once.
+fn said_of_pair(target: Target, dtype: DType, first: i64, values: [Value; 2]) -> Vec<String> {
+    let mut f = fixture();
+    f.program.target = target;
+    let floats = Stmt::Set { to: f.regs(0, 4), value: Scalar::Float(1.0) };
+    let array = f.program.registers.push(RegArray { name: "p".to_string(), dtype, len: 4, vector: 1 });
+    let to = Regs { array, first: Expr::constant(first), count: 2, step: 1 };
+    let body = vec![Stmt::Declare(f.r), Stmt::Declare(array), floats, Stmt::AssignPair { to, values }];
+    f.said(body)
+}
+
+#[test]
+fn a_pair_takes_two_floats_or_their_halves() {
+    let r = fixture().r;
+    let registers = || [0, 1].map(|at| Value::reg(r, at));
+    let sums = || registers().map(|float| Value::Op(ElementOp::Add, vec![float.clone(), float]));
+    let halves = || registers().map(|float| Value::Cast(DType::F16, Narrowing::Fits, Box::new(float)));
+    let fits = Vec::<String>::new();
+    assert_eq!(said_of_pair(Target::Sm100a, DType::F32, 2, sums()), fits);
+    assert_eq!(said_of_pair(Target::Sm90a, DType::F32, 0, registers()), fits);
+    assert_eq!(said_of_pair(Target::Sm90a, DType::F16, 0, halves()), fits);
+    let pair = |first| vec![format!("internal error[V0319]: `p[{first}]` is not a pair that takes these values")];
+    assert_eq!(said_of_pair(Target::Sm100a, DType::F32, 1, sums()), pair(1));
+    assert_eq!(said_of_pair(Target::Sm100a, DType::F16, 0, sums()), pair(0));
+    let ones = [1, 1].map(|one| Value::Const(DType::F16, Scalar::Int(one)));
+    assert_eq!(said_of_pair(Target::Sm100a, DType::F16, 0, ones), pair(0));
+    let target = "internal error[V0314]: an instruction on pairs of f32 does not exist on sm_90a";
+    assert_eq!(said_of_pair(Target::Sm90a, DType::F32, 0, sums()), [target]);
 }
 
 #[test]

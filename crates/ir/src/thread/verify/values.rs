@@ -3,6 +3,8 @@
 use tilewright_layout::DType;
 
 use super::checker::Checker;
+use crate::thread::packed::{Packed, halves};
+use crate::thread::registers::Regs;
 use crate::thread::value::Value;
 use crate::tile::{ElementClass, ElementOp};
 
@@ -40,6 +42,26 @@ impl Checker<'_> {
                 whole
             }
             Value::Op(op, operands) => self.operation(*op, operands),
+        }
+    }
+
+    /// Whether instructions compute these two values for adjacent registers: two floats, or the roundings of two floats
+    /// to halves.
+    pub(super) fn is_pair(&mut self, to: &Regs, values: &[Value; 2]) -> bool {
+        let dtype = self.dtype_of(to);
+        if values.iter().any(|value| self.value(value) != Some(dtype)) {
+            return false;
+        }
+        let registers = &self.program.registers;
+        match dtype {
+            DType::F32 => {
+                let target = self.program.target;
+                if Packed::of(registers, values.each_ref()).operations() > 0 && !target.has_pairs_of_f32() {
+                    self.report("V0314", format!("an instruction on pairs of f32 does not exist on {target}"));
+                }
+                true
+            }
+            _ => halves(registers, values.each_ref()).is_some(),
         }
     }
 
