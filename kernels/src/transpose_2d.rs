@@ -46,17 +46,26 @@ fn tile_of(dtype: DType) -> (i64, i64) {
     }
 }
 
-/// `b[c, r] = a[r, c]`. Tiles that divide the matrix move from `a` to `b` through registers only; otherwise they go
-/// through shared memory, and elements beyond an edge are masked.
+/// `b[c, r] = a[r, c]`. Where rows and columns begin at whole vectors, tiles move from `a` to `b` through registers
+/// only; otherwise they go through shared memory. Elements beyond an edge are masked.
 fn transpose_2d(config: &Config) -> Kernel {
     let (rows, cols) = tile_of(config.dtype);
-    let divides = config.size("m") % rows == 0 && config.size("n") % (WARPS * cols) == 0;
-    if divides { through_registers(config, rows, cols) } else { through_shared(config) }
+    let bytes = config.dtype.bytes();
+    let widest = |name: &str| bytes * multiple(config, name, rows);
+    let has_vectors = widest("m").min(widest("n")) > bytes.max(2);
+    if has_vectors || bytes == 16 { through_registers(config, rows, cols) } else { through_shared(config) }
 }
 
-/// Declares a size that is a multiple of `multiple` and at most the next power of two.
-fn size(k: &mut KernelBuilder, config: &Config, name: &str, multiple: i64) -> Size {
-    let above = (config.size(name).max(multiple) as u64).next_power_of_two();
+/// The largest power of two that divides a size, up to `most`.
+fn multiple(config: &Config, name: &str, most: i64) -> i64 {
+    (config.size(name) & -config.size(name)).min(most)
+}
+
+/// Declares a size that is a multiple of a power of two up to `most`, as in the configuration, and at most the next
+/// power of two.
+fn size(k: &mut KernelBuilder, config: &Config, name: &str, most: i64) -> Size {
+    let multiple = multiple(config, name, most);
+    let above = (config.size(name) as u64).next_power_of_two();
     k.size(name).multiple_of(multiple).max((above as i64).min(i64::from(i32::MAX)))
 }
 
@@ -79,23 +88,21 @@ const TILE: i64 = 32;
 
 fn through_shared(config: &Config) -> Kernel {
     kernel("transpose_2d", |k| {
-        // Rows that begin at multiples of 16 bytes move in vectors.
-        let vector = 16 / config.dtype.bytes();
-        let multiple = |name: &str| (config.size(name) & -config.size(name)).min(vector);
-        let m = size(k, config, "m", multiple("m"));
-        let n = size(k, config, "n", multiple("n"));
+        let m = size(k, config, "m", 1);
+        let n = size(k, config, "n", 1);
         let a = k.input("a", config.dtype, (m, n));
         let b = k.output("b", config.dtype, (n, m));
         let [y, x] = k.grid([m.ceil_div(TILE), n.ceil_div(WARPS * TILE)]);
         k.threads(32 * WARPS);
         let (r, c) = (y * TILE, (x * WARPS + k.warp_id()) * TILE);
+        // A row is an odd number of words or of wider elements, so that a column meets every bank once.
+        let pitch = TILE + (4 / config.dtype.bytes()).max(1);
         let shape = [WARPS, TILE, TILE];
-        let tile = k.shared("tile", config.dtype, shape);
-        let columns = k.view("columns", tile, S(shape, [TILE * TILE, 1, TILE]));
+        let tile = k.shared("tile", config.dtype, S(shape, [TILE * pitch, pitch, 1]));
+        let columns = k.view("columns", tile, S(shape, [TILE * pitch, 1, pitch]));
         let warp = k.warp_id();
         k.warp().copy(tile.sub((warp, .., ..)), a.sub((at(r, TILE), at(c, TILE))));
-        k.warp().permute_layout(columns.sub((warp, .., ..)), tile.sub((warp, .., ..)));
-        k.warp().copy(b.sub((at(c, TILE), at(r, TILE))), tile.sub((warp, .., ..)));
+        k.warp().copy(b.sub((at(c, TILE), at(r, TILE))), columns.sub((warp, .., ..)));
     })
 }
 

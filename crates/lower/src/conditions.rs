@@ -1,5 +1,7 @@
 //! Statements that only some threads execute.
 
+use num_integer::Integer;
+use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Stmt};
 
@@ -9,6 +11,26 @@ pub(crate) fn under(conditions: &[Cond], body: Vec<Stmt>) -> Vec<Stmt> {
         return Vec::new();
     }
     conditions.iter().rev().fold(body, |body, cond| vec![Stmt::If { cond: cond.clone(), body }])
+}
+
+/// Statements, each under its conditions. Conditions that all have in common stand first, and neighbours under the same
+/// conditions are in one branch.
+pub(crate) fn under_each(statements: Vec<(Vec<Cond>, Stmt)>) -> Vec<Stmt> {
+    let is_common = |cond: &Cond| statements.iter().all(|(conditions, _)| conditions.contains(cond));
+    let ordered = |conditions: &[Cond]| {
+        let (common, own): (Vec<Cond>, Vec<Cond>) = conditions.iter().cloned().partition(is_common);
+        [common, own].concat()
+    };
+    merged(statements.iter().flat_map(|(conditions, stmt)| under(&ordered(conditions), vec![stmt.clone()])).collect())
+}
+
+/// `index < bound`, with the smallest number in the index that decides the same: if all terms of the index and the bound
+/// are multiples of 4, `x + 3 < bound` is `x < bound`. So neighbours often have one condition.
+pub(crate) fn below(index: &Expr, bound: &Expr) -> Cond {
+    let Linear { terms, constant } = linear(index);
+    let varying = Linear { terms, constant: 0 }.to_expr();
+    let multiple = varying.multiple().gcd(&bound.multiple()).max(1);
+    Cond::Less(varying + constant.div_euclid(multiple) * multiple, bound.clone())
 }
 
 /// True when both sides of a condition are constants and the condition is false.

@@ -19,6 +19,7 @@ use super::exchange::{Exchange, Scratch, Stage};
 use super::linear::{Aim, BitMap, LANE_BITS, LaneBit, LinearSide, Span, choose_lanes, complement, sums};
 use super::listed::{AddressTerm, LinearAddress, LinearTerm, Listed};
 use crate::builder::{Builder, regs};
+use crate::conditions::under_each;
 use crate::operand::MemoryTile;
 use crate::refusal::Refusal;
 
@@ -97,8 +98,8 @@ impl LinearOperand {
         };
         let map = BitMap::of(&listed.positions).ok_or_else(not_linear)?;
         let part = |part: &AddressTerm| {
-            let (first, stride) = (part.first.clone(), part.stride.clone());
-            Some(LinearTerm { first, map: BitMap::of(&part.steps)?, stride })
+            let (first, stride, edge) = (part.first.clone(), part.stride.clone(), part.edge.clone());
+            Some(LinearTerm { first, map: BitMap::of(&part.steps)?, stride, edge })
         };
         let parts = listed.parts.iter().map(part).collect::<Option<_>>().ok_or_else(not_linear)?;
         let aim = if tile.memory_kind == MemoryKind::Shared { Aim::Banks } else { Aim::Sectors };
@@ -109,8 +110,12 @@ impl LinearOperand {
                 .parts
                 .iter()
                 .all(|part| part.stride.as_const().is_some() || part.stride.multiple() % elements == 0);
+            let is_cut = |part: &AddressTerm| {
+                let edge = part.edge.as_ref().filter(|_| part.stride.as_const() == Some(1));
+                edge.is_some_and(|edge| edge.multiple() % elements != 0)
+            };
             let begins = listed.start.multiple() % elements == 0 && map.base() % elements == 0;
-            tile.alignment % width == 0 && begins && rows
+            tile.alignment % width == 0 && begins && rows && !listed.parts.iter().any(is_cut)
         };
         let widest = [16, 8, 4, 2].into_iter().filter(|width| *width > bytes).find(fits).unwrap_or(bytes);
         let near = map.neighbours(1, (widest / bytes).trailing_zeros() as usize);
@@ -336,26 +341,35 @@ impl BlockPlan {
         let indices = |of: fn(&LaneBit) -> i64| self.lanes.iter().map(of).collect::<Vec<_>>();
         let from = self.src.address(builder, ("from", &lane), &indices(|bit| bit.read), &mut body);
         let to = self.dst.address(builder, ("to", &lane), &indices(|bit| bit.write), &mut body);
-        let loads: Vec<Stmt> = (0..)
-            .zip(self.steps(&self.down()))
-            .map(|(at, step)| {
-                let index = from.at(step);
-                Stmt::Load { to: regs(array, at * wide, wide), memory: context.src.memory, index }
-            })
-            .collect();
+        let loads = (0..).zip(self.steps(&self.down())).map(|(at, step)| {
+            let index = from.at(step);
+            let load = Stmt::Load { to: regs(array, at * wide, wide), memory: context.src.memory, index };
+            (from.inside(step), load)
+        });
+        let loads = under_each(loads.collect());
         let mut reading = Vec::new();
-        if self.lanes.len() < LANE_BITS && self.split > 0 {
-            // The lanes that read nothing take part in the shuffles.
+        // The lanes that read nothing take part in the shuffles.
+        let shuffles_idle = self.split > 0 && (self.lanes.len() < LANE_BITS || self.src.has_edges());
+        if shuffles_idle || !self.stores_only_what_it_reads() {
             reading.extend((0..reads).map(|at| Stmt::Set { to: regs(array, at * wide, wide), value: 0.into() }));
         }
         reading.extend(self.by_active_lanes(&lane, loads));
         let written = self.exchanged(builder, &lane, array, &mut body, &mut reading)?;
         let stores = (0..).zip(self.steps(&self.across())).map(|(at, step)| {
             let index = to.at(step);
-            Stmt::Store { memory: context.dst.memory, index, from: written(at) }
+            let store = Stmt::Store { memory: context.dst.memory, index, from: written(at) };
+            (to.inside(step), store)
         });
-        let stores = stores.collect();
+        let stores = under_each(stores.collect());
         Ok(staged(context, body, reading, self.by_active_lanes(&lane, stores)))
+    }
+
+    /// Whether elements that are outside of the source, which read as 0, are outside of the destination, too.
+    fn stores_only_what_it_reads(&self) -> bool {
+        let is_outside_of_both = |part: &LinearTerm| {
+            self.dst.parts.iter().any(|to| to.edge == part.edge && to.first == part.first && to.map == part.map)
+        };
+        self.src.parts.iter().filter(|part| part.edge.is_some()).all(is_outside_of_both)
     }
 
     /// The indices of the accesses of one side: `rest`, and inside it the rows or columns.
@@ -422,6 +436,10 @@ impl BlockPlan {
 }
 
 impl BlockSide {
+    fn has_edges(&self) -> bool {
+        self.parts.iter().any(|part| part.edge.is_some())
+    }
+
     fn address(
         &self,
         builder: &mut Builder,

@@ -8,8 +8,9 @@ use tilewright_ir::plan::Reason;
 
 use super::linear::BitMap;
 use crate::builder::Builder;
-use crate::operand::{MemoryTile, hangs_over};
-use tilewright_ir::thread::Stmt;
+use crate::conditions::below;
+use crate::operand::MemoryTile;
+use tilewright_ir::thread::{Cond, Stmt};
 use tilewright_layout::Pitch;
 
 /// The positions of all elements of an operand, in the order of the tile.
@@ -34,6 +35,8 @@ pub(crate) struct AddressTerm {
     pub(crate) steps: Vec<i64>,
     /// The stride, in elements.
     pub(crate) stride: Expr,
+    /// The number of strides from which on elements are outside of the tensor, if the tile may exceed it.
+    pub(crate) edge: Option<Expr>,
 }
 
 /// Stands for a stride that is known only at launch: a power of two, larger than all others in a tile.
@@ -66,20 +69,19 @@ impl Listed {
         let lowest = positions.iter().copied().min().unwrap_or(0).min(0).div_euclid(row) * row;
         let positions: Vec<i64> = positions.iter().map(|p| p - lowest).collect();
         let start = start + lowest;
-        let part = AddressTerm { first: start.clone(), steps: positions.clone(), stride: Expr::constant(1) };
+        let part =
+            AddressTerm { first: start.clone(), steps: positions.clone(), stride: Expr::constant(1), edge: None };
         Ok(Listed { start, parts: vec![part], positions })
     }
 
     /// The positions in a tensor whose sizes are known only at launch.
     fn over_pitches(operand: &MemoryTile) -> Result<Listed, Reason> {
-        if !operand.is_inside() {
-            return Err(hangs_over(&operand.title));
-        }
         let (placed, tile) = (&operand.placed, operand.iters()?);
         let part = |pitch: &Pitch| AddressTerm {
             first: pitch.first.clone(),
             steps: tile.positions(&pitch.axis),
             stride: pitch.stride.clone(),
+            edge: pitch.edge.clone(),
         };
         let parts: Vec<AddressTerm> = placed.pitches.iter().map(part).collect();
         let mut positions = vec![0; tile.size() as usize];
@@ -109,6 +111,8 @@ pub(crate) struct LinearTerm {
     /// The number of strides, linear over the bits of an element's index.
     pub(crate) map: BitMap,
     pub(crate) stride: Expr,
+    /// The number of strides from which on elements are outside of the tensor, if the tile may exceed it.
+    pub(crate) edge: Option<Expr>,
 }
 
 /// A summand of an address for one lane.
@@ -140,6 +144,15 @@ impl<'a> LinearAddress<'a> {
         let moved = |lane: &LaneSum<'_>| (&lane.part.first + &lane.at(step)) * lane.part.stride.clone();
         let sum = self.parts.iter().fold(Expr::constant(0), |sum, lane| sum + moved(lane));
         normalize(&sum)
+    }
+
+    /// Conditions under which the element whose index differs by `step` is inside the tensor.
+    pub(crate) fn inside(&self, step: i64) -> Vec<Cond> {
+        let cond = |lane: &LaneSum<'_>| {
+            let edge = lane.part.edge.as_ref()?;
+            Some(below(&(&lane.part.first + &lane.at(step)), edge))
+        };
+        self.parts.iter().filter_map(cond).collect()
     }
 }
 

@@ -36,7 +36,7 @@ use super::banks::inside_a_word;
 use super::context::Context;
 use super::listed::Listed;
 use super::reasons::unknown_strides;
-use crate::operand::MemoryTile;
+use crate::operand::{MemoryTile, hangs_over};
 use crate::refusal::{Against, Refusal};
 
 /// The most accesses of a lane on either side; all are unrolled.
@@ -72,6 +72,9 @@ pub(crate) fn accept(context: &Context) -> Result<Vec<RoundPlan>, Against> {
 fn listed(operand: &MemoryTile) -> Result<Listed, Reason> {
     if operand.placed.pitches.iter().any(|pitch| pitch.stride.as_const().is_none()) {
         return Err(unknown_strides(&operand.title));
+    }
+    if !operand.is_inside() {
+        return Err(hangs_over(&operand.title));
     }
     let listed = Listed::of(operand)?;
     match inside_a_word(operand, &listed) {

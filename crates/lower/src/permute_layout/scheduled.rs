@@ -14,6 +14,7 @@ use super::reasons::{collision, unknown_strides};
 use super::rotation::RotationPlan;
 use super::steps::Steps;
 use crate::builder::Builder;
+use crate::operand::hangs_over;
 use crate::refusal::{Against, Refusal};
 
 /// The most steps; all are unrolled.
@@ -66,6 +67,14 @@ fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Ag
     let linear = LinearOperands::of(context).ok().and_then(|pair| pair.plan(Widths { src: bytes, dst: bytes }));
     if let Some(plan) = linear {
         return Ok(even(AddressForm::Linear(plan)));
+    }
+    let over: Vec<Reason> = [&context.src, &context.dst]
+        .into_iter()
+        .filter(|operand| !operand.is_inside())
+        .map(|operand| hangs_over(&operand.title))
+        .collect();
+    if !over.is_empty() {
+        return Err(Against::Reasons(over));
     }
     let unknown = [(&src, &context.src), (&dst, &context.dst)].into_iter().filter(|(listed, _)| !listed.is_known());
     let unknown: Vec<Reason> = unknown.map(|(_, operand)| unknown_strides(&operand.title)).collect();

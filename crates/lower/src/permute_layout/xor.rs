@@ -30,7 +30,7 @@ fn operations(expr: &Expr) -> usize {
 fn linear(operand: &MemoryTile, layout: &TileLayout) -> Option<LinearTerm> {
     let plain = operand.placed.pitches.is_empty() && operand.placed.swizzle.is_none();
     let map = BitMap::of(&layout.positions(&M)).filter(|_| plain)?;
-    Some(LinearTerm { first: operand.placed.start.clone(), map, stride: Expr::constant(1) })
+    Some(LinearTerm { first: operand.placed.start.clone(), map, stride: Expr::constant(1), edge: None })
 }
 
 /// The most elements of one lane that the scheme stages.

@@ -7,7 +7,7 @@ use tilewright_expr::linear::normalize;
 use tilewright_ir::thread::{RegArray, Stmt};
 use tilewright_ir::{Arena, Handle};
 
-use super::shape::{Mentions, Shape, for_each_number, is_repeatable};
+use super::shape::{Mentions, Shape, for_each_number, is_repeatable, map_numbers};
 
 /// The most statements that repeat together.
 const MOST_STATEMENTS: usize = 256;
@@ -197,10 +197,7 @@ impl<'a> Repeats<'a> {
                 .map(|(first, second)| second - first);
             let mut stmt = stmt.clone();
             for_each_number(&mut stmt, &mut |_, expr| {
-                let step = steps.next().unwrap_or(0);
-                if step != 0 {
-                    *expr = normalize(&(&*expr + &(var * step)));
-                }
+                *expr = normalize(&map_numbers(expr, &mut |number| var * steps.next().unwrap_or(0) + number));
             });
             stmt
         };

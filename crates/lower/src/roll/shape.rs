@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use tilewright_expr::Expr;
 use tilewright_expr::linear::{Linear, linear};
+use tilewright_expr::{Expr, Node};
 use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, Value, for_each_stmt};
 use tilewright_ir::{Handle, Scalar};
 
@@ -86,15 +86,11 @@ impl Shape {
         std::mem::discriminant(stmt).hash(&mut fingerprint);
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| constants(inner, &mut fingerprint));
         for_each_number(&mut frame, &mut |array, expr| {
-            register_of.push(array);
-            if let Some(number) = expr.as_const() {
+            *expr = map_numbers(expr, &mut |number| {
+                register_of.push(array);
                 numbers.push(number);
-                *expr = zero.clone();
-                return;
-            }
-            let Linear { terms, constant } = linear(expr);
-            numbers.push(constant);
-            *expr = Linear { terms, constant: 0 }.to_expr();
+                zero.clone()
+            });
             expr.hash(&mut fingerprint);
         });
         for_each_array(&mut frame, &mut |array| {
@@ -105,6 +101,31 @@ impl Shape {
             array.hash(&mut fingerprint);
         });
         Shape { frame, numbers, register_of, fingerprint: fingerprint.finish(), arrays }
+    }
+}
+
+/// The expression with each number that is added in it, also in operands of its atoms, replaced. Factors, divisors and
+/// numbers that bits are combined with stay.
+pub(super) fn map_numbers(expr: &Expr, change: &mut dyn FnMut(i64) -> Expr) -> Expr {
+    if let Some(number) = expr.as_const() {
+        return change(number);
+    }
+    let Linear { terms, constant } = linear(expr);
+    let of_terms =
+        terms.into_iter().fold(Expr::constant(0), |sum, (factor, atom)| sum + map_atom(&atom, change) * factor);
+    of_terms + change(constant)
+}
+
+fn map_atom(atom: &Expr, change: &mut dyn FnMut(i64) -> Expr) -> Expr {
+    let mut operand = |of: &Expr| if of.as_const().is_some() { of.clone() } else { map_numbers(of, change) };
+    match atom.node() {
+        Node::Const(_) | Node::Var(_) => atom.clone(),
+        Node::Add(a, b) => operand(a) + operand(b),
+        Node::Mul(a, b) => operand(a) * operand(b),
+        Node::Div(a, b) => operand(a) / operand(b),
+        Node::Mod(a, b) => operand(a) % operand(b),
+        Node::Xor(a, b) => operand(a) ^ operand(b),
+        Node::And(a, b) => operand(a) & operand(b),
     }
 }
 
