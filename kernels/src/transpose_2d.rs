@@ -53,7 +53,7 @@ fn transpose_2d(config: &Config) -> Kernel {
     let bytes = config.dtype.bytes();
     let widest = |name: &str| bytes * multiple(config, name, rows);
     let has_vectors = widest("m").min(widest("n")) > bytes.max(2);
-    if has_vectors || bytes == 16 { through_registers(config, rows, cols) } else { through_shared(config) }
+    if has_vectors { through_registers(config, rows, cols) } else { through_shared(config) }
 }
 
 /// The largest power of two that divides a size, up to `most`.

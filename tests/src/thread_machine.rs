@@ -133,6 +133,14 @@ impl Machine<'_> {
                 let inside = active.iter().filter_map(holding).collect::<Result<Vec<_>, String>>()?;
                 self.body(body, &inside)
             }
+            Stmt::Unless { conds, body } => {
+                let mut outside = Vec::new();
+                for &at in active {
+                    let holding = conds.iter().map(|cond| self.holds(at, cond)).collect::<Result<Vec<_>, String>>()?;
+                    outside.extend(holding.contains(&false).then_some(at));
+                }
+                self.body(body, &outside)
+            }
             Stmt::Let { var, value } => active.iter().try_for_each(|&at| {
                 let value = self.eval(at, value)?;
                 self.env[at].push((var.clone(), value));

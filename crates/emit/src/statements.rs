@@ -127,6 +127,11 @@ impl<'a> Printer<'a> {
                 && self.is_filled_by(*array, &loads)
             {
                 self.defined_by_load.insert(array.index());
+            } else if let [Stmt::Unless { conds, body }, after @ ..] = after
+                && let Some(inside) = under_all(stmt, conds)
+            {
+                rest = after;
+                self.choice(conds, inside, body)?;
             } else {
                 self.stmt(stmt)?;
             }
@@ -140,6 +145,21 @@ impl<'a> Printer<'a> {
         let RegArray { vector, len, .. } = self.program.registers[array];
         let LoadCount { here, everywhere } = loads.get(&array).copied().unwrap_or_default();
         vector > 1 && here == len / vector && here == everywhere
+    }
+
+    /// One list of statements if all conditions hold, else the other.
+    fn choice(&mut self, conds: &[Cond], inside: &[Stmt], otherwise: &[Stmt]) -> Result<(), Diagnostic> {
+        self.line(format_args!("if ({}) {{", conditions(conds)));
+        self.depth += 1;
+        self.body(inside)?;
+        self.depth -= 1;
+        match otherwise {
+            [Stmt::If { cond, body }] => {
+                let (conds, body) = conjunction(cond, body);
+                self.block(format_args!("}} else if ({conds})"), body)
+            }
+            _ => self.block(format_args!("}} else"), otherwise),
+        }
     }
 
     fn block(&mut self, head: std::fmt::Arguments<'_>, body: &[Stmt]) -> Result<(), Diagnostic> {
@@ -198,15 +218,10 @@ impl<'a> Printer<'a> {
                 self.block(format_args!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1), body)?;
             }
             Stmt::If { cond, body } => {
-                let mut conditions = vec![condition(cond)];
-                let mut inner = body;
-                // A condition whose whole body is another condition is joined with it.
-                while let [Stmt::If { cond, body }] = &inner[..] {
-                    conditions.push(condition(cond));
-                    inner = body;
-                }
-                self.block(format_args!("if ({})", conditions.join(" && ")), inner)?;
+                let (conds, body) = conjunction(cond, body);
+                self.block(format_args!("if ({conds})"), body)?;
             }
+            Stmt::Unless { conds, body } => self.block(format_args!("if (!({}))", conditions(conds)), body)?,
             Stmt::IfValue { cond, body, .. } => {
                 let cond = self.values.text(cond)?;
                 self.block(format_args!("if ({cond})"), body)?;
@@ -404,6 +419,34 @@ fn condition(cond: &Cond) -> String {
     match cond {
         Cond::Less(a, b) => format!("{} < {}", grouped(a), grouped(b)),
         Cond::Equal(a, b) => format!("{} == {}", grouped(a), grouped(b)),
+    }
+}
+
+fn conditions(conds: &[Cond]) -> String {
+    conds.iter().map(condition).collect::<Vec<_>>().join(" && ")
+}
+
+/// A condition, joined with those that are directly inside it, and the statements under all of them.
+fn conjunction<'a>(cond: &Cond, body: &'a [Stmt]) -> (String, &'a [Stmt]) {
+    let mut conditions = vec![condition(cond)];
+    let mut inner = body;
+    while let [Stmt::If { cond, body }] = inner {
+        conditions.push(condition(cond));
+        inner = body;
+    }
+    (conditions.join(" && "), inner)
+}
+
+/// The statements inside a branch under these conditions, one nested in the other.
+fn under_all<'a>(stmt: &'a Stmt, conds: &[Cond]) -> Option<&'a [Stmt]> {
+    let (first, others) = conds.split_first()?;
+    match stmt {
+        Stmt::If { cond, body } if cond == first => match (others, &body[..]) {
+            ([], body) => Some(body),
+            (others, [inner]) => under_all(inner, others),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

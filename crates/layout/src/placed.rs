@@ -220,6 +220,14 @@ impl PlacedTile {
         Ok(PlacedTile { shape, start: Expr::constant(0), swizzle: None, pitches })
     }
 
+    /// One more than the greatest position of an element on `axis`, relative to the start.
+    pub fn span_on(&self, axis: &Axis) -> i64 {
+        match &self.shape {
+            Placement::Iters(tile) => tile.span_on(axis),
+            Placement::Listed(table) => table.span_on(axis),
+        }
+    }
+
     /// The position of the tile's first element, before a swizzle.
     pub fn origin(&self) -> Expr {
         &self.start + &self.first_of_pitches()

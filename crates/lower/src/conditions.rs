@@ -13,6 +13,20 @@ pub(crate) fn under(conditions: &[Cond], body: Vec<Stmt>) -> Vec<Stmt> {
     conditions.iter().rev().fold(body, |body, cond| vec![Stmt::If { cond: cond.clone(), body }])
 }
 
+/// The least number of guarded accesses of a thread for which a tile that is inside its tensor gets statements of its own,
+/// without guards.
+pub(crate) const MANY_GUARDED: i64 = 8;
+
+/// `inside` where all conditions hold, else `otherwise`.
+pub(crate) fn either(conditions: &[Cond], inside: Vec<Stmt>, otherwise: Vec<Stmt>) -> Vec<Stmt> {
+    let mut body = under(conditions, inside);
+    if body.is_empty() {
+        return otherwise;
+    }
+    body.push(Stmt::Unless { conds: conditions.to_vec(), body: otherwise });
+    body
+}
+
 /// Statements, each under its conditions. Conditions that all have in common stand first, and neighbours under the same
 /// conditions are in one branch.
 pub(crate) fn under_each(statements: Vec<(Vec<Cond>, Stmt)>) -> Vec<Stmt> {

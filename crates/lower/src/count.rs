@@ -92,6 +92,8 @@ impl<'a> Counter<'a> {
                 self.loops.pop();
             }
             Stmt::If { cond, body } => self.branch(cond, body, times),
+            // Counts are those of a tile that lies inside its tensor.
+            Stmt::Unless { .. } => {}
             Stmt::IfValue { cond, body, .. } => {
                 // The branch, in addition to the comparison.
                 self.operations(cond, times);

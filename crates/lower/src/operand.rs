@@ -1,12 +1,13 @@
 //! Resolved operands of a tile op: the memory or registers, and where the tile lies in them.
 
+use num_integer::Integer;
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{MemoryKind, Reason};
 use tilewright_ir::thread::{Cond, Memory, RegArray};
 use tilewright_ir::tile::{Buffer, DynamicShape, Kernel, Op, Space, Tile, tile_title};
-use tilewright_layout::{DType, Layout, PlacedTile, TileLayout};
+use tilewright_layout::{DType, Layout, Pitch, PlacedTile, TileLayout};
 
 use crate::builder::Builder;
 use crate::refusal::Refusal;
@@ -62,6 +63,20 @@ impl MemoryTile {
                 Cond::Less(builder.simplifier.simplify(&index), edge)
             })
             .collect()
+    }
+
+    /// Conditions under which the whole tile is inside the tensor; empty if it always is.
+    ///
+    /// The extent of the tile is subtracted from that of the tensor, so that NVRTC does not conclude that sizes are
+    /// positive: then it would widen every index to 64 bits without sign, one by one, instead of adding rows to addresses.
+    pub(crate) fn all_inside(&self) -> Vec<Cond> {
+        let edges = self.placed.pitches.iter().filter_map(|pitch| Some((pitch, pitch.edge.as_ref()?)));
+        let inside = |(pitch, edge): (&Pitch, &Expr)| {
+            let last = self.placed.span_on(&pitch.axis) - 1;
+            let multiple = pitch.first.multiple().gcd(&edge.multiple()).max(1);
+            Cond::Less(pitch.first.clone(), edge - last / multiple * multiple)
+        };
+        edges.map(inside).collect()
     }
 
     /// True when no part of the tile can lie outside its tensor.

@@ -132,6 +132,10 @@ impl Machine<'_> {
                 let inside = kept(active, holds)?;
                 self.body(body, &inside)
             }
+            Stmt::Unless { conds, body } => {
+                let inside = kept(active, |at| Ok(!self.all_hold(**at, conds)?))?;
+                self.body(body, &inside)
+            }
             Stmt::IfValue { cond, body, .. } => {
                 let holds = |at: &&usize| Ok(self.value(**at, cond)? != 0);
                 let inside = kept(active, holds)?;
@@ -258,6 +262,11 @@ impl Machine<'_> {
                         self.run(body, at)?;
                     }
                 }
+                Stmt::Unless { conds, body } => {
+                    if !self.all_hold(at, conds)? {
+                        self.run(body, at)?;
+                    }
+                }
                 Stmt::IfValue { cond, body, .. } => {
                     if self.value(at, cond)? != 0 {
                         self.run(body, at)?;
@@ -296,6 +305,15 @@ impl Machine<'_> {
             Cond::Less(a, b) => self.expr(at, a)? < self.expr(at, b)?,
             Cond::Equal(a, b) => self.expr(at, a)? == self.expr(at, b)?,
         })
+    }
+
+    fn all_hold(&self, at: usize, conds: &[Cond]) -> Result<bool, String> {
+        for cond in conds {
+            if !self.holds(at, cond)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn dtype(&self, value: &Value) -> DType {
@@ -424,8 +442,7 @@ fn exchanges(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Mma { .. } | Stmt::Op { .. } => true,
         Stmt::Inst(call) => call.inst.info().issued_by > axis::Scope::Thread,
-        Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } => body.iter().any(exchanges),
-        _ => false,
+        _ => stmt.inner().iter().any(exchanges),
     }
 }
 

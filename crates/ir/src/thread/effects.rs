@@ -116,7 +116,7 @@ impl Stmt {
             }
             Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => registers_of(value, visit),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
-            Stmt::If { .. } => {}
+            Stmt::If { .. } | Stmt::Unless { .. } => {}
         }
     }
 
@@ -131,7 +131,7 @@ impl Stmt {
             Stmt::Mma { sums, a, b, .. } => [sums, a, b].into_iter().for_each(regs),
             Stmt::Inst(call) => call.to.iter_mut().chain(&mut call.from).for_each(regs),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
-            Stmt::If { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {}
+            Stmt::If { .. } | Stmt::Unless { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {}
         }
         self.values_mut().iter_mut().for_each(|value| value.for_each_register_mut(visit));
     }
@@ -157,7 +157,8 @@ impl Stmt {
                     .collect()
             }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => Vec::new(),
-            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::IfValue { .. } => Vec::new(),
+            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => Vec::new(),
+            Stmt::IfValue { .. } => Vec::new(),
             Stmt::Assign { .. } | Stmt::AssignPair { .. } => Vec::new(),
             Stmt::LetValue { .. } | Stmt::Mma { .. } => Vec::new(),
         }
@@ -170,7 +171,8 @@ impl Stmt {
             Stmt::Let { var, .. } | Stmt::LetValue { var, .. } | Stmt::For { var, .. } => std::slice::from_ref(var),
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
-            Stmt::Move { .. } | Stmt::If { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => &[],
+            Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &[],
+            Stmt::Assign { .. } => &[],
             Stmt::AssignPair { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &[],
         }
     }
@@ -181,7 +183,8 @@ impl Stmt {
             Stmt::Let { var, .. } | Stmt::LetValue { var, .. } | Stmt::For { var, .. } => std::slice::from_mut(var),
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
-            Stmt::Move { .. } | Stmt::If { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => &mut [],
+            Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &mut [],
+            Stmt::Assign { .. } => &mut [],
             Stmt::AssignPair { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
         }
     }
@@ -200,7 +203,7 @@ impl Stmt {
             Stmt::AssignPair { values, .. } => values,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &[],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &[],
-            Stmt::Mma { .. } | Stmt::Inst(_) => &[],
+            Stmt::Unless { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &[],
         }
     }
 
@@ -213,7 +216,7 @@ impl Stmt {
             Stmt::AssignPair { values, .. } => values,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &mut [],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &mut [],
-            Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
+            Stmt::Unless { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
         }
     }
 
@@ -232,10 +235,8 @@ impl Stmt {
                 self.values().iter().for_each(|value| value.for_each(&mut index));
             }
             Stmt::Inst(call) => call.memory.iter().map(|(_, index)| index).chain(&call.arguments).for_each(visit),
-            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
-                visit(a);
-                visit(b);
-            }
+            Stmt::If { cond, .. } => cond.sides().into_iter().for_each(visit),
+            Stmt::Unless { conds, .. } => conds.iter().flat_map(Cond::sides).for_each(visit),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } => {}
             Stmt::Mma { .. } => {}
         }
@@ -252,10 +253,8 @@ impl Stmt {
             Stmt::Inst(call) => {
                 call.memory.iter_mut().map(|(_, index)| index).chain(&mut call.arguments).for_each(visit);
             }
-            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
-                visit(a);
-                visit(b);
-            }
+            Stmt::If { cond, .. } => cond.sides_mut().into_iter().for_each(visit),
+            Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(visit),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } => {}
             Stmt::Mma { .. } => {}
         }
@@ -268,8 +267,9 @@ impl Stmt {
             Stmt::Inst(call) => call.inst.info().orders,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } => Scope::Thread,
             Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } => Scope::Thread,
-            Stmt::For { .. } | Stmt::If { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => Scope::Thread,
-            Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma { .. } => Scope::Thread,
+            Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => Scope::Thread,
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => Scope::Thread,
+            Stmt::Mma { .. } => Scope::Thread,
         }
     }
 }

@@ -136,6 +136,11 @@ impl Program {
                     writeln!(f, "if {cond}")?;
                     self.print_body(f, body, depth + 1)?;
                 }
+                Stmt::Unless { conds, body } => {
+                    let conds: Vec<String> = conds.iter().map(Cond::to_string).collect();
+                    writeln!(f, "unless {}", conds.join(" and "))?;
+                    self.print_body(f, body, depth + 1)?;
+                }
                 Stmt::IfValue { cond, body, .. } => {
                     writeln!(f, "when {}", self.value(cond))?;
                     self.print_body(f, body, depth + 1)?;

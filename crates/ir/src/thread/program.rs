@@ -130,6 +130,18 @@ pub enum Cond {
 }
 
 impl Cond {
+    /// What is compared.
+    pub fn sides(&self) -> [&Expr; 2] {
+        let (Cond::Less(a, b) | Cond::Equal(a, b)) = self;
+        [a, b]
+    }
+
+    /// What is compared, mutably.
+    pub fn sides_mut(&mut self) -> [&mut Expr; 2] {
+        let (Cond::Less(a, b) | Cond::Equal(a, b)) = self;
+        [a, b]
+    }
+
     /// Whether `var` occurs in it.
     pub fn mentions(&self, var: &Var) -> bool {
         let (Cond::Less(a, b) | Cond::Equal(a, b)) = self;
@@ -141,7 +153,11 @@ impl Stmt {
     /// The statements inside it: of an op, a loop or a branch.
     pub fn inner(&self) -> &[Stmt] {
         match self {
-            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } => body,
+            Stmt::Op { body, .. }
+            | Stmt::For { body, .. }
+            | Stmt::If { body, .. }
+            | Stmt::Unless { body, .. }
+            | Stmt::IfValue { body, .. } => body,
             Stmt::Let { .. }
             | Stmt::LetValue { .. }
             | Stmt::Assign { .. }
@@ -160,9 +176,11 @@ impl Stmt {
     /// The list of statements inside it, mutably; `None` if it cannot contain any.
     fn body_mut(&mut self) -> Option<&mut Vec<Stmt>> {
         match self {
-            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } => {
-                Some(body)
-            }
+            Stmt::Op { body, .. }
+            | Stmt::For { body, .. }
+            | Stmt::If { body, .. }
+            | Stmt::Unless { body, .. }
+            | Stmt::IfValue { body, .. } => Some(body),
             Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => None,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => None,
             Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => None,
@@ -258,6 +276,13 @@ pub enum Stmt {
         /// The condition.
         cond: Cond,
         /// What happens if it holds.
+        body: Vec<Stmt>,
+    },
+    /// Statements for threads for which not all conditions hold.
+    Unless {
+        /// The conditions.
+        conds: Vec<Cond>,
+        /// What happens if one of them does not hold.
         body: Vec<Stmt>,
     },
     /// Statements under a condition on data.

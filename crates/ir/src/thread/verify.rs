@@ -130,7 +130,7 @@ impl Checker<'_> {
                 }
                 self.variables.pop();
             }
-            Stmt::If { body, .. } => {
+            Stmt::If { body, .. } | Stmt::Unless { body, .. } => {
                 self.conditions += 1;
                 self.branch(divergence, body);
                 self.conditions -= 1;

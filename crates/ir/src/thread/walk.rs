@@ -77,6 +77,16 @@ impl Walker<'_> {
                 self.body(body)?;
                 self.warp.activate(outer);
             }
+            Stmt::Unless { conds, body } => {
+                let outer = *self.warp.active();
+                for cond in conds {
+                    self.warp.narrow(cond)?;
+                }
+                let all_hold = *self.warp.active();
+                self.warp.activate(std::array::from_fn(|lane| outer[lane] && !all_hold[lane]));
+                self.body(body)?;
+                self.warp.activate(outer);
+            }
             Stmt::IfValue { body, .. } => self.body(body)?,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}

@@ -11,7 +11,7 @@ use tilewright_layout::{TileLayout, refine_together};
 use super::context::Context;
 use super::team::{Team, spread_steps};
 use crate::builder::{Builder, regs};
-use crate::conditions::{in_step, under};
+use crate::conditions::{MANY_GUARDED, either, in_step, under};
 use crate::operand::MemoryTile;
 use crate::refusal::{Against, Refusal};
 use crate::traversal::{Traversal, widest};
@@ -74,6 +74,16 @@ impl MemorySchedule {
     }
 
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+        let conditions = [&self.src, &self.dst].map(MemoryTile::all_inside).concat();
+        if conditions.is_empty() || self.traversal.dst().size() / self.width < MANY_GUARDED * context.team.threads {
+            return self.copied(context, builder, true);
+        }
+        let inside = self.copied(context, builder, false);
+        either(&conditions, inside, self.copied(context, builder, true))
+    }
+
+    /// The accesses of all elements, with or without guards at the edges of a tensor.
+    fn copied(&self, context: &Context, builder: &mut Builder, is_guarded: bool) -> Vec<Stmt> {
         let (dst, src) = (&self.dst, &self.src);
         let vectors = self.traversal.dst().size() / self.width;
         let batch = (STAGED_BYTES / (self.width * dst.dtype.bytes())).clamp(1, MOST_STEPS);
@@ -84,7 +94,8 @@ impl MemorySchedule {
         let steps = spread_steps(builder, &context.team, vectors, batch, |builder, base, steps| {
             let mut piece = Vec::new();
             for (operand, layout, is_store) in sides {
-                let walk = SideAccesses { operand, layout, width: self.width, team: &context.team, vectors, array };
+                let team = &context.team;
+                let walk = SideAccesses { operand, layout, width: self.width, team, vectors, array, is_guarded };
                 piece.extend(walk.steps(builder, base, steps, is_store));
             }
             piece
@@ -106,6 +117,8 @@ pub(crate) struct SideAccesses<'a> {
     pub(crate) vectors: i64,
     /// Staging registers.
     pub(crate) array: Handle<RegArray>,
+    /// Whether elements outside of the tensor are left out.
+    pub(crate) is_guarded: bool,
 }
 
 impl SideAccesses<'_> {
@@ -116,7 +129,7 @@ impl SideAccesses<'_> {
         let vector = &thread + &((base + &Expr::var(&step)) * self.team.threads);
         let flat = vector * self.width;
         let index = self.operand.index_of(builder, self.layout, &flat);
-        let inside = self.operand.inside(builder, self.layout, &flat);
+        let inside = if self.is_guarded { self.operand.inside(builder, self.layout, &flat) } else { Vec::new() };
         let mut body = Vec::new();
         if !inside.is_empty() && !is_store {
             // Elements outside of the tensor read as zero.

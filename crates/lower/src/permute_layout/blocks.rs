@@ -19,7 +19,7 @@ use super::exchange::{Exchange, Scratch, Stage};
 use super::linear::{Aim, BitMap, LANE_BITS, LaneBit, LinearSide, Span, choose_lanes, complement, sums};
 use super::listed::{AddressTerm, LinearAddress, LinearTerm, Listed};
 use crate::builder::{Builder, regs};
-use crate::conditions::under_each;
+use crate::conditions::{MANY_GUARDED, either, under_each};
 use crate::operand::MemoryTile;
 use crate::refusal::Refusal;
 
@@ -346,22 +346,27 @@ impl BlockPlan {
             let load = Stmt::Load { to: regs(array, at * wide, wide), memory: context.src.memory, index };
             (from.inside(step), load)
         });
-        let loads = under_each(loads.collect());
+        let loads: Vec<GuardedAccess> = loads.collect();
         let mut reading = Vec::new();
         // The lanes that read nothing take part in the shuffles.
         let shuffles_idle = self.split > 0 && (self.lanes.len() < LANE_BITS || self.src.has_edges());
         if shuffles_idle || !self.stores_only_what_it_reads() {
             reading.extend((0..reads).map(|at| Stmt::Set { to: regs(array, at * wide, wide), value: 0.into() }));
         }
-        reading.extend(self.by_active_lanes(&lane, loads));
-        let written = self.exchanged(builder, &lane, array, &mut body, &mut reading)?;
+        let (written, exchange) = self.exchanged(builder, &lane, array, &mut body)?;
         let stores = (0..).zip(self.steps(&self.across())).map(|(at, step)| {
             let index = to.at(step);
             let store = Stmt::Store { memory: context.dst.memory, index, from: written(at) };
             (to.inside(step), store)
         });
-        let stores = under_each(stores.collect());
-        Ok(staged(context, body, reading, self.by_active_lanes(&lane, stores)))
+        let active = |body| self.by_active_lanes(&lane, body);
+        if exchange.is_empty() && !context.may_alias {
+            reading.extend(active(guarded(&[&context.src, &context.dst], loads.into_iter().chain(stores).collect())));
+            return Ok(staged(context, body, reading, Vec::new()));
+        }
+        reading.extend(active(guarded(&[&context.src], loads)));
+        reading.extend(exchange);
+        Ok(staged(context, body, reading, active(guarded(&[&context.dst], stores.collect()))))
     }
 
     /// Whether elements that are outside of the source, which read as 0, are outside of the destination, too.
@@ -385,32 +390,33 @@ impl BlockPlan {
         vec![Stmt::If { cond: Cond::Less(lane.clone(), Expr::constant(1 << self.lanes.len())), body }]
     }
 
-    /// The registers of each write, after an exchange if one is needed.
+    /// The registers of each write, and the exchange that fills them, if one is needed.
     fn exchanged(
         &self,
         builder: &mut Builder,
         lane: &Expr,
         read: Handle<RegArray>,
         body: &mut Vec<Stmt>,
-        reading: &mut Vec<Stmt>,
-    ) -> Result<Box<dyn Fn(i64) -> Regs>, Refusal> {
+    ) -> Result<(WrittenRegs, Vec<Stmt>), Refusal> {
         let (rows, columns) = (self.shape.down.len() as u32, self.shape.across.len() as u32);
         if self.shape.stages == 0 {
-            return Ok(Box::new(move |at| {
+            let written = move |at| {
                 let (block, column) = (at >> columns, at & ((1 << columns) - 1));
                 let first = (block << (rows + columns)) + column;
                 Regs { array: read, first: Expr::constant(first), count: 1 << rows, step: 1 << columns }
-            }));
+            };
+            return Ok((Box::new(written), Vec::new()));
         }
         let (_, writes) = self.accesses();
         let wide = self.dst.width / 4;
         let written = builder.registers("w", DType::B32, writes * wide, 1, body);
         let scratch = Scratch::declare(&self.exchange, builder, body);
         let selectors = self.exchange.name_selectors(builder, lane, body);
+        let mut exchange = Vec::new();
         for group in self.groups(read, written) {
-            reading.extend(self.exchange.build(builder, &selectors, (&group.0, &group.1), &scratch)?);
+            exchange.extend(self.exchange.build(builder, &selectors, (&group.0, &group.1), &scratch)?);
         }
-        Ok(Box::new(move |at| regs(written, at * wide, wide)))
+        Ok((Box::new(move |at| regs(written, at * wide, wide)), exchange))
     }
 
     /// The words of every exchange: those that were read, one per row, and those to be written, one per column.
@@ -433,6 +439,29 @@ impl BlockPlan {
         }
         groups
     }
+}
+
+/// The registers of each write.
+type WrittenRegs = Box<dyn Fn(i64) -> Regs>;
+
+/// An access, and the conditions under which it is inside its tensor.
+type GuardedAccess = (Vec<Cond>, Stmt);
+
+/// Accesses to tiles under their conditions. If there are many, they stand under one condition where all tiles are inside
+/// their tensors.
+fn guarded(tiles: &[&MemoryTile], accesses: Vec<GuardedAccess>) -> Vec<Stmt> {
+    let masked = under_each(accesses.clone());
+    let mut conditions: Vec<Cond> = Vec::new();
+    for cond in tiles.iter().flat_map(|tile| tile.all_inside()) {
+        if !conditions.contains(&cond) {
+            conditions.push(cond);
+        }
+    }
+    let branches = masked.iter().flat_map(|stmt| stmt.inner()).count() as i64;
+    if conditions.is_empty() || branches < MANY_GUARDED {
+        return masked;
+    }
+    either(&conditions, accesses.into_iter().map(|(_, access)| access).collect(), masked)
 }
 
 impl BlockSide {

@@ -210,7 +210,7 @@ fn lines(stmt: &Stmt) -> usize {
     let inner: usize = stmt.inner().iter().map(lines).sum();
     match stmt {
         Stmt::For { .. } => inner + LINES_OF_A_LOOP,
-        Stmt::If { .. } | Stmt::IfValue { .. } => inner + 2,
+        Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => inner + 2,
         _ => 1,
     }
 }

@@ -155,10 +155,8 @@ pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Option<Hand
     match stmt {
         Stmt::Load { index, .. } | Stmt::Store { index, .. } => plain(index),
         Stmt::Inst(call) => call.memory.iter_mut().for_each(|(_, index)| plain(index)),
-        Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
-            plain(a);
-            plain(b);
-        }
+        Stmt::If { cond, .. } => cond.sides_mut().into_iter().for_each(plain),
+        Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(plain),
         Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::IfValue { .. } => {
             stmt.values_mut().iter_mut().for_each(|value: &mut Value| value.for_each_index_mut(&mut plain));
         }
