@@ -40,7 +40,7 @@ const WARPS: i64 = 4;
 fn tile_of(dtype: DType) -> (i64, i64) {
     match dtype.bytes() {
         1 => (128, 64),
-        2 => (64, 32),
+        2 => (64, 64),
         4 | 8 => (32, 32),
         _ => (32, 16),
     }
