@@ -487,8 +487,8 @@ fn sizes() {
             let n = k.size("n").multiple_of(4).max(most);
             let a = k.input("a", F32, (&n, 64));
             let b = k.output("b", F32, (&n, 64));
-            let [x] = k.grid([n.ceil_div(32)]);
-            k.warp().permute_layout(b.sub((at(&x * 32, 32), 0..32)), a.sub((at(&x * 32, 32), 0..32)));
+            let [x] = k.grid([n.ceil_div(24)]);
+            k.warp().permute_layout(b.sub((at(&x * 24, 24), 0..32)), a.sub((at(&x * 24, 24), 0..32)));
         })
     };
     assert_mistake("size_too_large", sized(1 << 31));

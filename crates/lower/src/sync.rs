@@ -12,6 +12,7 @@
 mod accesses;
 mod block;
 mod conflict;
+mod shared;
 mod touched;
 
 pub(crate) use block::{Block, Branch, IfBlock, LoopRef, OpBlock};

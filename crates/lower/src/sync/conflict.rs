@@ -2,11 +2,11 @@
 
 use tilewright_expr::Var;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, Program};
+use tilewright_ir::thread::{Memory, MemorySpace, Program};
 use tilewright_layout::axis::Scope;
 
 use super::accesses::AccessGroup;
-use super::touched::{Conflict, meet};
+use super::touched::{Conflict, Touched, meet};
 use crate::trace::Env;
 
 /// The scope in which `later` has to be ordered after `earlier`, and why; `None` if program order suffices.
@@ -23,7 +23,9 @@ pub(super) fn conflict(
     let may = |way: usize| common.iter().any(|(_, ways)| ways[way]).then_some(widest);
     let most = Conflict { by_read: may(0), by_write: may(1) };
     let memories: Vec<Handle<Memory>> = common.iter().map(|(memory, _)| *memory).collect();
-    let conflict = exact(program, earlier, later, &memories, most).unwrap_or(most);
+    let conflict = exact(program, earlier, later, &memories, most)
+        .or_else(|| in_shared(program, earlier, later, &memories, most))
+        .unwrap_or(most);
     let found = conflict.scope()?;
     let names: Vec<&str> = memories.iter().map(|memory| program.memories[*memory].name.as_str()).collect();
     let verb = if conflict.by_write == Some(found) { "writes" } else { "reads" };
@@ -49,7 +51,31 @@ fn exact(
     common: &[Handle<Memory>],
     most: Conflict,
 ) -> Option<Conflict> {
-    let (a, b) = (&earlier.touched, &later.touched);
+    let touched: [&Touched; 2] = [&earlier.touched, &later.touched];
+    bytewise(program, [earlier, later], touched, common, most)
+}
+
+/// The same for shared memory, if conditions on block indices, sizes and data may hold or not. `None` for other memory.
+fn in_shared(
+    program: &Program,
+    earlier: &AccessGroup,
+    later: &AccessGroup,
+    common: &[Handle<Memory>],
+    most: Conflict,
+) -> Option<Conflict> {
+    let are_shared = common.iter().all(|memory| program.memories[*memory].space == MemorySpace::Shared);
+    let touched = are_shared.then(|| [earlier, later].map(|group| group.touched.in_shared(program, &group.loops)))?;
+    bytewise(program, [earlier, later], touched, common, most)
+}
+
+/// The conflict between what two groups are taken to touch.
+fn bytewise(
+    program: &Program,
+    [earlier, later]: [&AccessGroup; 2],
+    [a, b]: [&Touched; 2],
+    common: &[Handle<Memory>],
+    most: Conflict,
+) -> Option<Conflict> {
     if common.iter().any(|memory| a.is_unknown(*memory) || b.is_unknown(*memory)) {
         return None;
     }

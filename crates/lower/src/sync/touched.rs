@@ -10,6 +10,7 @@ use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
 
 use super::block::LoopRef;
+use super::shared::in_shared;
 use crate::trace::{Env, Touch, Trace, owner, trace};
 
 /// The most assignments of loop variables and block indices that are traced. Beyond, the touched bytes are not known.
@@ -27,6 +28,8 @@ pub(super) struct Touched {
     pub(super) blocks: Vec<Var>,
     /// See [`Touched::cases`].
     cases: OnceCell<Option<Vec<Case>>>,
+    /// See [`Touched::in_shared`].
+    in_shared: OnceCell<Box<Touched>>,
 }
 
 /// How a memory is accessed. A view counts as the memory that it is a view of.
@@ -120,7 +123,16 @@ impl Touched {
             });
         });
         let effects = effects(program, &body);
-        Touched { body, effects, loops: relevant, blocks, cases: OnceCell::new() }
+        Touched { body, effects, loops: relevant, blocks, cases: OnceCell::new(), in_shared: OnceCell::new() }
+    }
+
+    /// What is touched in shared memory if conditions on block indices, sizes and data may hold or not: at least what is
+    /// touched.
+    pub(super) fn in_shared(&self, program: &Program, loops: &[LoopRef]) -> &Touched {
+        self.in_shared.get_or_init(|| {
+            let body = in_shared(program, &unknown(program, &self.body), &self.body);
+            Box::new(Touched::of(program, body, loops))
+        })
     }
 
     /// The memories that both access and at least one writes, each with how `later` may conflict with it: by reading
@@ -163,14 +175,20 @@ impl Touched {
     }
 }
 
-/// The memories that statements access.
-fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
+/// The variables that stand for data, or for sizes that are known only at launch.
+fn unknown(program: &Program, body: &[Stmt]) -> BTreeSet<Var> {
     let mut unknown: BTreeSet<Var> = program.sizes.iter().cloned().collect();
     for_each_stmt(body, &mut |stmt| {
         if stmt.names_data() {
             unknown.extend(stmt.defines().iter().cloned());
         }
     });
+    unknown
+}
+
+/// The memories that statements access.
+fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
+    let unknown = unknown(program, body);
     let mut all: Vec<Effects> = Vec::new();
     for stmt in body {
         let mut is_unknown = false;
