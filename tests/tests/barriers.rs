@@ -84,3 +84,33 @@ fn line_breaks_in_a_name_do_not_end_its_comment() {
     let artifact = compile(named, &Options::new(Target::Sm100a)).expect("compiles");
     assert!(artifact.cuda().contains("// load return;"), "{}", artifact.cuda());
 }
+
+/// A transpose through shared memory of a matrix whose sizes are known only at launch. Each warp has a tile of its own, or
+/// they share one.
+fn transpose_at_edges(has_own_tiles: bool) -> Kernel {
+    kernel("transpose", |k| {
+        let [m, n] = ["m", "n"].map(|name| k.size(name).max(1024));
+        let (a, b) = (k.input("a", F32, (m, n)), k.output("b", F32, (n, m)));
+        let [y, x] = k.grid([m.ceil_div(32), n.ceil_div(128)]);
+        k.threads(128);
+        let shape = [4, 32, 32];
+        let tile = k.shared("tile", F32, S(shape, [1056, 33, 1]));
+        let columns = k.view("columns", tile, S(shape, [1056, 1, 33]));
+        let warp = k.warp_id();
+        let column = |part: Expr| at((x * 4 + part) * 32, 32);
+        k.warp().copy(tile.sub((warp, .., ..)), a.sub((at(y * 32, 32), column(warp))));
+        if has_own_tiles {
+            k.warp().copy(b.sub((column(warp), at(y * 32, 32))), columns.sub((warp, .., ..)));
+        } else {
+            k.copy(b.sub((column(Expr::from(0)), at(y * 32, 32))), columns.sub((0, .., ..)));
+        }
+    })
+}
+
+#[test]
+fn warps_with_their_own_tiles_do_not_wait_for_each_other_at_edges() {
+    let reasons_of = |has_own_tiles| reasons(transpose_at_edges(has_own_tiles)).join("; ");
+    let own = reasons_of(true);
+    assert!(own.ends_with(", by other lanes of the warp") && !own.contains("other warps"), "{own}");
+    assert!(reasons_of(false).ends_with(", by other warps"), "{}", reasons_of(false));
+}

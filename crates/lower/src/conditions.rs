@@ -5,25 +5,34 @@ use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Stmt};
 
-/// `body` under all of the conditions; empty if one of them compares two constants and is false.
+/// `body` under all of the conditions; empty if one of them never holds. Conditions that always hold are left out.
 pub(crate) fn under(conditions: &[Cond], body: Vec<Stmt>) -> Vec<Stmt> {
-    if conditions.iter().any(never_holds) {
+    if never_hold(conditions) {
         return Vec::new();
     }
-    conditions.iter().rev().fold(body, |body, cond| vec![Stmt::If { cond: cond.clone(), body }])
+    let open = conditions.iter().rev().filter(|cond| decided(cond).is_none());
+    open.fold(body, |body, cond| vec![Stmt::If { cond: cond.clone(), body }])
 }
 
 /// The least number of guarded accesses of a thread for which a tile that is inside its tensor gets statements of its own,
 /// without guards.
 pub(crate) const MANY_GUARDED: i64 = 8;
 
+/// Whether one of the conditions never holds.
+pub(crate) fn never_hold(conditions: &[Cond]) -> bool {
+    conditions.iter().any(|cond| decided(cond) == Some(false))
+}
+
 /// `inside` where all conditions hold, else `otherwise`.
 pub(crate) fn either(conditions: &[Cond], inside: Vec<Stmt>, otherwise: Vec<Stmt>) -> Vec<Stmt> {
-    let mut body = under(conditions, inside);
-    if body.is_empty() {
+    if never_hold(conditions) {
         return otherwise;
     }
-    body.push(Stmt::Unless { conds: conditions.to_vec(), body: otherwise });
+    let open: Vec<Cond> = conditions.iter().filter(|cond| decided(cond).is_none()).cloned().collect();
+    let mut body = under(&open, inside);
+    if !open.is_empty() {
+        body.push(Stmt::Unless { conds: open, body: otherwise });
+    }
     body
 }
 
@@ -47,13 +56,15 @@ pub(crate) fn below(index: &Expr, bound: &Expr) -> Cond {
     Cond::Less(varying + constant.div_euclid(multiple) * multiple, bound.clone())
 }
 
-/// True when both sides of a condition are constants and the condition is false.
-fn never_holds(cond: &Cond) -> bool {
-    let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
-    let (Some(a), Some(b)) = (a.as_const(), b.as_const()) else { return false };
+/// Whether a condition holds, if the ranges of its sides decide that.
+fn decided(cond: &Cond) -> Option<bool> {
+    let [a, b] = cond.sides().map(Expr::range);
     match cond {
-        Cond::Less(..) => a >= b,
-        Cond::Equal(..) => a != b,
+        Cond::Less(..) if a.hi < b.lo => Some(true),
+        Cond::Less(..) if a.lo >= b.hi => Some(false),
+        Cond::Equal(..) if a.hi < b.lo || b.hi < a.lo => Some(false),
+        Cond::Equal(..) if a.constant().is_some() && a.constant() == b.constant() => Some(true),
+        Cond::Less(..) | Cond::Equal(..) => None,
     }
 }
 
@@ -117,14 +128,47 @@ mod tests {
     }
 
     #[test]
-    fn a_false_constant_condition_removes_the_body() {
+    fn a_bound_that_is_a_multiple_makes_neighbours_one_condition() {
+        let row = Expr::var(&Var::new("row", 0, 31)) * 8;
+        let bound = |multiple| Expr::var(&Var::multiple_of("m", 0, 1024, multiple));
+        let less = |more: i64, multiple| Cond::Less(&row + more, bound(multiple));
+        for more in 0..20 {
+            assert_eq!(below(&(&row + more), &bound(4)), less(more / 4 * 4, 4));
+            assert_eq!(below(&(&row + more), &bound(16)), less(more / 8 * 8, 16));
+            assert_eq!(below(&(&row + more), &bound(1)), less(more, 1));
+        }
+    }
+
+    #[test]
+    fn conditions_in_common_stand_first_and_are_joined() {
+        let lane = Expr::var(&Var::new("lane", 0, 31));
+        let below = |n: i64| Cond::Less(lane.clone(), Expr::constant(n));
+        let sync = Stmt::Inst(Call::plain(Inst::SyncWarp));
+        let each = under_each(vec![
+            (vec![below(1), below(9)], sync.clone()),
+            (vec![below(1), below(9)], sync.clone()),
+            (vec![below(2), below(9)], sync.clone()),
+        ]);
+        let inner = |n: i64, count: usize| Stmt::If { cond: below(n), body: vec![sync.clone(); count] };
+        assert_eq!(each, [Stmt::If { cond: below(9), body: vec![inner(1, 2), inner(2, 1)] }]);
+    }
+
+    #[test]
+    fn conditions_that_ranges_decide_are_not_printed() {
         let lane = Expr::var(&Var::new("lane", 0, 31));
         let sync = || vec![Stmt::Inst(Call::plain(Inst::SyncWarp))];
         let number = Expr::constant;
-        let below_8 = Cond::Less(lane, number(8));
-        for never in [Cond::Less(number(-1), number(-1)), Cond::Equal(number(1), number(2))] {
-            assert!(under(&[below_8.clone(), never], sync()).is_empty());
+        let below = |most: i64| Cond::Less(lane.clone(), number(most));
+        let equal = |a: i64, b: i64| Cond::Equal(number(a), number(b));
+        for never in
+            [below(0), equal(1, 2), Cond::Equal(lane.clone(), number(32)), Cond::Less(number(31), lane.clone())]
+        {
+            assert!(under(&[below(8), never.clone()], sync()).is_empty(), "{never}");
+            assert_eq!(either(&[below(8), never], sync(), Vec::new()), []);
         }
-        assert_eq!(under(&[below_8, Cond::Less(number(3), number(4))], sync()).len(), 1);
+        for always in [below(32), equal(3, 3), Cond::Less(number(-1), lane.clone())] {
+            assert_eq!(under(&[below(8), always.clone()], sync()), under(&[below(8)], sync()), "{always}");
+            assert_eq!(either(&[always], sync(), Vec::new()), sync());
+        }
     }
 }

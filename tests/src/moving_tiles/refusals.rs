@@ -88,7 +88,7 @@ fn over_an_edge(k: &mut KernelBuilder) -> [Region; 2] {
     let n = k.size("n");
     let tile = k.input("tile", F32, (&n, 32));
     let turned = k.output("turned", F32, (&n, 32));
-    let [part] = k.grid([n.ceil_div(32)]);
-    let rows = (at(&part * 32, 32), Index::All);
+    let [part] = k.grid([n.ceil_div(24)]);
+    let rows = (at(&part * 24, 24), Index::All);
     [turned.sub(rows.clone()), tile.sub(rows)]
 }

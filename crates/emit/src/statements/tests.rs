@@ -47,3 +47,28 @@ fn two_floats_are_computed_as_a_pair() {
     let fused_line = "pair(h + 0) = __ffma2_rn(pair(f + 0), twice(2.0f), make_float2(0.0f, 1.0f));";
     assert!(fused.contains(fused_line), "{fused}");
 }
+
+/// The CUDA of a store of 1.0 under `tid < 4`, and of another one unless `conds` hold.
+fn choice(conds: Vec<Cond>) -> String {
+    let mut program = Program::new("k", Target::Sm100a, 32);
+    let r = program.registers.push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 1, vector: 1 });
+    let to = |value: f64| Stmt::Set {
+        to: Regs { array: r, first: Expr::constant(0), count: 1, step: 1 },
+        value: Scalar::Float(value),
+    };
+    let tid = Expr::var(&Var::new("tid", 0, 31));
+    let inside = Stmt::If { cond: Cond::Less(tid, Expr::constant(4)), body: vec![to(1.0)] };
+    program.body = vec![Stmt::Declare(r), inside, Stmt::Unless { conds, body: vec![to(2.0)] }];
+    let text = crate::emit(&verify(program).expect("a valid program")).expect("its text").cuda;
+    text.split_once("float r[1];\n").map_or(String::new(), |(_, body)| body.to_string())
+}
+
+#[test]
+fn statements_for_the_other_threads_follow_else() {
+    let tid = Expr::var(&Var::new("tid", 0, 31));
+    let below = |most: i64| Cond::Less(tid.clone(), Expr::constant(most));
+    let both = "  if (tid < 4) {\n    r[0] = 1.0f;\n  } else {\n    r[0] = 2.0f;\n  }\n}\n";
+    assert_eq!(choice(vec![below(4)]), both);
+    let others = "  if (tid < 4) {\n    r[0] = 1.0f;\n  }\n  if (!(tid < 4 && tid < 3)) {\n    r[0] = 2.0f;\n  }\n}\n";
+    assert_eq!(choice(vec![below(4), below(3)]), others);
+}

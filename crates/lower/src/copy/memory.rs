@@ -11,7 +11,7 @@ use tilewright_layout::{TileLayout, refine_together};
 use super::context::Context;
 use super::team::{Team, spread_steps};
 use crate::builder::{Builder, regs};
-use crate::conditions::{MANY_GUARDED, either, in_step, under};
+use crate::conditions::{MANY_GUARDED, either, in_step, never_hold, under};
 use crate::operand::MemoryTile;
 use crate::refusal::{Against, Refusal};
 use crate::traversal::{Traversal, widest};
@@ -75,7 +75,8 @@ impl MemorySchedule {
 
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
         let conditions = [&self.src, &self.dst].map(MemoryTile::all_inside).concat();
-        if conditions.is_empty() || self.traversal.dst().size() / self.width < MANY_GUARDED * context.team.threads {
+        let has_many = self.traversal.dst().size() / self.width >= MANY_GUARDED * context.team.threads;
+        if conditions.is_empty() || !has_many || never_hold(&conditions) {
             return self.copied(context, builder, true);
         }
         let inside = self.copied(context, builder, false);

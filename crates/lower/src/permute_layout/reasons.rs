@@ -1,6 +1,8 @@
 //! Reasons against operands that several variants give.
 
 use tilewright_ir::plan::Reason;
+
+use crate::operand::hangs_over;
 use tilewright_layout::LayoutError;
 
 /// The reason against a tile whose strides are known only at launch.
@@ -19,4 +21,10 @@ pub(crate) fn collision(title: &str, found: Result<Option<(i64, i64)>, LayoutErr
         Err(error) => format!("cannot tell whether elements of `{title}` share a place: {error}"),
     };
     Some(Reason { text, accepted: "layouts that give every element its own place".to_string() })
+}
+
+/// The reason of schedules for any bijection against a tile that may hang over an edge.
+pub(super) fn over_an_edge(title: &str) -> Reason {
+    let Reason { text, accepted } = hangs_over(title);
+    Reason { text, accepted: format!("extents that are powers of two, or {accepted}") }
 }

@@ -35,8 +35,8 @@ use self::units::{WordBlock, blocks_of};
 use super::banks::inside_a_word;
 use super::context::Context;
 use super::listed::Listed;
-use super::reasons::unknown_strides;
-use crate::operand::{MemoryTile, hangs_over};
+use super::reasons::{over_an_edge, unknown_strides};
+use crate::operand::MemoryTile;
 use crate::refusal::{Against, Refusal};
 
 /// The most accesses of a lane on either side; all are unrolled.
@@ -74,7 +74,7 @@ fn listed(operand: &MemoryTile) -> Result<Listed, Reason> {
         return Err(unknown_strides(&operand.title));
     }
     if !operand.is_inside() {
-        return Err(hangs_over(&operand.title));
+        return Err(over_an_edge(&operand.title));
     }
     let listed = Listed::of(operand)?;
     match inside_a_word(operand, &listed) {

@@ -10,11 +10,10 @@ use super::blocks::{BlockPlan, LinearOperands, Widths};
 use super::context::{Context, MOST_REGISTERS};
 use super::listed::Listed;
 use super::offsets::OffsetPlan;
-use super::reasons::{collision, unknown_strides};
+use super::reasons::{collision, over_an_edge, unknown_strides};
 use super::rotation::RotationPlan;
 use super::steps::Steps;
 use crate::builder::Builder;
-use crate::operand::hangs_over;
 use crate::refusal::{Against, Refusal};
 
 /// The most steps; all are unrolled.
@@ -71,7 +70,7 @@ fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Ag
     let over: Vec<Reason> = [&context.src, &context.dst]
         .into_iter()
         .filter(|operand| !operand.is_inside())
-        .map(|operand| hangs_over(&operand.title))
+        .map(|operand| over_an_edge(&operand.title))
         .collect();
     if !over.is_empty() {
         return Err(Against::Reasons(over));

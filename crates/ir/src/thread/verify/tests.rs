@@ -238,6 +238,17 @@ fn a_pair_takes_two_floats_or_their_halves() {
 }
 
 #[test]
+fn threads_diverge_where_not_all_conditions_hold() {
+    let index = |name: &str, most| Expr::var(&Var::new(name, 0, most));
+    let unless = |conds| Stmt::Unless { conds, body: vec![Stmt::Inst(Call::plain(Inst::SyncWarp))] };
+    let of_warps = Cond::Less(index("warp", 1), Expr::constant(1));
+    let of_lanes = Cond::Less(index("lane", 31), Expr::constant(7));
+    assert_eq!(fixture().said(vec![unless(vec![of_warps.clone()])]), Vec::<String>::new());
+    let said = fixture().said(vec![unless(vec![of_warps, of_lanes])]);
+    assert_eq!(said, ["internal error[V0315]: `syncwarp` is under a branch on which its threads may diverge"]);
+}
+
+#[test]
 fn types_of_both_sides_must_agree() {
     let mut f = fixture();
     f.program.registers[f.r].dtype = DType::I32;

@@ -1,0 +1,150 @@
+//! Tiles that extend past the edges of tensors whose sizes are known only at launch: what lies outside reads as zero and
+//! is not written, with guards and where a tile is moved without them.
+
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::*;
+use tilewright::runtime::Tolerance;
+use tilewright_tests::pages::{check, tensor};
+
+const WIDTHS: [DType; 5] = [B8, B16, B32, B64, B128];
+
+/// A number below 251 for each place, so that neighbours differ in all dtypes.
+fn number(at: i64) -> f64 {
+    (at * 7 % 251) as f64
+}
+
+/// A matrix transposed by warps through registers, in tiles of 32 x 32; both sizes are multiples of `multiple`.
+fn through_registers(dtype: DType, multiple: i64) -> Kernel {
+    kernel("through_registers", |k| {
+        let [m, n] = ["m", "n"].map(|name| k.size(name).multiple_of(multiple).max(128));
+        let (a, b) = (k.input("a", dtype, (m, n)), k.output("b", dtype, (n, m)));
+        let columns = k.view("columns", b, ([Expr::from(m), Expr::from(n)], [Expr::from(1), Expr::from(m)]));
+        let [y, x] = k.grid([m.ceil_div(32), n.ceil_div(32)]);
+        k.threads(32);
+        let tile = (at(y * 32, 32), at(x * 32, 32));
+        k.warp().permute_layout(columns.sub(tile.clone()), a.sub(tile));
+    })
+}
+
+/// The same by a CTA through shared memory.
+fn through_shared(dtype: DType, multiple: i64) -> Kernel {
+    kernel("through_shared", |k| {
+        let [m, n] = ["m", "n"].map(|name| k.size(name).multiple_of(multiple).max(128));
+        let (a, b) = (k.input("a", dtype, (m, n)), k.output("b", dtype, (n, m)));
+        let [y, x] = k.grid([m.ceil_div(32), n.ceil_div(32)]);
+        k.threads(64);
+        let tile = k.shared("tile", dtype, S([32, 32], [36, 1]));
+        let columns = k.view("columns", tile, S([32, 32], [1, 36]));
+        k.copy(tile, a.sub((at(y * 32, 32), at(x * 32, 32))));
+        k.copy(b.sub((at(x * 32, 32), at(y * 32, 32))), columns);
+    })
+}
+
+/// Checks a transpose of `m` x `n` elements.
+fn transposes(kernel: &Kernel, dtype: DType, m: i64, n: i64) {
+    let a = tensor(dtype, &[m, n], number);
+    let b = tensor(dtype, &[n, m], |at| number(at % m * n + at / m));
+    check(kernel, &[("m", m), ("n", n)], &[a], &[b], Tolerance::EXACT);
+}
+
+#[test]
+fn whole_vectors_through_registers() {
+    for dtype in WIDTHS {
+        let multiple = (8 / dtype.bytes()).max(2);
+        let kernel = through_registers(dtype, multiple);
+        for (m, n) in [(1, 1), (4, 3), (9, 5), (4, 8)] {
+            transposes(&kernel, dtype, m * multiple, n * multiple);
+        }
+    }
+}
+
+#[test]
+fn single_elements_through_registers() {
+    for dtype in [B32, B64, B128] {
+        let kernel = through_registers(dtype, 1);
+        for (m, n) in [(1, 1), (31, 33), (64, 65), (70, 32)] {
+            transposes(&kernel, dtype, m, n);
+        }
+    }
+}
+
+#[test]
+fn vectors_and_elements_through_shared_memory() {
+    for dtype in WIDTHS {
+        for multiple in [1, 4] {
+            let kernel = through_shared(dtype, multiple);
+            for (m, n) in [(1, 2), (8, 8), (9, 15), (16, 7)] {
+                transposes(&kernel, dtype, m * multiple, n * multiple);
+            }
+        }
+    }
+}
+
+#[test]
+fn elements_outside_of_the_source_only_are_zeros() {
+    let pasted = kernel("pasted", |k| {
+        let [m, n, p] = ["m", "n", "p"].map(|name| k.size(name).multiple_of(4).max(128));
+        let (a, b) = (k.input("a", F32, (m, n)), k.output("b", F32, (p, p)));
+        let [y, x] = k.grid([p.ceil_div(32), p.ceil_div(32)]);
+        k.threads(32);
+        let tile = (at(y * 32, 32), at(x * 32, 32));
+        k.warp().permute_layout(b.sub(tile.clone()), a.sub(tile));
+    });
+    for (m, n, p) in [(12, 40, 68), (100, 64, 36), (4, 4, 32)] {
+        let a = tensor(F32, &[m, n], number);
+        let b = tensor(F32, &[p, p], |at| {
+            let (row, column) = (at / p, at % p);
+            if row < m && column < n { number(row * n + column) } else { 0.0 }
+        });
+        check(&pasted, &[("m", m), ("n", n), ("p", p)], &[a], &[b], Tolerance::EXACT);
+    }
+}
+
+/// A tile that begins at an odd row is inside of a tensor only if its last row is, whatever the size is a multiple of.
+#[test]
+fn tiles_that_begin_between_multiples_of_the_size() {
+    let shifted = kernel("shifted", |k| {
+        let m = k.size("m").multiple_of(8).max(256);
+        let (a, b) = (k.input("a", F32, (m, 64)), k.output("b", F32, (m, 64)));
+        let [y] = k.grid([m.ceil_div(32)]);
+        k.threads(32);
+        let tile = k.shared("tile", F32, [32, 64]);
+        k.copy(tile, a.sub((at(y * 32 + 3, 32), ..)));
+        k.copy(b.sub((at(y * 32, 32), ..)), tile);
+    });
+    for m in [8, 32, 40, 64, 72] {
+        let numbers = || tensor(F32, &[m, 64], number);
+        let moved = tensor(F32, &[m, 64], |at| if at / 64 + 3 < m { number(at + 3 * 64) } else { 0.0 });
+        check(&shifted, &[("m", m)], &[numbers()], &[moved], Tolerance::EXACT);
+    }
+}
+
+fn cuda(kernel: &Kernel) -> String {
+    compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("the kernel is right").cuda().to_string()
+}
+
+#[test]
+fn a_tile_inside_of_its_tensor_is_copied_without_guards() {
+    let text = cuda(&through_shared(B32, 1));
+    let (inside, others) = text.split_once("  } else {\n").expect("two ways of copying");
+    let guards = |text: &str| text.lines().filter(|line| line.trim_start().starts_with("if (")).count();
+    assert_eq!(guards(inside), 1, "{text}");
+    assert!(inside.contains("  if (bx*32 < m - 31 && by*32 < n - 31) {\n"), "{text}");
+    let others = others.split("  // copy").next().unwrap_or_default();
+    assert_eq!(guards(others), 2, "{text}");
+}
+
+#[test]
+fn a_block_of_whole_vectors_has_one_guard() {
+    let text = cuda(&through_registers(B16, 8));
+    assert_eq!(text.matches("if (").count(), 2, "{text}");
+    assert!(!text.contains("else"), "{text}");
+}
+
+#[test]
+fn sizes_that_tiles_divide_need_no_guards() {
+    for kernel in [through_registers(B32, 32), through_shared(B32, 32)] {
+        let text = cuda(&kernel);
+        assert!(!text.contains("if ("), "{text}");
+    }
+}
