@@ -8,10 +8,12 @@
 //! - *steps*: the steps of the busiest warp, of nests and of reductions within threads;
 //! - *registers*: each register of 4 bytes that fragments take of a thread;
 //! - *shuffles*: for every result of a reduction of the busiest warp, each halving of the threads that share its row where
-//!   these can exchange by `xor` within a warp, else 5 halvings and the way through shared memory; divided by the
-//!   iterations of the loop after which alone they exchange;
+//!   these can exchange by `xor` within a warp, else 5 halvings and the way through shared memory; once for a loop after
+//!   which alone they exchange;
 //! - *copies*: what each thread does, on average, that another does too, in steps;
 //! - *selections*: every slot beyond the first that threads have for what they touch in one step.
+//!
+//! All terms but the registers are those of all iterations of the serial loops around an op, up to 64 of them.
 //!
 //! A register is expensive because fragments of real kernels fill the register file; where they do not, fewer registers
 //! mean that more threads take part. An instruction counts once for all warps, which share the path to memory, and once
@@ -111,7 +113,7 @@ pub(crate) fn least_of_steps(work: &Work, slots: usize, vector: usize, along: us
         let sectors = if lanes > 1 { (work.iterations * moves.bytes) as u64 / SECTOR } else { 0 };
         of_access(issued, (slots as u64 * turns).div_ceil(lanes as u64), sectors)
     };
-    weight(WEIGHTS.step) * slots as u64 + work.moves.iter().map(of_moves).sum::<u64>()
+    work.nest.executions * (weight(WEIGHTS.step) * slots as u64 + work.moves.iter().map(of_moves).sum::<u64>())
 }
 
 impl Tables {
@@ -124,6 +126,9 @@ impl Tables {
         for moves in &work.moves {
             let (issue, turns) = (self.issue(work.nest, moves, steps), moves.turns as u64);
             cost.memory += of_access(issue.issued * turns, issue.busiest * turns, issue.passes * turns);
+        }
+        for term in [&mut cost.memory, &mut cost.steps, &mut cost.copies] {
+            *term *= work.nest.executions;
         }
         cost
     }

@@ -119,6 +119,7 @@ mod tests {
             vector,
             turns: 1,
             together: 4,
+            executions: 1,
             is_alone: false,
         };
         let (kernel, x) = kernel_of_x();

@@ -26,9 +26,14 @@ pub(crate) struct Graph {
     pub(crate) unplaced: Vec<Handle<Op>>,
     /// For reductions that exchange the parts of threads only after the loop around them, the iterations of the loop.
     pub(crate) spread: IndexMap<Handle<Op>, u64>,
+    /// The iterations of the loops around the current statement.
+    executions: u64,
     /// Errors of products whose fragments cannot be operands.
     pub(crate) refused: Vec<Diagnostic>,
 }
+
+/// Loops of more iterations count as this many, so that registers still matter.
+const MOST_EXECUTIONS: u64 = 64;
 
 impl Graph {
     pub(crate) fn of(kernel: &Kernel, storages: &Storages) -> Graph {
@@ -38,6 +43,7 @@ impl Graph {
             floating: IndexMap::new(),
             unplaced: Vec::new(),
             spread: IndexMap::new(),
+            executions: 1,
             refused: Vec::new(),
         };
         graph.body(kernel, storages, &kernel.body);
@@ -49,6 +55,10 @@ impl Graph {
         self.nodes.push((origin, node));
     }
 
+    fn add_nest(&mut self, origin: Origin, nest: Nest) {
+        self.add(origin, Node::Nest(Nest { executions: self.executions, ..nest }));
+    }
+
     fn body(&mut self, kernel: &Kernel, storages: &Storages, body: &[Stmt]) {
         for stmt in body {
             match stmt {
@@ -57,11 +67,14 @@ impl Graph {
                     let range = inner.var.range();
                     let trips = (range.hi - range.lo + 1).max(1).unsigned_abs();
                     self.spread.extend(kernel.spread_over(inner).into_iter().map(|op| (op, trips)));
+                    let around = self.executions;
+                    self.executions = around.saturating_mul(trips).min(MOST_EXECUTIONS);
                     self.body(kernel, storages, &inner.body);
+                    self.executions = around;
                 }
                 Stmt::Parallel(parallel) => {
                     let nest = Nest::of_parallel(kernel, storages, &kernel.parallels[*parallel]);
-                    self.add(Origin::Parallel(*parallel), Node::Nest(nest));
+                    self.add_nest(Origin::Parallel(*parallel), nest);
                 }
                 Stmt::EachThread(elements) => self.floating_elements(kernel, elements),
                 Stmt::If(branch) => {
@@ -82,12 +95,13 @@ impl Graph {
             OpClass::Elementwise if has_own_of_warps => {}
             OpClass::Elementwise => {
                 let nest = Nest::of_op(kernel, storages, op);
-                self.add(Origin::Op(handle), Node::Nest(nest));
+                self.add_nest(Origin::Op(handle), nest);
             }
             OpClass::Reduction => match reduction(kernel, storages, op) {
                 Some(reduction) => {
-                    let executions = self.spread.get(&handle).copied().unwrap_or(1);
-                    self.add(Origin::Op(handle), Node::Reduce(Reduction { executions, ..reduction }));
+                    let executions = self.executions;
+                    let exchanges = executions.div_ceil(self.spread.get(&handle).copied().unwrap_or(1));
+                    self.add(Origin::Op(handle), Node::Reduce(Reduction { executions, exchanges, ..reduction }));
                 }
                 None => self.unplaced.push(handle),
             },
@@ -132,6 +146,7 @@ fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction>
         src: kernel.storage(src.buffer),
         rows: rows(kernel, storages, [dst, src], told.dimension),
         executions: 1,
+        exchanges: 1,
     })
 }
 

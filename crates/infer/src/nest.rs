@@ -67,6 +67,8 @@ pub(crate) struct Nest {
     pub(crate) turns: usize,
     /// The number of neighbouring steps that are done together.
     pub(crate) together: usize,
+    /// How often it is executed: the iterations of the serial loops around it.
+    pub(crate) executions: u64,
     /// Whether only one thread may do an iteration: the nest reads memory that it writes, and another thread could read
     /// what the first has written.
     pub(crate) is_alone: bool,
@@ -88,6 +90,7 @@ impl Nest {
             vector: None,
             turns: 1,
             together: 1,
+            executions: 1,
             is_alone: false,
         }
     }

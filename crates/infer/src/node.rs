@@ -45,8 +45,10 @@ pub(crate) struct Reduction {
     /// The granules of the destination that each granule of the source goes to: several if a granule has several
     /// elements.
     pub(crate) rows: Pattern,
-    /// How often it is executed for one exchange of the parts of threads.
+    /// How often it is executed: the iterations of the serial loops around it.
     pub(crate) executions: u64,
+    /// How often the threads exchange their parts: once for several executions, if it is spread over a loop.
+    pub(crate) exchanges: u64,
 }
 
 impl Node {

@@ -81,8 +81,10 @@ pub(crate) struct Fold {
     /// The index of the destination's storage.
     pub(crate) dst: usize,
     pub(crate) pattern: PatternId,
-    /// How often it is executed for one exchange of the parts of threads.
+    /// How often it is executed.
     pub(crate) executions: u64,
+    /// How often the threads exchange their parts.
+    pub(crate) exchanges: u64,
 }
 
 /// The storage of a fragment.
@@ -200,5 +202,6 @@ fn work<'a>(
 
 fn fold(tables: &mut Tables, reduction: &Reduction, numbers: &BTreeMap<Handle<Buffer>, usize>) -> Fold {
     let pattern = tables.number_pattern(&Rc::new(reduction.rows.clone()));
-    Fold { src: numbers[&reduction.src], dst: numbers[&reduction.dst], pattern, executions: reduction.executions }
+    let Reduction { executions, exchanges, .. } = *reduction;
+    Fold { src: numbers[&reduction.src], dst: numbers[&reduction.dst], pattern, executions, exchanges }
 }

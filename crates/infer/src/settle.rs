@@ -43,7 +43,8 @@ impl Scene<'_> {
                 let rows = tables.complete(source, fold.pattern);
                 let mut cost =
                     tables.is_within(result, rows).then(|| tables.cost_of_reduction(source, fold.pattern))?;
-                cost.shuffles = cost.shuffles.div_ceil(fold.executions);
+                cost.steps *= fold.executions;
+                cost.shuffles *= fold.exchanges;
                 Some(Settlement { steps: None, cost })
             }
             Kind::Dictated => Some(Settlement { steps: None, cost: Cost::default() }),
@@ -243,7 +244,8 @@ impl<'a> Choice<'a> {
         let mut cost = self.tables.cost_of_nest(self.work, steps);
         for touch in &self.work.touches {
             if let Some(map) = self.state.map(touch.storage) {
-                cost.selections += self.tables.cost_of_selections(steps, touch.pattern, map);
+                cost.selections +=
+                    self.work.nest.executions * self.tables.cost_of_selections(steps, touch.pattern, map);
             }
         }
         cost

@@ -9,6 +9,7 @@ use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
 use super::context::{Context, cast};
+use super::exchange::{Exchange, SlotLoads};
 use super::neutral::{combine, neutral};
 use super::rows::{Rows, ShuffleMask};
 use crate::builder::{Builder, regs};
@@ -242,35 +243,30 @@ impl Make<'_> {
     /// Passes the leaders' parts through shared memory to the threads that must hold results. Parts of neighbouring
     /// rows are adjacent.
     fn across(&mut self, parts: Handle<RegArray>, leaders: &[Vec<usize>]) -> Result<(), Refusal> {
-        let context = self.context;
-        let most = leaders.iter().map(Vec::len).max().unwrap_or(0);
-        let memory = self.scratch(leaders.len() * most);
-        let place_of = |row: usize, thread: usize| {
-            let at = leaders[row].iter().position(|leader| *leader == thread)?;
-            Some((at * leaders.len() + row) as i64)
-        };
-        for place in 0..self.rows.most_parts() {
-            let at = |thread: usize| self.rows.at(thread, place).and_then(|(row, _)| place_of(row, thread));
-            let positions: Vec<Option<i64>> = (0..self.rows.threads()).map(at).collect();
-            if positions.iter().all(Option::is_none) {
-                continue;
-            }
-            let mut body = Vec::new();
-            let index = number(&positions, 1, &context.thread, self.builder, &mut body);
-            body.push(Stmt::Store { memory, index, from: regs(parts, place as i64, 1) });
-            let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
-            self.by(&set, |_| false, body);
+        let exchange = Exchange::of(self.context, self.rows, leaders);
+        let width = exchange.width(self.context.dtype.bytes());
+        let memory = self.scratch(exchange.elements, width);
+        for (first, positions) in exchange.stores.iter().enumerate().step_by(width as usize) {
+            let from = regs(parts, first as i64, width);
+            self.access(positions, width, |index| vec![Stmt::Store { memory, index, from }]);
         }
         self.out.push(Stmt::Inst(Call::plain(Inst::SyncThreads)));
-        let slots: BTreeSet<Slot> =
-            (0..context.owned.len()).flat_map(|thread| context.slots(thread)).map(|(slot, _)| slot).collect();
-        for slot in slots {
-            self.gathered(slot, memory, leaders, most)?;
-        }
-        Ok(())
+        exchange.loads.chunks(width as usize).try_for_each(|loads| self.gathered(loads, memory))
     }
 
-    fn scratch(&mut self, elements: usize) -> Handle<Memory> {
+    /// Statements that access the positions of the threads that have one, in elements; they are multiples of `width`.
+    fn access(&mut self, positions: &[Option<i64>], width: i64, make: impl FnOnce(Expr) -> Vec<Stmt>) {
+        if positions.iter().all(Option::is_none) {
+            return;
+        }
+        let mut body = Vec::new();
+        let index = number(positions, width, &self.context.thread, self.builder, &mut body);
+        body.extend(make(index));
+        let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
+        self.by(&set, |_| false, body);
+    }
+
+    fn scratch(&mut self, elements: usize, width: i64) -> Handle<Memory> {
         let name = self.builder.fresh("parts");
         self.builder.program.memories.push(Memory {
             name,
@@ -279,45 +275,38 @@ impl Make<'_> {
             space: MemorySpace::Shared,
             values: Vec::new(),
             // Not aligned any further: NVRTC would combine loads, and read more parts than there are.
-            alignment: self.context.dtype.bytes(),
+            alignment: width * self.context.dtype.bytes(),
             span: self.context.op.span,
         })
     }
 
-    /// Combines the parts of a row into one slot of the result. Every row has at least one part.
-    fn gathered(
-        &mut self,
-        slot: Slot,
-        memory: Handle<Memory>,
-        leaders: &[Vec<usize>],
-        most: usize,
-    ) -> Result<(), Refusal> {
-        let context = self.context;
-        let row_of = |thread: usize| context.slots(thread).find(|(at, _)| *at == slot).map(|(_, row)| row);
-        let has_row = self.set(|thread| row_of(thread).is_some());
-        let sum = self.builder.registers("sum", context.dtype, 1, 1, &mut self.out);
-        let part = if most > 1 { self.builder.registers("part", context.dtype, 1, 1, &mut self.out) } else { sum };
+    /// Combines the parts of some rows, which are adjacent, into slots of the result. Every row has at least one part.
+    fn gathered(&mut self, slots: &[SlotLoads], memory: Handle<Memory>) -> Result<(), Refusal> {
+        let (context, width) = (self.context, slots.len() as i64);
+        let [SlotLoads { parts: all, .. }, ..] = slots else { return Ok(()) };
+        let [first, ..] = &all[..] else { return Ok(()) };
+        let has_row: Vec<bool> = first.iter().map(Option::is_some).collect();
+        let sum = self.builder.registers("sum", context.dtype, width, 1, &mut self.out);
+        let part =
+            if all.len() > 1 { self.builder.registers("part", context.dtype, width, 1, &mut self.out) } else { sum };
         if has_row.contains(&false) {
-            self.out.push(Stmt::Set { to: regs(sum, 0, 1), value: neutral(context.attributes.kind, context.dtype)? });
+            self.out
+                .push(Stmt::Set { to: regs(sum, 0, width), value: neutral(context.attributes.kind, context.dtype)? });
         }
-        for at in 0..most {
-            let position = |thread: usize| {
-                let row = row_of(thread)?;
-                (at < leaders[row].len()).then_some((at * leaders.len() + row) as i64)
+        for (at, positions) in all.iter().enumerate() {
+            let to = regs(if at == 0 { sum } else { part }, 0, width);
+            let combined = |place| Stmt::Assign {
+                to: regs(sum, place, 1),
+                value: self.combined(Value::reg(sum, place), Value::reg(part, place)),
             };
-            let positions: Vec<Option<i64>> = (0..context.owned.len()).map(position).collect();
-            let mut body = Vec::new();
-            let index = number(&positions, 1, &context.thread, self.builder, &mut body);
-            body.push(Stmt::Load { to: regs(if at == 0 { sum } else { part }, 0, 1), memory, index });
-            if at > 0 {
-                let value = self.combined(Value::reg(sum, 0), Value::reg(part, 0));
-                body.push(Stmt::Assign { to: regs(sum, 0, 1), value });
-            }
-            let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
-            self.by(&set, |_| false, body);
+            let sums: Vec<Stmt> = (0..if at == 0 { 0 } else { width }).map(combined).collect();
+            let load = |index| std::iter::once(Stmt::Load { to, memory, index }).chain(sums).collect();
+            self.access(positions, width, load);
         }
-        let statement = self.result(slot, Value::reg(sum, 0));
-        self.by(&has_row, |thread| context.may_write(thread, slot), vec![statement]);
+        for (place, SlotLoads { slot, .. }) in (0..).zip(slots) {
+            let statement = self.result(*slot, Value::reg(sum, place));
+            self.by(&has_row, |thread| context.may_write(thread, *slot), vec![statement]);
+        }
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //! combines them across warps.
 
 mod context;
+mod exchange;
 mod make;
 mod neutral;
 mod rows;
