@@ -3,6 +3,7 @@
 //! Those with a size `threads` declare no layouts of registers: these are inferred, for any of their sizes.
 
 mod attention;
+mod bias_gelu;
 mod blocks;
 mod column_reduce;
 mod config;
@@ -12,6 +13,7 @@ mod layer_norm;
 mod numbers;
 mod plan_then_buffer_layout;
 mod rms_norm;
+mod rope;
 mod row_reduce;
 mod sf_transpose;
 mod sf_transpose_global;
@@ -24,6 +26,7 @@ pub use config::{Config, ConfigError, KernelEntry, ShapeKey};
 /// Every kernel.
 pub const KERNELS: &[KernelEntry] = &[
     attention::ENTRY,
+    bias_gelu::ENTRY,
     column_reduce::MAX,
     column_reduce::SUM,
     elementwise::ENTRY,
@@ -31,6 +34,8 @@ pub const KERNELS: &[KernelEntry] = &[
     layer_norm::ENTRY,
     plan_then_buffer_layout::ENTRY,
     rms_norm::ENTRY,
+    rope::HALVES,
+    rope::PAIRS,
     row_reduce::MAX,
     row_reduce::SUM,
     sf_transpose::ENTRY,

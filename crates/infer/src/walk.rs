@@ -24,7 +24,7 @@ impl Nest {
         nest.vector = parallel.vector;
         let (vars, body) = parallel.unfolded();
         nest.turns = parallel.inner_loop().map_or(1, |(inner, _)| extent(inner));
-        let movable = Movable::of(kernel, body);
+        let movable = Movable::of(kernel, body, &mut Splits::by(&vars));
         nest.together = movable.together(kernel, nest.vector);
         Walk::new((kernel, storages), &vars, &movable, &mut nest).elements(&parallel.body);
         nest.is_alone = nest.reads_what_it_writes(kernel);
@@ -35,7 +35,7 @@ impl Nest {
     pub(crate) fn of_op(kernel: &Kernel, storages: &Storages, op: &Op) -> Nest {
         let vars = op.vars();
         let extents = if vars.is_empty() { vec![1] } else { vars.iter().map(|var| extent(var) as i64).collect() };
-        let movable = Movable::of(kernel, kernel.op_element(op, &vars).as_slice());
+        let movable = Movable::of(kernel, kernel.op_element(op, &vars).as_slice(), &mut Splits::by(&vars));
         let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
         nest.together = movable.together(kernel, None);
         let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);

@@ -26,7 +26,7 @@ struct Pairing<'a> {
 impl Pairing<'_> {
     fn body(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
         let mut out = Vec::with_capacity(body.len());
-        let mut rest = body.into_iter().peekable();
+        let mut rest = self.with_neighbours(body).into_iter().peekable();
         while let Some(stmt) = rest.next() {
             match rest.peek().and_then(|next| self.joined(&stmt, next)) {
                 Some(joined) => {
@@ -37,6 +37,30 @@ impl Pairing<'_> {
             }
         }
         out
+    }
+
+    /// The statements, with assignments to halves of words that follow each other in the order of their registers.
+    fn with_neighbours(&self, body: Vec<Stmt>) -> Vec<Stmt> {
+        let mut body = body;
+        for run in body.chunk_by_mut(|stmt, next| {
+            self.array_of_halves(stmt).is_some_and(|array| self.array_of_halves(next) == Some(array))
+        }) {
+            let Some(array) = self.array_of_halves(&run[0]) else { continue };
+            // The values do not depend on the order.
+            if !run.iter().flat_map(Stmt::values).any(|value| reads_array(value, array)) {
+                run.sort_by_key(first_register);
+            }
+        }
+        body
+    }
+
+    /// The array of 16-bit floats that a statement assigns to, if it also moves as whole words.
+    fn array_of_halves(&self, stmt: &Stmt) -> Option<Handle<RegArray>> {
+        let Stmt::Assign { to, .. } = stmt else { return None };
+        let RegArray { dtype, vector, .. } = self.builder.program.registers[to.array];
+        let are_halves = matches!(dtype, DType::F16 | DType::BF16) && vector == 1;
+        let is_known = to.first.as_const().is_some();
+        (are_halves && is_known && self.words.contains(&to.array)).then_some(to.array)
     }
 
     /// The statements instead of two neighbouring ones; `None` if they stay as they are.
@@ -133,6 +157,17 @@ const LOG2_E: f64 = std::f64::consts::LOG2_E;
 
 fn pair(to: &Regs, values: [Value; 2]) -> Stmt {
     Stmt::AssignPair { to: Regs { count: 2, ..to.clone() }, values }
+}
+
+fn first_register(stmt: &Stmt) -> Option<i64> {
+    let Stmt::Assign { to, .. } = stmt else { return None };
+    to.first.as_const()
+}
+
+fn reads_array(value: &Value, array: Handle<RegArray>) -> bool {
+    let mut found = false;
+    value.for_each(&mut |part| found |= matches!(part, Value::Reg(read, _) if *read == array));
+    found
 }
 
 fn reads(value: &Value, register: &Regs) -> bool {

@@ -49,8 +49,8 @@ pub struct Chunk {
     pub mask: Mask,
 }
 
-/// The steps of a nest in chunks of `together`. Where the threads differ between these steps, each step is a separate
-/// chunk.
+/// The steps of a nest in chunks of `together`. Where the threads differ between these steps, a chunk has a power of two
+/// of the steps that the same threads execute, so that vectors fit.
 pub fn chunks(steps: &Map, together: usize) -> Vec<Chunk> {
     if steps.columns().all(|column| !column.contains(&NONE)) {
         let everyone: Mask = Rc::new(vec![true; steps.threads()]);
@@ -61,11 +61,11 @@ pub fn chunks(steps: &Map, together: usize) -> Vec<Chunk> {
     let (mut found, mut step) = (Vec::new(), 0);
     while step < steps.slots() {
         let mask: Mask = Rc::new(takes_part(step).collect());
-        let end = (step + together).min(steps.slots());
-        let alike = (step + 1..end).all(|next| takes_part(next).eq(mask.iter().copied()));
-        let chunk = Chunk { steps: step..if alike { end } else { step + 1 }, mask };
-        step = chunk.steps.end;
-        found.push(chunk);
+        let most = together.min(steps.slots() - step);
+        let alike = (0..most).take_while(|next| takes_part(step + next).eq(mask.iter().copied())).count();
+        let count = if alike == most { most } else { 1 << alike.max(1).ilog2() };
+        found.push(Chunk { steps: step..step + count, mask });
+        step += count;
     }
     found
 }
@@ -116,8 +116,9 @@ pub struct Movable {
 }
 
 impl Movable {
-    /// Those that every iteration executes once and that cannot conflict with any other statement of the nest.
-    pub fn of(kernel: &Kernel, body: &[ElementStmt]) -> Movable {
+    /// Those that every iteration executes once and that cannot conflict with any other statement of the nest, whose
+    /// variables are those of `splits`.
+    pub fn of(kernel: &Kernel, body: &[ElementStmt], splits: &mut Splits<'_>) -> Movable {
         let mut all: Vec<(Handle<Buffer>, bool)> = Vec::new();
         for element in body {
             element.for_each_access(&mut |access, writes| all.push((kernel.storage(access.buffer), writes)));
@@ -135,11 +136,12 @@ impl Movable {
                     movable.loads.extend(StaticAccess::of(kernel, access));
                 }
             });
-            let is_sole = |to: &Access| {
+            let mut is_free = |to: &Access| {
                 let storage = kernel.storage(to.buffer);
-                all.iter().filter(|(known, _)| *known == storage).count() == 1
+                let count = all.iter().filter(|(known, _)| *known == storage).count();
+                count == 1 || count == stores_apart(kernel, body, to.buffer, splits)
             };
-            movable.stores.extend(to.filter(|to| is_sole(to)).and_then(|to| StaticAccess::of(kernel, to)));
+            movable.stores.extend(to.filter(|to| is_free(to)).and_then(|to| StaticAccess::of(kernel, to)));
         }
         movable
     }
@@ -158,6 +160,26 @@ impl Movable {
         };
         accesses.map(most).max().unwrap_or(1)
     }
+}
+
+/// The number of stores to a buffer that every iteration executes, if no two of all iterations are to one element, else 0.
+fn stores_apart(kernel: &Kernel, body: &[ElementStmt], buffer: Handle<Buffer>, splits: &mut Splits<'_>) -> usize {
+    let mut positions: Vec<Split> = Vec::new();
+    for element in body {
+        let ElementStmt::Store { to, .. } = element else { continue };
+        if to.buffer != buffer {
+            continue;
+        }
+        let access = StaticAccess::of(kernel, to);
+        let Some(place) = access.and_then(|to| position(&kernel.buffers[buffer], &to.index, splits)) else { return 0 };
+        positions.push(place);
+    }
+    let mut all: Vec<i64> = positions.iter().flat_map(|place| place.own.iter().copied()).collect();
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    let have_one_rest = positions.windows(2).all(|pair| pair[0].other == pair[1].other);
+    if have_one_rest && all.len() == count { positions.len() } else { 0 }
 }
 
 impl StaticAccess {
@@ -354,7 +376,7 @@ mod tests {
     fn steps_of_other_threads_are_other_chunks() {
         let steps = Map::of_slots(2, 7, |thread, step| Some(step * 2 + thread).filter(|at| *at < 7), 4);
         let found: Vec<Range<usize>> = chunks(&steps, 4).into_iter().map(|chunk| chunk.steps).collect();
-        assert_eq!(found, [0..1, 1..2, 2..3, 3..4]);
+        assert_eq!(found, [0..2, 2..3, 3..4]);
         assert_eq!(chunks(&steps, 3)[0].steps, 0..3);
     }
 

@@ -44,7 +44,7 @@ impl VectorizableAccesses {
 impl Lowering<'_> {
     /// Lowers all steps, chunk by chunk.
     pub(super) fn steps(&mut self) -> Result<(), Refusal> {
-        let movable = Movable::of(self.kernel, &self.nest.body);
+        let movable = Movable::of(self.kernel, &self.nest.body, &mut self.points.splits);
         let is_in_registers = movable.loads.is_empty() && movable.stores.is_empty();
         let together = if is_in_registers { IN_REGISTERS } else { movable.together(self.kernel, self.nest.vector) };
         let accesses = VectorizableAccesses {

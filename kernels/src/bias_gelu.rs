@@ -1,0 +1,62 @@
+use tilewright::prelude::*;
+use tilewright::runtime::{HostTensor, Tolerance};
+
+use crate::blocks::{Blocks, COLS, ROWS, THREADS};
+use crate::numbers::{elements, scattered, tensor};
+use crate::{Config, KernelEntry};
+
+pub(crate) const ENTRY: KernelEntry = KernelEntry {
+    name: "bias_gelu",
+    about: "y = residual + gelu(x + bias), where bias has a number for each column",
+    shape: &[ROWS, COLS, THREADS],
+    dtypes: &[F16, BF16, F32],
+    build: bias_gelu,
+    run_time: &[],
+    inputs: |c| {
+        let matrix = [c.size("rows"), c.size("cols")];
+        let of = |shape: &[i64], seed| scattered(c.dtype, shape, seed);
+        vec![of(&matrix, 1), of(&matrix[1..], 2), of(&matrix, 3)]
+    },
+    reference,
+    // Half of the distance between bf16 numbers from 4 to 8.
+    tolerance: Tolerance { absolute: 1.0 / 64.0, relative: 0.0 },
+    tested: &[
+        (F32, &[("rows", 7), ("cols", 13), ("threads", 64)]),
+        (F16, &[("rows", 33), ("cols", 100), ("threads", 128)]),
+    ],
+};
+
+/// The square root of 2/pi, and the factor of the cube, in the approximation of gelu by tanh.
+const ROOT: f64 = 0.797_884_560_802_865_4;
+const CUBE: f64 = 0.044_715;
+
+/// Every element by itself: `gelu(v)` is `v * sigmoid(2 * ROOT * (v + CUBE * v^3))`.
+fn bias_gelu(config: &Config) -> Kernel {
+    let blocks = Blocks::of(config);
+    let Blocks { rows, cols, threads, block } = blocks;
+    kernel("bias_gelu", |k| {
+        let x = k.input("x", config.dtype, [rows, cols]);
+        let bias = k.input("bias", config.dtype, [cols]);
+        let residual = k.input("residual", config.dtype, [rows, cols]);
+        let y = k.output("y", config.dtype, [rows, cols]);
+        let [cta] = k.grid([blocks.ctas()]);
+        k.threads(threads);
+        k.parallel([block, cols], |k, [i, j]| {
+            let place = (cta * block + i, j);
+            let v = k.named("v", x.at(place).cast(F32) + bias.at((j,)).cast(F32));
+            let gelu = v / (1.0 + (v * (v * v * (-2.0 * ROOT * CUBE) - 2.0 * ROOT)).exp());
+            k.store(y, place, (residual.at(place).cast(F32) + gelu).cast(config.dtype));
+        });
+    })
+}
+
+fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
+    let [x, bias, residual] = [0, 1, 2].map(|at| elements(&inputs[at]));
+    let cols = config.size("cols") as usize;
+    let y = tensor(config.dtype, inputs[0].shape(), |i| {
+        let i = i as usize;
+        let v = x[i] + bias[i % cols];
+        residual[i] + 0.5 * v * (1.0 + (ROOT * (v + CUBE * v * v * v)).tanh())
+    });
+    vec![y]
+}
