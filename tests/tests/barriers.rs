@@ -2,6 +2,7 @@
 
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
+use tilewright_tests::pages::{computes, tensor};
 
 /// The reasons for the barriers of a kernel, in program order.
 fn reasons(kernel: Kernel) -> Vec<String> {
@@ -113,4 +114,24 @@ fn warps_with_their_own_tiles_do_not_wait_for_each_other_at_edges() {
     let own = reasons_of(true);
     assert!(own.ends_with(", by other lanes of the warp") && !own.contains("other warps"), "{own}");
     assert!(reasons_of(false).ends_with(", by other warps"), "{}", reasons_of(false));
+}
+
+/// More CTAs than are compared one by one, and offsets from a table.
+#[test]
+fn offsets_from_a_table_are_waited_for_in_any_number_of_ctas() {
+    for (threads, ctas) in [(32, 2), (32, 64), (64, 64)] {
+        let turned = kernel("turned", |k| {
+            let a = k.input("a", F32, [ctas, 24, 40]);
+            let b = k.output("b", F32, [ctas, 24, 40]);
+            let [x] = k.grid([ctas]);
+            k.threads(threads);
+            let tile = k.shared("tile", F32, [24, 40]);
+            let columns = k.shared("columns", F32, S([24, 40], [1, 24]));
+            k.copy(tile, a.sub((x, .., ..)));
+            k.warp_at(0).permute_layout(columns, tile);
+            k.copy(b.sub((x, .., ..)), columns);
+        });
+        let all = || tensor(F32, &[ctas, 24, 40], |at| (at % 9973) as f64);
+        computes(&turned, &[all()], &[all()]);
+    }
 }

@@ -119,6 +119,71 @@ fn tiles_that_begin_between_multiples_of_the_size() {
     }
 }
 
+#[test]
+fn rows_shorter_than_a_vector() {
+    for (dtype, columns) in [(F32, 2), (F16, 4), (B8, 8), (F32, 1)] {
+        let rows_of = |is_source: bool| {
+            kernel("rows", |k| {
+                let n = k.size("n").max(256);
+                let fixed = [256, columns];
+                let (a, b) = match is_source {
+                    true => (k.input("a", dtype, (n, columns)), k.output("b", dtype, fixed)),
+                    false => (k.input("a", dtype, fixed), k.output("b", dtype, (n, columns))),
+                };
+                let [x] = k.grid([if is_source { Expr::from(2) } else { n.ceil_div(128) }]);
+                k.threads(32);
+                let part = (at(x * 128, 128), Index::All);
+                k.warp().permute_layout(b.sub(part.clone()), a.sub(part));
+            })
+        };
+        let (reads, writes) = (rows_of(true), rows_of(false));
+        let small = |at: i64| (at % 100 + 1) as f64;
+        for n in [1, 77, 128, 129, 200] {
+            let whole = || tensor(dtype, &[256, columns], small);
+            check(&writes, &[("n", n)], &[whole()], &[tensor(dtype, &[n, columns], small)], Tolerance::EXACT);
+            if n > 128 {
+                let padded = tensor(dtype, &[256, columns], |at| if at < n * columns { small(at) } else { 0.0 });
+                check(&reads, &[("n", n)], &[tensor(dtype, &[n, columns], small)], &[padded], Tolerance::EXACT);
+            }
+        }
+    }
+}
+
+/// Row 3 begins at place 399, and its elements from 1 on at a multiple of 4, but their indices are no multiples of 4.
+#[test]
+fn vectors_that_are_aligned_in_memory_but_not_in_their_row() {
+    let padded = kernel("padded", |k| {
+        let n = k.size("n").multiple_of(4).max(128);
+        let w = k.input("w", F32, [8, 133]);
+        let a = k.view("a", w, ([Expr::from(8), Expr::from(n)], [Expr::from(133), Expr::from(1)]));
+        let b = k.output("b", F32, [128]);
+        k.threads(32);
+        k.warp().permute_layout(b, a.sub((3, at(1, 128))));
+    });
+    for n in [4, 64, 100] {
+        let b = tensor(F32, &[128], |at| if at + 1 < n { number(3 * 133 + at + 1) } else { 0.0 });
+        check(&padded, &[("n", n)], &[tensor(F32, &[8, 133], number)], &[b], Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn several_strides_known_at_launch() {
+    let stacked = kernel("stacked", |k| {
+        let [p, m, n] = ["p", "m", "n"].map(|name| k.size(name).max(64));
+        let (a, b) = (k.input("a", F32, (p, m, n)), k.output("b", F32, (p, m, n)));
+        let [x, y, z] = k.grid([n.ceil_div(16), m.ceil_div(4), p.ceil_div(4)]);
+        k.threads(32);
+        let part = (at(z * 4, 4), at(y * 4, 4), at(x * 16, 16));
+        let tile = k.shared("tile", F32, [4, 4, 16]);
+        k.warp().permute_layout(tile, a.sub(part.clone()));
+        k.copy(b.sub(part), tile);
+    });
+    for (p, m, n) in [(1, 1, 1), (5, 3, 17), (4, 8, 16)] {
+        let all = || tensor(F32, &[p, m, n], number);
+        check(&stacked, &[("p", p), ("m", m), ("n", n)], &[all()], &[all()], Tolerance::EXACT);
+    }
+}
+
 fn cuda(kernel: &Kernel) -> String {
     compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("the kernel is right").cuda().to_string()
 }

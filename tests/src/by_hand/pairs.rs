@@ -58,6 +58,10 @@ pub fn pairs() -> Vec<Pair> {
         f16("gemm", square(128), "gemm.cu", "gemm_128_128_64", 1, 128),
         f16("attention", matrix(64, 64), "attention.cu", "attention_64_64", 1, 128),
         f16("attention", matrix(1024, 128), "attention.cu", "attention_128_64", 8, 128),
+        f16("rope_halves", vec![("tokens", 256)], "rope.cu", "rope_halves", 16, 128),
+        f16("rope_pairs", vec![("tokens", 256)], "rope.cu", "rope_pairs", 16, 128),
+        f16("bias_gelu", matrix(1024, 100), "bias_gelu.cu", "bias_gelu_100", 64, 128),
+        f16("bias_gelu", matrix(1024, 768), "bias_gelu.cu", "bias_gelu_768", 256, 128),
     ]
 }
 

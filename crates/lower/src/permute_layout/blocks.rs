@@ -7,6 +7,7 @@
 //! index selects an element inside a unit that moves together (`inner`), along a run of the source (`across`) or of
 //! the destination (`down`), a lane, or one of the lane's blocks (`rest`).
 
+use num_integer::Integer;
 use tilewright_diag::counted;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
@@ -110,9 +111,11 @@ impl LinearOperand {
                 .parts
                 .iter()
                 .all(|part| part.stride.as_const().is_some() || part.stride.multiple() % elements == 0);
+            // Whether an edge may lie inside a vector.
             let is_cut = |part: &AddressTerm| {
-                let edge = part.edge.as_ref().filter(|_| part.stride.as_const() == Some(1));
-                edge.is_some_and(|edge| edge.multiple() % elements != 0)
+                let is_inside = part.stride.as_const().is_some_and(|stride| stride.abs() < elements);
+                let edge = part.edge.as_ref().filter(|_| is_inside);
+                edge.is_some_and(|edge| edge.multiple().gcd(&part.first.multiple()) % elements != 0)
             };
             let begins = listed.start.multiple() % elements == 0 && map.base() % elements == 0;
             tile.alignment % width == 0 && begins && rows && !listed.parts.iter().any(is_cut)

@@ -19,8 +19,8 @@ pub(crate) struct Listed {
     /// Position from which the others are counted: it is a multiple of one row of all banks if the operand's own start
     /// is.
     pub(crate) start: Expr,
-    /// Positions relative to the start, in elements, none negative. Strides that are known only at launch count as
-    /// [`FAR`].
+    /// Positions relative to the start, in elements, none negative. Strides that are known only at launch count as powers
+    /// of two, each beyond all positions without it.
     pub(crate) positions: Vec<i64>,
     /// The summands of the positions.
     pub(crate) parts: Vec<AddressTerm>,
@@ -39,7 +39,7 @@ pub(crate) struct AddressTerm {
     pub(crate) edge: Option<Expr>,
 }
 
-/// Stands for a stride that is known only at launch: a power of two, larger than all others in a tile.
+/// The least number that stands for a stride that is known only at launch.
 const FAR: i64 = 1 << 32;
 
 impl Listed {
@@ -84,9 +84,12 @@ impl Listed {
             edge: pitch.edge.clone(),
         };
         let parts: Vec<AddressTerm> = placed.pitches.iter().map(part).collect();
-        let mut positions = vec![0; tile.size() as usize];
-        for AddressTerm { steps, stride, .. } in &parts {
-            let stride = stride.as_const().unwrap_or(FAR);
+        let mut positions: Vec<i64> = vec![0; tile.size() as usize];
+        let (known, unknown): (Vec<&AddressTerm>, Vec<&AddressTerm>) =
+            parts.iter().partition(|part| part.stride.as_const().is_some());
+        for AddressTerm { steps, stride, .. } in known.into_iter().chain(unknown) {
+            let beyond = positions.iter().copied().max().unwrap_or(0).unsigned_abs().next_power_of_two() as i64 * 2;
+            let stride = stride.as_const().unwrap_or(beyond.max(FAR));
             positions.iter_mut().zip(steps).for_each(|(position, step)| *position += step * stride);
         }
         Ok(Listed { start: placed.origin(), positions, parts })

@@ -6,10 +6,8 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::HwIndex;
 use tilewright_ir::thread::{Cond, MemorySpace, Program, Stmt, for_each_expr};
 
-use crate::trace::owner;
-
-/// The statements that access shared memory, without the conditions on block indices and `unknown` variables: they touch at
-/// least what the statements touch.
+/// The statements without those that access global memory, and without the conditions on block indices and `unknown`
+/// variables: they touch at least what the statements touch in shared memory.
 pub(super) fn in_shared(program: &Program, unknown: &BTreeSet<Var>, body: &[Stmt]) -> Vec<Stmt> {
     with_used_names(Reduction { program, unknown }.body(body))
 }
@@ -28,7 +26,7 @@ impl Reduction<'_> {
         match stmt {
             Stmt::If { cond, body } if self.is_open(cond) => self.body(body),
             Stmt::Unless { conds, body } if conds.iter().any(|cond| self.is_open(cond)) => self.body(body),
-            _ if self.accesses_other_memory(stmt) => Vec::new(),
+            _ if self.accesses_global_memory(stmt) => Vec::new(),
             _ => vec![stmt.clone().map_inner(|body| self.body(&body))],
         }
     }
@@ -42,11 +40,9 @@ impl Reduction<'_> {
         found
     }
 
-    fn accesses_other_memory(&self, stmt: &Stmt) -> bool {
-        stmt.accesses().iter().any(|access| {
-            let memory = owner(self.program, access.memory);
-            self.program.memories[memory].space != MemorySpace::Shared
-        })
+    fn accesses_global_memory(&self, stmt: &Stmt) -> bool {
+        let is_global = |memory| matches!(self.program.memories[memory].space, MemorySpace::Global { .. });
+        stmt.accesses().iter().any(|access| is_global(access.memory))
     }
 }
 
