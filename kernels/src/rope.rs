@@ -46,7 +46,7 @@ struct Places {
 }
 
 /// The elements of a thread.
-const ELEMENTS: i64 = 32;
+const ELEMENTS: i64 = 128;
 
 /// A CTA takes some tokens. The same angles rotate all heads of a token; their cosines and sines are inputs.
 fn rope(name: &str, config: &Config, Places { step, distance }: Places) -> Kernel {
@@ -60,14 +60,21 @@ fn rope(name: &str, config: &Config, Places { step, distance }: Places) -> Kerne
         let [cta] = k.grid([ceil_div(tokens, block)]);
         k.threads(threads);
         let top = cta * block;
+        let [cosine, sine, negative] =
+            ["cosine", "sine", "negative"].map(|name| k.fragment(name, F32, [block, dim / 2]));
+        k.parallel([block, dim / 2], |k, [t, i]| {
+            k.store(cosine, (t, i), cos.at((top + t, i)));
+            k.store(sine, (t, i), sin.at((top + t, i)));
+            k.store(negative, (t, i), -sin.at((top + t, i)));
+        });
         let v = k.fragment("v", config.dtype, [block, heads, dim]);
         let rotated = k.fragment("rotated", config.dtype, [block, heads, dim]);
         k.parallel([block, heads, dim], |k, [t, h, j]| k.store(v, (t, h, j), x.at((top + t, h, j))));
         k.parallel([block, heads, dim / 2], |k, [t, h, i]| {
             let (first, second) = (i * step, i * step + distance);
             let (a, b) = (v.at((t, h, first)).cast(F32), v.at((t, h, second)).cast(F32));
-            let (cos, sin) = (cos.at((top + t, i)), sin.at((top + t, i)));
-            k.store(rotated, (t, h, first), (a * cos - b * sin).cast(config.dtype));
+            let [cos, sin, negative] = [cosine, sine, negative].map(|of| of.at((t, i)));
+            k.store(rotated, (t, h, first), (a * cos + b * negative).cast(config.dtype));
             k.store(rotated, (t, h, second), (b * cos + a * sin).cast(config.dtype));
         });
         k.parallel([block, heads, dim], |k, [t, h, j]| k.store(y, (top + t, h, j), rotated.at((t, h, j))));

@@ -62,10 +62,12 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// The pairs in it whose values are computed separately, and must be moved to adjacent registers first.
+    /// The pairs in it whose values are computed separately, and must be moved to adjacent registers first. Conversions
+    /// write to any registers.
     pub fn joined(&self) -> usize {
         match self {
             Packed::Registers(..) | Packed::Twice(_) => 0,
+            Packed::Separate(values) if values.iter().all(|value| matches!(value, Value::Cast(..))) => 0,
             Packed::Separate(_) => 1,
             Packed::Op(_, operands) => operands.iter().map(Packed::joined).sum(),
         }
