@@ -30,9 +30,12 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
 const ROOT: f64 = 0.797_884_560_802_865_4;
 const CUBE: f64 = 0.044_715;
 
+/// The most elements of a thread.
+const ELEMENTS: i64 = 64;
+
 /// Every element by itself: `gelu(v)` is `v * sigmoid(2 * ROOT * (v + CUBE * v^3))`.
 fn bias_gelu(config: &Config) -> Kernel {
-    let blocks = Blocks::of(config);
+    let blocks = Blocks::with(config, ELEMENTS);
     let Blocks { rows, cols, threads, block } = blocks;
     kernel("bias_gelu", |k| {
         let x = k.input("x", config.dtype, [rows, cols]);
@@ -41,9 +44,12 @@ fn bias_gelu(config: &Config) -> Kernel {
         let y = k.output("y", config.dtype, [rows, cols]);
         let [cta] = k.grid([blocks.ctas()]);
         k.threads(threads);
+        // Each thread has the same columns of all of its rows.
+        let added = k.fragment("added", F32, [cols]);
+        k.parallel([cols], |k, [j]| k.store(added, (j,), bias.at((j,)).cast(F32)));
         k.parallel([block, cols], |k, [i, j]| {
             let place = (cta * block + i, j);
-            let v = k.named("v", x.at(place).cast(F32) + bias.at((j,)).cast(F32));
+            let v = k.named("v", x.at(place).cast(F32) + added.at((j,)));
             let gelu = v / (1.0 + (v * (v * v * (-2.0 * ROOT * CUBE) - 2.0 * ROOT)).exp());
             k.store(y, place, (residual.at(place).cast(F32) + gelu).cast(config.dtype));
         });
