@@ -31,8 +31,10 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     tested: &[(F16, &[("rows", 24), ("cols", 40), ("threads", 64)])],
 };
 
-/// Rows of an instruction: the queries of one warp.
-const ROWS_OF_A_WARP: i64 = 16;
+/// Rows of an instruction.
+const ROWS_OF_AN_INSTRUCTION: i64 = 16;
+/// The most scores of a thread.
+const MOST_SCORES: i64 = 128;
 /// The most warps of a CTA.
 const MOST_WARPS: i64 = 32;
 /// Elements after each line in shared memory: 16 bytes, so that neighbouring lines are in different banks.
@@ -43,7 +45,8 @@ const PADDING: i64 = 8;
 /// row is divided by its sum through one reciprocal. Exponentials are powers of 2, so that one product scales them.
 fn attention(config: &Config) -> Kernel {
     let [rows, cols, depth, threads] = ["rows", "cols", "depth", "threads"].map(|name| config.size(name));
-    let block = ROWS_OF_A_WARP * (threads / 32).clamp(1, MOST_WARPS);
+    let warps = (threads / 32).clamp(1, MOST_WARPS);
+    let block = warps * rows_of_a_warp(rows / warps, cols);
     let scale = LOG2_E / (depth as f64).sqrt();
     let padded = |lines: i64| S([lines, depth], [depth + PADDING, 1]);
     kernel("attention", |k| {
@@ -76,6 +79,13 @@ fn attention(config: &Config) -> Kernel {
         k.parallel([block], |k, [i]| k.store(sum, (i,), 1.0 / sum.at((i,))));
         k.parallel([block, depth], |k, [i, j]| k.store(out, (first + i, j), held.at((i, j)) * sum.at((i,))));
     })
+}
+
+/// The queries of one warp: those of two instructions if there are many and the scores fit, since both use the same keys
+/// and values.
+fn rows_of_a_warp(rows: i64, cols: i64) -> i64 {
+    let of_two = 2 * ROWS_OF_AN_INSTRUCTION;
+    if rows >= 2 * of_two && of_two * cols / 32 <= MOST_SCORES { of_two } else { ROWS_OF_AN_INSTRUCTION }
 }
 
 /// A product that starts from 0, with the rows divided among all warps.

@@ -39,12 +39,14 @@ pub(crate) fn either(conditions: &[Cond], inside: Vec<Stmt>, otherwise: Vec<Stmt
 /// Statements, each under its conditions. Conditions that all have in common stand first, and neighbours under the same
 /// conditions are in one branch.
 pub(crate) fn under_each(statements: Vec<(Vec<Cond>, Stmt)>) -> Vec<Stmt> {
-    let is_common = |cond: &Cond| statements.iter().all(|(conditions, _)| conditions.contains(cond));
-    let ordered = |conditions: &[Cond]| {
-        let (common, own): (Vec<Cond>, Vec<Cond>) = conditions.iter().cloned().partition(is_common);
-        [common, own].concat()
+    let Some((first, _)) = statements.first() else { return Vec::new() };
+    let is_common = |cond: &&Cond| statements.iter().all(|(conditions, _)| conditions.contains(cond));
+    let common: Vec<Cond> = first.iter().filter(is_common).cloned().collect();
+    let under_own = |(conditions, stmt): (Vec<Cond>, Stmt)| {
+        let own: Vec<Cond> = conditions.into_iter().filter(|cond| !common.contains(cond)).collect();
+        under(&own, vec![stmt])
     };
-    merged(statements.iter().flat_map(|(conditions, stmt)| under(&ordered(conditions), vec![stmt.clone()])).collect())
+    under(&common, merged(statements.into_iter().flat_map(under_own).collect()))
 }
 
 /// `index < bound`, with the smallest number in the index that decides the same: if all terms of the index and the bound
