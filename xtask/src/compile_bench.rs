@@ -26,10 +26,13 @@ type Case = (&'static str, Sizes, Option<f64>);
 type Grown = (&'static str, fn(i64) -> Kernel, [i64; 2], f64);
 
 /// Kernels with sizes at a small one, at a large one, and at one that does not divide; the others once.
-const CASES: [Case; 41] = [
+const CASES: [Case; 49] = [
     ("attention", &[("cols", 64)], Some(10.0)),
     ("attention", &[("cols", 256)], None),
     ("attention", &[("rows", 50), ("cols", 40)], None),
+    ("bias_gelu", &[], None),
+    ("bias_gelu", &[("rows", 1024), ("cols", 768)], None),
+    ("bias_gelu", &[("rows", 1024), ("cols", 100)], None),
     ("column_max", &[("cols", 128)], None),
     ("column_max", &[("rows", 4096), ("cols", 1024)], None),
     ("column_max", &[("rows", 7), ("cols", 13)], None),
@@ -49,6 +52,9 @@ const CASES: [Case; 41] = [
     ("rms_norm", &[("cols", 1024)], None),
     ("rms_norm", &[("cols", 8192)], None),
     ("rms_norm", &[("rows", 7), ("cols", 1000)], None),
+    ("rope_halves", &[], None),
+    ("rope_halves", &[("tokens", 256)], None),
+    ("rope_pairs", &[("tokens", 3), ("heads", 5), ("dim", 20)], None),
     ("row_max", &[("cols", 1024)], None),
     ("row_max", &[("cols", 8192)], None),
     ("row_max", &[("rows", 7), ("cols", 1000)], None),
@@ -63,6 +69,8 @@ const CASES: [Case; 41] = [
     ("softmax", &[("rows", 7), ("cols", 1000)], None),
     ("softmax", &[("cols", 8192), ("threads", 1024)], None),
     ("transpose_2d", &[], None),
+    ("transpose_2d", &[("m", 1000), ("n", 1000)], None),
+    ("transpose_2d", &[("m", 1001), ("n", 1003)], None),
     ("warp_transpose", &[("rows", 32), ("cols", 32)], None),
     ("warp_transpose", &[("rows", 64), ("cols", 64)], None),
     ("warp_transpose", &[("rows", 24), ("cols", 40)], None),

@@ -11,7 +11,7 @@ use tilewright::runtime::{Device, DeviceChoice, Toolchain};
 use tilewright_tests::fuzz::{ACCEPTED_GOAL, PARSED_GOAL, Report, TextReport, run_cases, run_texts, spread};
 use tilewright_tests::meaning::evaluate::Rules;
 use tilewright_tests::meaning::{MeaningReport, run_kernels, run_kernels_on};
-use tilewright_tests::tilelang::{ProgramReport, run_programs};
+use tilewright_tests::tilelang::{ProgramReport, SlowProgram, run_programs, slower, slowest_programs};
 
 use crate::cargo::again_in;
 use crate::exit::Exit;
@@ -59,6 +59,9 @@ pub(crate) struct Arguments {
     /// The seed of the random inputs.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    /// With --infer: compile each program, and print the N slowest with their times, instead of checking them.
+    #[arg(long, value_name = "N", requires = "infer")]
+    slow: Option<usize>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -83,6 +86,9 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     }
     // Panics are counted and listed in the report.
     std::panic::set_hook(Box::new(|_| ()));
+    if let Some(most) = arguments.slow {
+        return slowest(arguments, most);
+    }
     let findings = match (arguments.layouts, arguments.infer, arguments.meaning) {
         (true, ..) => layouts(arguments),
         (_, true, _) => programs(arguments),
@@ -188,6 +194,29 @@ fn programs(arguments: &Arguments) -> Findings {
         examples: report.examples(),
         rare: Vec::new(),
     }
+}
+
+/// Prints the programs that take longest to compile.
+fn slowest(arguments: &Arguments, most: usize) -> Exit {
+    let inputs = arguments.inputs.unwrap_or(PROGRAMS);
+    let bar = count_bar("programs", inputs);
+    let work = |part| slowest_programs(arguments.seed, part, most);
+    let parts = spread(inputs, PROGRAMS_AT_ONCE, &work, &|count| bar.inc(count));
+    bar.finish_and_clear();
+    let found = parts.into_iter().fold(Vec::new(), |some, others| slower(some, others, most));
+    let milliseconds = |program: &SlowProgram| program.time.as_secs_f64() * 1e3;
+    if arguments.json {
+        let programs = found.iter().map(
+            |program| json!({"program": program.number, "milliseconds": milliseconds(program), "text": program.text}),
+        );
+        say!("{}", json!({"seed": arguments.seed, "slowest": programs.collect::<Vec<_>>()}));
+    } else {
+        for program in &found {
+            say!("{:.1} ms: program {} of seed {}", milliseconds(program), program.number, arguments.seed);
+            say!("{}", program.text.trim_end());
+        }
+    }
+    Exit::Done
 }
 
 fn texts(arguments: &Arguments) -> Findings {

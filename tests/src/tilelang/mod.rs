@@ -58,7 +58,7 @@ pub use program::{
 };
 pub use quality::{Comparison, Width};
 pub use races::{Race, races};
-pub use random::{ProgramReport, accepted_programs, run_programs};
+pub use random::{ProgramReport, SlowProgram, accepted_programs, run_programs, slower, slowest_programs};
 pub use read::{read_case, read_folder};
 pub use run::{RunOutcome, run_case};
 pub use verdicts::{Outcome, judge_case};

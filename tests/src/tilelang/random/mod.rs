@@ -14,6 +14,7 @@ mod over;
 mod patterns;
 mod report;
 mod sketch;
+mod slow;
 mod strategy;
 
 use std::ops::Range;
@@ -33,6 +34,7 @@ use sketch::Sketch;
 use strategy::sketches;
 
 pub use report::ProgramReport;
+pub use slow::{SlowProgram, slower, slowest_programs};
 
 /// The maximum number of shrinking steps.
 const MOST_STEPS: usize = 2_000;

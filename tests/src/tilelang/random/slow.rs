@@ -1,0 +1,60 @@
+//! The random tile programs that take longest to compile.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use proptest::strategy::ValueTree;
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::Target;
+
+use super::build::program;
+use super::check::case;
+use super::strategy::sketches;
+use super::{drawn, shown};
+use crate::tilelang::kernel::kernel_of;
+
+/// A program, and how long it took.
+#[derive(Clone, Debug)]
+pub struct SlowProgram {
+    /// Its number.
+    pub number: u64,
+    /// From the kernel to its CUDA text, or to the errors.
+    pub time: Duration,
+    /// The text of the kernel.
+    pub text: String,
+}
+
+/// The `most` slowest of the programs with these numbers, the slowest first. Programs whose compilation panics are left out.
+pub fn slowest_programs(seed: u64, programs: Range<u64>, most: usize) -> Vec<SlowProgram> {
+    let strategy = sketches();
+    let timed = programs.filter_map(|number| {
+        let program = program(&drawn(&strategy, seed, number)?.current());
+        let compiled = || {
+            let kernel = kernel_of(&case("slow", program.clone())).ok()?;
+            let start = Instant::now();
+            // How it ends does not matter here.
+            let _ = compile(kernel, &Options::new(Target::Sm100a));
+            Some(start.elapsed())
+        };
+        let time = catch_unwind(AssertUnwindSafe(compiled)).ok()??;
+        Some((number, time, program))
+    });
+    let mut slowest = Vec::new();
+    for one in timed {
+        slowest.push(one);
+        slowest.sort_by_key(|(_, time, _)| Reverse(*time));
+        slowest.truncate(most);
+    }
+    let told = |(number, time, program)| SlowProgram { number, time, text: shown(&program) };
+    slowest.into_iter().map(told).collect()
+}
+
+/// The `most` slowest of two parts of a run.
+pub fn slower(mut some: Vec<SlowProgram>, others: Vec<SlowProgram>, most: usize) -> Vec<SlowProgram> {
+    some.extend(others);
+    some.sort_by_key(|program| Reverse(program.time));
+    some.truncate(most);
+    some
+}
