@@ -37,11 +37,12 @@ pub(crate) const PAIRS: KernelEntry = KernelEntry {
     ..HALVES
 };
 
-/// Which elements of a head an angle rotates: from the first elements of two angles in a row to the next, and from the
-/// first to the second of one.
+/// Which two elements of a head an angle rotates.
 #[derive(Clone, Copy)]
 struct Places {
+    /// From the first element of one angle to that of the next.
     step: i64,
+    /// From the first to the second element of an angle.
     distance: i64,
 }
 

@@ -149,7 +149,7 @@ fn rows_shorter_than_a_vector() {
     }
 }
 
-/// Row 3 begins at place 399, and its elements from 1 on at a multiple of 4, but their indices are no multiples of 4.
+/// Row 3 begins at place 399, and its elements from 1 on at a multiple of 4, but their indices in the row are not.
 #[test]
 fn vectors_that_are_aligned_in_memory_but_not_in_their_row() {
     let padded = kernel("padded", |k| {

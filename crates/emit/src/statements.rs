@@ -7,7 +7,8 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, for_each_expr, for_each_stmt, widest_accesses,
+    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, conjunction, for_each_expr, for_each_stmt,
+    widest_accesses,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
 use tilewright_layout::DType;
@@ -149,14 +150,14 @@ impl<'a> Printer<'a> {
 
     /// One list of statements if all conditions hold, else the other.
     fn choice(&mut self, conds: &[Cond], inside: &[Stmt], otherwise: &[Stmt]) -> Result<(), Diagnostic> {
-        self.line(format_args!("if ({}) {{", conditions(conds)));
+        self.line(format_args!("if ({}) {{", all_of(conds)));
         self.depth += 1;
         self.body(inside)?;
         self.depth -= 1;
         match otherwise {
             [Stmt::If { cond, body }] => {
                 let (conds, body) = conjunction(cond, body);
-                self.block(format_args!("}} else if ({conds})"), body)
+                self.block(format_args!("}} else if ({})", all_of(conds)), body)
             }
             _ => self.block(format_args!("}} else"), otherwise),
         }
@@ -219,9 +220,9 @@ impl<'a> Printer<'a> {
             }
             Stmt::If { cond, body } => {
                 let (conds, body) = conjunction(cond, body);
-                self.block(format_args!("if ({conds})"), body)?;
+                self.block(format_args!("if ({})", all_of(conds)), body)?;
             }
-            Stmt::Unless { conds, body } => self.block(format_args!("if (!({}))", conditions(conds)), body)?,
+            Stmt::Unless { conds, body } => self.block(format_args!("if (!({}))", all_of(conds)), body)?,
             Stmt::IfValue { cond, body, .. } => {
                 let cond = self.values.text(cond)?;
                 self.block(format_args!("if ({cond})"), body)?;
@@ -422,19 +423,8 @@ fn condition(cond: &Cond) -> String {
     }
 }
 
-fn conditions(conds: &[Cond]) -> String {
-    conds.iter().map(condition).collect::<Vec<_>>().join(" && ")
-}
-
-/// A condition, joined with those that are directly inside it, and the statements under all of them.
-fn conjunction<'a>(cond: &Cond, body: &'a [Stmt]) -> (String, &'a [Stmt]) {
-    let mut conditions = vec![condition(cond)];
-    let mut inner = body;
-    while let [Stmt::If { cond, body }] = inner {
-        conditions.push(condition(cond));
-        inner = body;
-    }
-    (conditions.join(" && "), inner)
+fn all_of<'a>(conds: impl IntoIterator<Item = &'a Cond>) -> String {
+    conds.into_iter().map(condition).collect::<Vec<_>>().join(" && ")
 }
 
 /// The statements inside a branch under these conditions, one nested in the other.

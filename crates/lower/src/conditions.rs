@@ -99,18 +99,6 @@ pub(crate) fn merged(body: Vec<Stmt>) -> Vec<Stmt> {
     out.into_iter().map(|stmt| stmt.map_inner(merged)).collect()
 }
 
-/// The conditions of branches nested directly in one another, outermost first, and the body of the innermost.
-pub(crate) fn conjunction<'a>(cond: &'a Cond, body: &'a [Stmt]) -> (Vec<&'a Cond>, &'a [Stmt]) {
-    match body {
-        [Stmt::If { cond: inner, body }] => {
-            let (mut conds, body) = conjunction(inner, body);
-            conds.insert(0, cond);
-            (conds, body)
-        }
-        _ => (vec![cond], body),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tilewright_ir::thread::{Call, Inst};

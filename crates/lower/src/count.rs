@@ -9,9 +9,8 @@ use std::collections::BTreeSet;
 use tilewright_expr::linear::linear;
 use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Cond, Inst, Memory, Program, Stmt, Value};
+use tilewright_ir::thread::{Call, Cond, Inst, Memory, Program, Stmt, Value, conjunction};
 
-use crate::conditions::conjunction;
 use crate::trace::owner;
 
 /// Instructions of one lane for which all conditions hold.
@@ -128,7 +127,7 @@ impl<'a> Counter<'a> {
         let (conds, body) = conjunction(cond, body);
         self.add(times.saturating_mul(conds.len() as i64));
         for cond in conds {
-            let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
+            let [a, b] = cond.sides();
             self.value(a);
             self.value(b);
             if !self.conditions.contains(cond) {

@@ -69,7 +69,7 @@ impl MemoryTile {
     ///
     /// The extent of the tile is subtracted from that of the tensor, so that NVRTC does not conclude that sizes are
     /// positive: then it would widen every index to 64 bits without sign, one by one, instead of adding rows to addresses.
-    pub(crate) fn all_inside(&self) -> Vec<Cond> {
+    fn whole_inside(&self) -> Vec<Cond> {
         let edges = self.placed.pitches.iter().filter_map(|pitch| Some((pitch, pitch.edge.as_ref()?)));
         let inside = |(pitch, edge): (&Pitch, &Expr)| {
             let last = self.placed.span_on(&pitch.axis) - 1;
@@ -128,6 +128,17 @@ impl Operand {
             Operand::Fragment(f) => &f.title,
         }
     }
+}
+
+/// Conditions under which these tiles are inside their tensors; empty if they always are.
+pub(crate) fn all_inside(tiles: &[&MemoryTile]) -> Vec<Cond> {
+    let mut conditions: Vec<Cond> = Vec::new();
+    for cond in tiles.iter().flat_map(|tile| tile.whole_inside()) {
+        if !conditions.contains(&cond) {
+            conditions.push(cond);
+        }
+    }
+    conditions
 }
 
 /// The error for an op whose operands or attributes do not match its kind.

@@ -46,6 +46,7 @@ fn printed(shown: &[String], all: bool) -> Option<Vec<String>> {
         ("run-kernel", None) => checked_lines(&command, &artifact)?,
         _ => panic!("`{line}` is not a command that pages show"),
     };
+    assert!(output.iter().any(|line| line != GAP), "`{line}` prints nothing about `permute_layout`");
     Some(std::iter::once(line.clone()).chain(output).collect())
 }
 

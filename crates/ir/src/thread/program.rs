@@ -144,9 +144,18 @@ impl Cond {
 
     /// Whether `var` occurs in it.
     pub fn mentions(&self, var: &Var) -> bool {
-        let (Cond::Less(a, b) | Cond::Equal(a, b)) = self;
-        a.mentions(var) || b.mentions(var)
+        self.sides().into_iter().any(|side| side.mentions(var))
     }
+}
+
+/// The conditions of branches nested directly in one another, outermost first, and the body of the innermost.
+pub fn conjunction<'a>(cond: &'a Cond, body: &'a [Stmt]) -> (Vec<&'a Cond>, &'a [Stmt]) {
+    let (mut conds, mut inner) = (vec![cond], body);
+    while let [Stmt::If { cond, body }] = inner {
+        conds.push(cond);
+        inner = body;
+    }
+    (conds, inner)
 }
 
 impl Stmt {

@@ -104,7 +104,7 @@ impl WarpState {
 
     /// The lanes for which a condition holds, active or not.
     pub fn holds(&self, cond: &Cond) -> Result<LaneMask, EvalError> {
-        let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
+        let [a, b] = cond.sides();
         let (a, b) = (self.eval(a)?, self.eval(b)?);
         Ok(match cond {
             Cond::Less(..) => std::array::from_fn(|lane| a[lane] < b[lane]),

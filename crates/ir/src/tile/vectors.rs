@@ -7,6 +7,7 @@
 //! chunk. Where a loop is unrolled, its variable is a constant, and the widths are determined for each iteration
 //! separately.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -124,6 +125,7 @@ impl Movable {
             element.for_each_access(&mut |access, writes| all.push((kernel.storage(access.buffer), writes)));
         }
         let mut movable = Movable::default();
+        let mut apart: BTreeMap<Handle<Buffer>, usize> = BTreeMap::new();
         for element in body {
             let (to, value) = match element {
                 ElementStmt::Let { value, .. } | ElementStmt::AtomicAdd { value, .. } => (None, value),
@@ -139,7 +141,8 @@ impl Movable {
             let mut is_free = |to: &Access| {
                 let storage = kernel.storage(to.buffer);
                 let count = all.iter().filter(|(known, _)| *known == storage).count();
-                count == 1 || count == stores_apart(kernel, body, to.buffer, splits)
+                let mut stores_apart = || stores_apart(kernel, body, to.buffer, splits);
+                count == 1 || count == *apart.entry(to.buffer).or_insert_with(&mut stores_apart)
             };
             movable.stores.extend(to.filter(|to| is_free(to)).and_then(|to| StaticAccess::of(kernel, to)));
         }

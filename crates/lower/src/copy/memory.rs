@@ -12,7 +12,7 @@ use super::context::Context;
 use super::team::{Team, spread_steps};
 use crate::builder::{Builder, regs};
 use crate::conditions::{MANY_GUARDED, either, in_step, never_hold, under};
-use crate::operand::MemoryTile;
+use crate::operand::{MemoryTile, all_inside};
 use crate::refusal::{Against, Refusal};
 use crate::traversal::{Traversal, widest};
 
@@ -74,7 +74,7 @@ impl MemorySchedule {
     }
 
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
-        let conditions = [&self.src, &self.dst].map(MemoryTile::all_inside).concat();
+        let conditions = all_inside(&[&self.src, &self.dst]);
         let has_many = self.traversal.dst().size() / self.width >= MANY_GUARDED * context.team.threads;
         if conditions.is_empty() || !has_many || never_hold(&conditions) {
             return self.copied(context, builder, true);

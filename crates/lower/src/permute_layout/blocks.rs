@@ -21,7 +21,7 @@ use super::linear::{Aim, BitMap, LANE_BITS, LaneBit, LinearSide, Span, choose_la
 use super::listed::{AddressTerm, LinearAddress, LinearTerm, Listed};
 use crate::builder::{Builder, regs};
 use crate::conditions::{MANY_GUARDED, either, under_each};
-use crate::operand::MemoryTile;
+use crate::operand::{MemoryTile, all_inside};
 use crate::refusal::Refusal;
 
 /// Bytes of one access on either side.
@@ -454,12 +454,7 @@ type GuardedAccess = (Vec<Cond>, Stmt);
 /// their tensors.
 fn guarded(tiles: &[&MemoryTile], accesses: Vec<GuardedAccess>) -> Vec<Stmt> {
     let masked = under_each(accesses.clone());
-    let mut conditions: Vec<Cond> = Vec::new();
-    for cond in tiles.iter().flat_map(|tile| tile.all_inside()) {
-        if !conditions.contains(&cond) {
-            conditions.push(cond);
-        }
-    }
+    let conditions = all_inside(tiles);
     let branches = masked.iter().flat_map(|stmt| stmt.inner()).count() as i64;
     if conditions.is_empty() || branches < MANY_GUARDED {
         return masked;

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::Reason;
+use tilewright_ir::thread::{Cond, Stmt};
+use tilewright_layout::Pitch;
 
 use super::linear::BitMap;
 use crate::builder::Builder;
 use crate::conditions::below;
 use crate::operand::MemoryTile;
-use tilewright_ir::thread::{Cond, Stmt};
-use tilewright_layout::Pitch;
 
 /// The positions of all elements of an operand, in the order of the tile.
 #[derive(Clone, Debug)]
@@ -88,8 +88,8 @@ impl Listed {
         let (known, unknown): (Vec<&AddressTerm>, Vec<&AddressTerm>) =
             parts.iter().partition(|part| part.stride.as_const().is_some());
         for AddressTerm { steps, stride, .. } in known.into_iter().chain(unknown) {
-            let beyond = positions.iter().copied().max().unwrap_or(0).unsigned_abs().next_power_of_two() as i64 * 2;
-            let stride = stride.as_const().unwrap_or(beyond.max(FAR));
+            let farthest = positions.iter().copied().max().unwrap_or(0).unsigned_abs();
+            let stride = stride.as_const().unwrap_or(((farthest + 1).next_power_of_two() as i64).max(FAR));
             positions.iter_mut().zip(steps).for_each(|(position, step)| *position += step * stride);
         }
         Ok(Listed { start: placed.origin(), positions, parts })

@@ -1,9 +1,9 @@
 //! Reasons against operands that several variants give.
 
 use tilewright_ir::plan::Reason;
+use tilewright_layout::LayoutError;
 
 use crate::operand::hangs_over;
-use tilewright_layout::LayoutError;
 
 /// The reason against a tile whose strides are known only at launch.
 pub(crate) fn unknown_strides(title: &str) -> Reason {

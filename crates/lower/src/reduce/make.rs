@@ -9,9 +9,9 @@ use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
 use super::context::{Context, cast};
-use super::exchange::{Exchange, SlotLoads};
 use super::neutral::{combine, neutral};
 use super::rows::{Rows, ShuffleMask};
+use super::staging::{SlotLoads, Staging};
 use crate::builder::{Builder, regs};
 use crate::fragment_registers::Slot;
 use crate::refusal::Refusal;
@@ -243,15 +243,15 @@ impl Make<'_> {
     /// Passes the leaders' parts through shared memory to the threads that must hold results. Parts of neighbouring
     /// rows are adjacent.
     fn across(&mut self, parts: Handle<RegArray>, leaders: &[Vec<usize>]) -> Result<(), Refusal> {
-        let exchange = Exchange::of(self.context, self.rows, leaders);
-        let width = exchange.width(self.context.dtype.bytes());
-        let memory = self.scratch(exchange.elements, width);
-        for (first, positions) in exchange.stores.iter().enumerate().step_by(width as usize) {
+        let staging = Staging::of(self.context, self.rows, leaders);
+        let width = staging.width(self.context.dtype.bytes());
+        let memory = self.scratch(staging.elements, width);
+        for (first, positions) in staging.stores.iter().enumerate().step_by(width as usize) {
             let from = regs(parts, first as i64, width);
             self.access(positions, width, |index| vec![Stmt::Store { memory, index, from }]);
         }
         self.out.push(Stmt::Inst(Call::plain(Inst::SyncThreads)));
-        exchange.loads.chunks(width as usize).try_for_each(|loads| self.gathered(loads, memory))
+        staging.loads.chunks(width as usize).try_for_each(|loads| self.gathered(loads, memory))
     }
 
     /// Statements that access the positions of the threads that have one, in elements; they are multiples of `width`.

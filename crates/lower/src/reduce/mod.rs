@@ -2,10 +2,10 @@
 //! combines them across warps.
 
 mod context;
-mod exchange;
 mod make;
 mod neutral;
 mod rows;
+mod staging;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -39,16 +39,9 @@ pub fn slowest_programs(seed: u64, programs: Range<u64>, most: usize) -> Vec<Slo
             Some(start.elapsed())
         };
         let time = catch_unwind(AssertUnwindSafe(compiled)).ok()??;
-        Some((number, time, program))
+        Some(SlowProgram { number, time, text: shown(&program) })
     });
-    let mut slowest = Vec::new();
-    for one in timed {
-        slowest.push(one);
-        slowest.sort_by_key(|(_, time, _)| Reverse(*time));
-        slowest.truncate(most);
-    }
-    let told = |(number, time, program)| SlowProgram { number, time, text: shown(&program) };
-    slowest.into_iter().map(told).collect()
+    timed.fold(Vec::new(), |slowest, program| slower(slowest, vec![program], most))
 }
 
 /// The `most` slowest of two parts of a run.
@@ -57,4 +50,17 @@ pub fn slower(mut some: Vec<SlowProgram>, others: Vec<SlowProgram>, most: usize)
     some.sort_by_key(|program| Reverse(program.time));
     some.truncate(most);
     some
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_come_first() {
+        let found = slowest_programs(1, 0..20, 3);
+        assert_eq!(found.len(), 3);
+        assert!(found.is_sorted_by_key(|program| Reverse(program.time)));
+        assert!(found.iter().all(|program| program.text.starts_with("kernel random")));
+    }
 }

@@ -13,7 +13,7 @@ use crate::fragment_registers::Slot;
 pub(super) type Positions = Vec<Option<i64>>;
 
 /// The accesses to shared memory, in elements: the parts of a row follow each other at a distance of all rows.
-pub(super) struct Exchange {
+pub(super) struct Staging {
     /// All elements.
     pub(super) elements: usize,
     /// For each of a thread's parts, where it is stored.
@@ -29,9 +29,9 @@ pub(super) struct SlotLoads {
     pub(super) parts: Vec<Positions>,
 }
 
-impl Exchange {
-    /// The exchange for these leaders of each row: the threads that have a part of it.
-    pub(super) fn of(context: &Context, rows: &Rows, leaders: &[Vec<usize>]) -> Exchange {
+impl Staging {
+    /// The accesses for these leaders of each row: the threads that have a part of it.
+    pub(super) fn of(context: &Context, rows: &Rows, leaders: &[Vec<usize>]) -> Staging {
         let most = leaders.iter().map(Vec::len).max().unwrap_or(0);
         let position = |at: usize, row: usize| (at * leaders.len() + row) as i64;
         let place_of = |row: usize, thread: usize| {
@@ -52,7 +52,7 @@ impl Exchange {
         };
         let slots: BTreeSet<Slot> =
             (0..context.owned.len()).flat_map(|thread| context.slots(thread)).map(|(slot, _)| slot).collect();
-        Exchange {
+        Staging {
             elements: leaders.len() * most,
             stores: (0..rows.most_parts()).map(store).collect(),
             loads: slots.into_iter().map(load).collect(),
