@@ -42,7 +42,8 @@ const PADDING: i64 = 8;
 
 /// The warps divide the queries. The first product fixes the layout of the scores; with each row on four lanes of one
 /// warp, both reductions stay inside the warp, and the exponentials are laid out as the second product's left operand. A
-/// row is divided by its sum through one reciprocal. Exponentials are powers of 2, so that one product scales them.
+/// row is divided by its sum through one reciprocal. Exponentials are powers of 2: scaled and shifted by one fused
+/// operation each, and those below 2^-126 are 0, as they would be in f16.
 fn attention(config: &Config) -> Kernel {
     let [rows, cols, depth, threads] = ["rows", "cols", "depth", "threads"].map(|name| config.size(name));
     let warps = (threads / 32).clamp(1, MOST_WARPS);
@@ -70,8 +71,9 @@ fn attention(config: &Config) -> Kernel {
         k.copy(values, value);
         k.gemm(scores, queries, keys).with(product(true));
         k.reduce(Max, max, scores, 1);
+        k.parallel([block], |k, [i]| k.store(max, (i,), max.at((i,)) * scale));
         k.parallel([block, cols], |k, [i, j]| {
-            k.store(scores, (i, j), ((scores.at((i, j)) - max.at((i,))) * scale).exp2())
+            k.store(scores, (i, j), (scores.at((i, j)) * scale - max.at((i,))).exp2_ftz())
         });
         k.reduce(Sum, sum, scores, 1);
         k.parallel([block, cols], |k, [i, j]| k.store(weights, (i, j), scores.at((i, j)).cast(F16)));

@@ -38,6 +38,26 @@ fn bits(tensor: &HostTensor) -> Vec<u64> {
     (0..tensor.len()).map(word).collect()
 }
 
+/// `exp2` has results below 2^-126, `exp2_ftz` has 0 instead, and the same results from there on.
+#[test]
+fn powers_below_the_least_normal_number() {
+    let powers = [-149.0f32, -127.0, -126.0, -1.0, 0.0, 1.0, 127.0];
+    let kernel = kernel("powers", |k| {
+        let count = powers.len() as i64;
+        let (x, y) = (k.input("x", F32, [count]), k.output("y", F32, [2, count]));
+        k.parallel([count], |k, [i]| {
+            k.store(y, (0, i), x.at((i,)).exp2());
+            k.store(y, (1, i), x.at((i,)).exp2_ftz());
+        });
+    });
+    let inputs = [tensor(F32, &powers.map(|power| u64::from(power.to_bits())))];
+    let Some(outputs) = outputs("powers of 2", kernel, &inputs) else { return };
+    let whole = powers.map(f32::exp2);
+    let flushed = whole.map(|power| if power < f32::MIN_POSITIVE { 0.0 } else { power });
+    let expected: Vec<u64> = whole.into_iter().chain(flushed).map(|power| u64::from(power.to_bits())).collect();
+    assert_eq!(bits(&outputs[0]), expected);
+}
+
 const INTEGERS: [DType; 8] = [I8, I16, I32, I64, U8, U16, U32, U64];
 
 /// The bits of a number converted to an integer by Rust: `as` truncates and saturates floats, maps NaN to 0, and wraps

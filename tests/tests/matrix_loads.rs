@@ -179,3 +179,38 @@ fn its_wavefronts_are_counted_at_the_product() {
     let product = traffic.iter().find(|of| of.title.starts_with("gemm")).expect("that of the product");
     assert_eq!((product.predicted, product.counted), (24, 24));
 }
+
+/// What the steps of a product add to an address is part of the instruction.
+#[test]
+fn offsets_are_constants() {
+    let product = Product { shape: [128, 16, 64], ..PLAIN };
+    let text = compiled(&product.kernel(None)).cuda().to_string();
+    for line in [
+        "  unroll<4>([&](auto constant) {",
+        "    constexpr int k = constant;",
+        "      ldmatrix_x4<j*2304 + k*32>(a_part + j*8, left, (lane & 15)*144 + (lane >> 4)*16);",
+    ] {
+        assert!(text.lines().any(|one| one == line), "{line}\n{text}");
+    }
+    product.computes_by(Some("ldmatrix"));
+}
+
+#[test]
+fn tiles_may_have_the_names_of_what_loops_over_constants_need() {
+    let product = kernel("unroll", |k| {
+        let (a, b) = (k.input("Constant", F16, [32, 32]), k.input("ldmatrix_x4", F16, [32, 16]));
+        let c = k.output("c", F32, [32, 16]);
+        k.threads(32);
+        let (left, right) = (k.shared("constant", F16, [32, 32]), k.shared("unroll", F16, [32, 16]));
+        let sums = k.fragment("sums", F32, [32, 16]);
+        k.copy(left, a);
+        k.copy(right, b);
+        k.fill(sums, 0.0);
+        k.gemm(sums, left, right);
+        k.copy(c, sums);
+    });
+    assert_eq!(compiled(&product).entry(), "unroll_");
+    let inputs = [tensor(F16, &[32, 32], |at| (at % 3) as f64), tensor(F16, &[32, 16], |_| 1.0)];
+    let sum = |at: i64| (0..32).map(|k| (at / 16 * 32 + k) % 3).sum::<i64>();
+    computes(&product, &inputs, &[tensor(F32, &[32, 16], |at| sum(at) as f64)]);
+}

@@ -2,7 +2,7 @@
 //! GPU, and their machine code, where there is a disassembler.
 
 use tilewright::prelude::*;
-use tilewright::runtime::{Report, Space};
+use tilewright::runtime::{Report, Space, counted_instructions};
 use tilewright_tests::by_hand::{Compared, Pair, WIDTHS, pairs, transpose};
 
 use crate::exit::Exit;
@@ -78,7 +78,7 @@ fn compared(measuring: &Measuring, pair: &Pair, name: String) -> Result<Row, Exi
         return Err(fail(Exit::Differs, &format!("{name}: a wrong result")));
     }
     let ratios = [
-        ratio(&both, |report| report.warp_instructions),
+        ratio(&both, counted_instructions),
         ratio(&both, accesses),
         ratio(&both, sectors),
         ratio(&both, wavefronts),

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{MemorySpace, Program, RegArray, Stmt, for_each_stmt};
 
+use crate::constants::PARAMETER;
 use crate::registers::vector_names;
 use crate::reserved::{Place, is_listed, is_of_the_language};
 use crate::statements::lookup_name;
@@ -106,7 +107,10 @@ impl Names {
     fn is_free(&self, new: &str, old: &str, place: Place, parts: &dyn Fn(String) -> Vec<String>) -> bool {
         let is_own = new == old || !self.taken.contains(new);
         let is_free = |part: &String| !self.taken.contains(part) && !is_listed(part, Place::Inside);
-        is_own && new != SHARED_WINDOW && !is_listed(new, place) && parts(new.to_string()).iter().all(is_free)
+        is_own
+            && ![SHARED_WINDOW, PARAMETER].contains(&new)
+            && !is_listed(new, place)
+            && parts(new.to_string()).iter().all(is_free)
     }
 
     fn new_name<'a>(&'a self, name: &'a str) -> &'a str {

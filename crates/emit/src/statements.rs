@@ -13,6 +13,7 @@ use tilewright_ir::thread::{
 use tilewright_ir::{Dim, Handle, HwIndex};
 use tilewright_layout::DType;
 
+use crate::constants::{self, CONSTANT, PARAMETER, UNROLL};
 use crate::defect::unprintable;
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
 use crate::index::{c_index, needs_64_bits};
@@ -43,6 +44,10 @@ pub(crate) struct Printer<'a> {
     /// Arrays of vectors that are declared where they are loaded.
     defined_by_load: BTreeSet<usize>,
     values: Values<'a>,
+    /// The variables of the loops that are open now and call a lambda with constants.
+    constants: Vec<Var>,
+    /// Whether there is such a loop.
+    uses_constants: bool,
 }
 
 /// How often a block loads to an array.
@@ -82,17 +87,21 @@ impl<'a> Printer<'a> {
             widest: widest_accesses(&program.registers, &program.memories, &program.body),
             defined_by_load: BTreeSet::new(),
             values: Values::new(program),
+            constants: Vec::new(),
+            uses_constants: false,
         }
     }
 
     /// The lines that define the functions that the text calls.
     pub(crate) fn functions(&self) -> Vec<String> {
-        self.values.functions()
+        let constants = if self.uses_constants { constants::definitions() } else { Vec::new() };
+        [self.values.functions(), constants].concat()
     }
 
     /// The names of those functions.
     pub(crate) fn function_names(&self) -> impl Iterator<Item = &'static str> {
-        self.values.function_names()
+        let constants = [UNROLL, CONSTANT].into_iter().filter(|_| self.uses_constants);
+        self.values.function_names().chain(constants)
     }
 
     /// The text that was printed, with the origins of its lines.
@@ -211,6 +220,11 @@ impl<'a> Printer<'a> {
                     self.line(format_args!("{target} = {source};"));
                 }
             }
+            Stmt::For { var, is_unrolled: true, body }
+                if constants::has_to_be_constant(self.program, var, body, &self.constants) =>
+            {
+                self.loop_over_constants(var, body)?;
+            }
             Stmt::For { var, is_unrolled, body } => {
                 let (name, range) = (var.name(), var.range());
                 if *is_unrolled {
@@ -256,6 +270,22 @@ impl<'a> Printer<'a> {
                 self.line(format_args!("{result}{text};"));
             }
         }
+        Ok(())
+    }
+
+    /// A loop that calls a lambda with constants.
+    fn loop_over_constants(&mut self, var: &Var, body: &[Stmt]) -> Result<(), Diagnostic> {
+        let (unroll, count) = (wrapped::visible(self.program, UNROLL), var.range().hi + 1);
+        self.uses_constants = true;
+        self.line(format_args!("{unroll}<{count}>([&](auto {PARAMETER}) {{"));
+        self.constants.push(var.clone());
+        self.depth += 1;
+        // An inner lambda may use this in constants, but not the parameter, which it captures.
+        self.line(format_args!("constexpr int {} = {PARAMETER};", var.name()));
+        self.body(body)?;
+        self.depth -= 1;
+        self.constants.pop();
+        self.line(format_args!("}});"));
         Ok(())
     }
 
@@ -390,14 +420,14 @@ impl<'a> Printer<'a> {
 
     /// A call of the function around an instruction: where it writes, and the array and byte from which on it reads.
     fn wrapped_call(&self, call: &Call) -> Result<String, Diagnostic> {
-        let name = |regs: &Regs| &self.program.registers[regs.array].name;
-        let results = call.to.iter().map(|regs| Ok(format!("{} + {}", name(regs), first(regs))));
-        let memory = call.memory.iter().map(|(memory, index)| {
-            let Memory { name, dtype, .. } = &self.program.memories[*memory];
-            Ok(format!("{name}, {}", c_index(&normalize(&(index * dtype.bytes())))))
-        });
-        let operands: Result<Vec<String>, Diagnostic> = results.chain(memory).collect();
-        Ok(wrapped::call(self.program, &call.inst.info(), &operands?))
+        let (Some(to), Some((memory, _)), Some([offset, rest])) =
+            (&call.to, call.memory.first(), constants::split(self.program, call, &self.constants))
+        else {
+            return Err(unprintable("a function around an instruction without registers or memory".to_string()));
+        };
+        let to = format!("{} + {}", self.program.registers[to.array].name, first(to));
+        let operands = [to, self.program.memories[*memory].name.clone(), c_index(&rest)];
+        Ok(wrapped::call(self.program, &call.inst.info(), &c_index(&offset), &operands))
     }
 }
 

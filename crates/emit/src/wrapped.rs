@@ -19,11 +19,16 @@ pub(crate) fn function_names(program: &Program) -> Vec<&'static str> {
     used(program).iter().map(|inst| inst.info().name).collect()
 }
 
-/// `ldmatrix_x4(a_part + 0, left, lane*16)`
-pub(crate) fn call(program: &Program, info: &InstInfo, operands: &[String]) -> String {
-    let is_hidden = program.registers.iter().any(|(_, array)| array.name == info.name)
-        || program.memories.iter().any(|(_, memory)| memory.name == info.name);
-    format!("{}{}({})", if is_hidden { "::" } else { "" }, info.name, operands.join(", "))
+/// `ldmatrix_x4<k*32>(a_part + 0, left, lane*16)`
+pub(crate) fn call(program: &Program, info: &InstInfo, offset: &str, operands: &[String]) -> String {
+    format!("{}<{offset}>({})", visible(program, info.name), operands.join(", "))
+}
+
+/// The name of a function in front of the kernel, also where a name of the kernel hides it.
+pub(crate) fn visible(program: &Program, function: &str) -> String {
+    let is_hidden = program.registers.iter().any(|(_, array)| array.name == function)
+        || program.memories.iter().any(|(_, memory)| memory.name == function);
+    format!("{}{function}", if is_hidden { "::" } else { "" })
 }
 
 /// The instructions of a program without a function of their own.
@@ -40,7 +45,7 @@ fn used(program: &Program) -> BTreeSet<Inst> {
 }
 
 /// The lines that define the function of an instruction, followed by an empty line. It writes adjacent words and reads
-/// shared memory from a byte of an array on, so that calls share the conversion of the array's address.
+/// shared memory from byte `byte + kOffset` of an array on, so that calls share all but the constant.
 fn function(info: &InstInfo) -> Vec<String> {
     let words = match info.result {
         Some(RegisterOperand::Words(words)) => words,
@@ -49,11 +54,13 @@ fn function(info: &InstInfo) -> Vec<String> {
     let numbers: Vec<String> = (0..words).map(|at| format!("%{at}")).collect();
     let results: Vec<String> = (0..words).map(|at| format!("\"=r\"(words[{at}])")).collect();
     vec![
+        "template <int kOffset>".to_string(),
         format!("__device__ __forceinline__ void {}(void* to, const void* shared, int byte) {{", info.name),
         "  unsigned int* const words = static_cast<unsigned int*>(to);".to_string(),
-        format!("  asm volatile(\"{} {{{}}}, [%{words}];\"", info.ptx, numbers.join(", ")),
+        format!("  asm volatile(\"{} {{{}}}, [%{words} + %{}];\"", info.ptx, numbers.join(", "), words + 1),
         format!("               : {}", results.join(", ")),
-        "               : \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(shared)) + byte)".to_string(),
+        "               : \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(shared)) + byte), \"n\"(kOffset)"
+            .to_string(),
         "               : \"memory\");".to_string(),
         "}".to_string(),
         String::new(),
@@ -66,11 +73,12 @@ mod tests {
 
     #[test]
     fn words_are_results_and_the_row_is_an_address_in_shared_memory() {
-        let expected = r#"__device__ __forceinline__ void ldmatrix_x2_trans(void* to, const void* shared, int byte) {
+        let expected = r#"template <int kOffset>
+__device__ __forceinline__ void ldmatrix_x2_trans(void* to, const void* shared, int byte) {
   unsigned int* const words = static_cast<unsigned int*>(to);
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2 + %3];"
                : "=r"(words[0]), "=r"(words[1])
-               : "r"(static_cast<unsigned int>(__cvta_generic_to_shared(shared)) + byte)
+               : "r"(static_cast<unsigned int>(__cvta_generic_to_shared(shared)) + byte), "n"(kOffset)
                : "memory");
 }
 "#;

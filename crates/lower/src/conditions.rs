@@ -75,14 +75,19 @@ fn decided(cond: &Cond) -> Option<bool> {
 ///
 /// `rest` is a constant only in the last steps. A step in a loop is always full, since loops run over full batches.
 pub(crate) fn in_step(inside: &[Cond], step: &Var, s: i64, thread: &Expr, rest: &Expr) -> Vec<Cond> {
-    let of = |cond: &Cond| match cond {
-        Cond::Less(a, b) => Cond::Less(a.with(step, s), b.clone()),
-        Cond::Equal(a, b) => Cond::Equal(a.with(step, s), b.clone()),
-    };
+    let of = |cond: &Cond| with(cond, step, s);
     let (own, common): (Vec<&Cond>, Vec<&Cond>) = inside.iter().partition(|cond| cond.mentions(step));
     let is_partial = rest.as_const().is_some_and(|rest| rest <= thread.range().hi);
     let tail = is_partial.then(|| Cond::Less(thread.clone(), rest.clone()));
     common.into_iter().map(of).chain(tail).chain(own.into_iter().map(of)).collect()
+}
+
+/// The condition with a variable replaced by a number.
+pub(crate) fn with(cond: &Cond, var: &Var, value: i64) -> Cond {
+    match cond {
+        Cond::Less(a, b) => Cond::Less(a.with(var, value), b.with(var, value)),
+        Cond::Equal(a, b) => Cond::Equal(a.with(var, value), b.with(var, value)),
+    }
 }
 
 /// The same statements, with adjacent branches under the same condition merged into one.

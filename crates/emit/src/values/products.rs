@@ -33,7 +33,7 @@ pub(super) fn reaches_sum(op: ElementOp, reached: bool) -> bool {
         ElementOp::Neg | ElementOp::Rounded | ElementOp::Select | ElementOp::Abs => reached,
         ElementOp::Max | ElementOp::Min => reached,
         ElementOp::Mul | ElementOp::Div | ElementOp::Fma => false,
-        ElementOp::Exp | ElementOp::Exp2 => false,
+        ElementOp::Exp | ElementOp::Exp2 | ElementOp::Exp2Ftz => false,
         ElementOp::Log | ElementOp::Sqrt | ElementOp::Rsqrt | ElementOp::Tanh => false,
         ElementOp::Lt | ElementOp::Le | ElementOp::Gt | ElementOp::Ge | ElementOp::Eq | ElementOp::Ne => false,
     }

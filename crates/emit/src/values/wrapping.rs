@@ -27,7 +27,7 @@ impl Wrapping {
             ElementOp::Neg => Wrapping::Neg,
             ElementOp::Abs => Wrapping::Abs,
             ElementOp::Div | ElementOp::Max | ElementOp::Min | ElementOp::Fma | ElementOp::Rounded => return None,
-            ElementOp::Exp | ElementOp::Exp2 => return None,
+            ElementOp::Exp | ElementOp::Exp2 | ElementOp::Exp2Ftz => return None,
             ElementOp::Log | ElementOp::Sqrt | ElementOp::Rsqrt | ElementOp::Tanh => return None,
             ElementOp::Lt | ElementOp::Le | ElementOp::Gt | ElementOp::Ge | ElementOp::Eq | ElementOp::Ne => {
                 return None;

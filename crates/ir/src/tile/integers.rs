@@ -95,6 +95,7 @@ impl ElementOp {
             | ElementOp::Abs
             | ElementOp::Exp
             | ElementOp::Exp2
+            | ElementOp::Exp2Ftz
             | ElementOp::Log
             | ElementOp::Sqrt
             | ElementOp::Rsqrt
@@ -118,6 +119,7 @@ impl ElementOp {
             | ElementOp::Abs
             | ElementOp::Exp
             | ElementOp::Exp2
+            | ElementOp::Exp2Ftz
             | ElementOp::Log
             | ElementOp::Sqrt
             | ElementOp::Rsqrt
@@ -188,6 +190,7 @@ impl ElementOp {
             (
                 ElementOp::Exp
                 | ElementOp::Exp2
+                | ElementOp::Exp2Ftz
                 | ElementOp::Log
                 | ElementOp::Sqrt
                 | ElementOp::Rsqrt

@@ -81,6 +81,8 @@ element_ops! {
     Exp = "exp" 1 Floating None;
     /// 2 raised to the operand.
     Exp2 = "exp2" 1 Floating None;
+    /// The same, but an f32 result below 2^-126 is 0.
+    Exp2Ftz = "exp2_ftz" 1 Floating None;
     /// Natural logarithm.
     Log = "log" 1 Floating None;
     /// Square root.
@@ -263,6 +265,11 @@ impl Value {
     /// 2 raised to this value.
     pub fn exp2(self) -> Value {
         self.unary(ElementOp::Exp2)
+    }
+
+    /// The same, but an f32 result below 2^-126 is 0: one machine instruction, where [`exp2`](Value::exp2) takes four.
+    pub fn exp2_ftz(self) -> Value {
+        self.unary(ElementOp::Exp2Ftz)
     }
 
     /// Its natural logarithm.

@@ -4,16 +4,16 @@ use tilewright_diag::counted;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Memory, RegArray, Stmt};
+use tilewright_ir::thread::{Cond, Memory, RegArray, Stmt};
 use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::{TileLayout, refine_together};
 
 use super::context::Context;
 use super::team::{Team, spread_steps};
 use crate::builder::{Builder, regs};
-use crate::conditions::{MANY_GUARDED, either, in_step, never_hold, under};
+use crate::conditions::{MANY_GUARDED, either, in_step, never_hold, under, with};
 use crate::operand::{MemoryTile, all_inside};
-use crate::refusal::{Against, Refusal};
+use crate::refusal::Against;
 use crate::traversal::{Traversal, widest};
 
 /// Bytes that one thread stages at once: enough loads in flight to hide latency, few enough registers for occupancy.
@@ -26,11 +26,12 @@ pub(crate) struct MemorySchedule {
     dst: MemoryTile,
     src: MemoryTile,
     traversal: Traversal,
-    /// Elements of one access.
-    width: i64,
+    /// Elements of one access to the destination, and to the source.
+    widths: [i64; 2],
 }
 
-/// Walks over the tile in the address order of either side, with accesses as wide as both sides allow.
+/// Walks over the tile in the address order of either side, with accesses as wide as both sides allow (or 16 bytes of
+/// the 32 that they allow, so that more threads have some), or each as wide as its side allows.
 pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>, Against> {
     let (dst, src) = context.both_in_memory()?;
     let (to, from) = iters_of(dst, src)?;
@@ -41,15 +42,28 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
         }]
     })?;
     let bytes = dst.dtype.bytes();
-    let candidates = [true, false].into_iter().map(|by_dst| {
+    let mut schedules = Vec::new();
+    for by_dst in [true, false] {
         let (main, other) = if by_dst { (&joint[0], &joint[1]) } else { (&joint[1], &joint[0]) };
         let placed = if by_dst { &dst.placed } else { &src.placed };
         let traversal = Traversal::along(placed, main, other, by_dst)?;
-        let fits = |w| traversal.allows(dst, traversal.dst(), w) && traversal.allows(src, traversal.src(), w);
-        let width = widest(bytes, WIDEST, fits);
-        Ok(MemorySchedule { dst: dst.clone(), src: src.clone(), traversal, width })
-    });
-    Ok(candidates.collect::<Result<_, Refusal>>()?)
+        let allowed = [dst, src].map(|side| {
+            let layout = if std::ptr::eq(side, dst) { traversal.dst() } else { traversal.src() };
+            widest(bytes, side.widest, |width| traversal.allows(side, layout, width))
+        });
+        let common = allowed[0].min(allowed[1]);
+        let half_of_32_bytes = if common * bytes > WIDEST { common / 2 } else { common };
+        let mut choices = vec![[common; 2], [half_of_32_bytes; 2], allowed];
+        choices.dedup();
+        let divides = |widths: &[i64; 2]| traversal.dst().size() % widths[0].max(widths[1]) == 0;
+        schedules.extend(choices.into_iter().filter(divides).map(|widths| MemorySchedule {
+            dst: dst.clone(),
+            src: src.clone(),
+            traversal: traversal.clone(),
+            widths,
+        }));
+    }
+    Ok(schedules)
 }
 
 /// Copies element by element, in the order of the tile: correct for all layouts.
@@ -57,7 +71,7 @@ pub(crate) fn accept_elementwise(context: &Context) -> Result<MemorySchedule, Ve
     let (dst, src) = context.both_in_memory()?;
     let (to, from) = iters_of(dst, src)?;
     let traversal = Traversal::as_written(to, from);
-    Ok(MemorySchedule { dst: dst.clone(), src: src.clone(), traversal, width: 1 })
+    Ok(MemorySchedule { dst: dst.clone(), src: src.clone(), traversal, widths: [1, 1] })
 }
 
 fn iters_of<'a>(dst: &'a MemoryTile, src: &'a MemoryTile) -> Result<(&'a TileLayout, &'a TileLayout), Vec<Reason>> {
@@ -69,13 +83,18 @@ fn iters_of<'a>(dst: &'a MemoryTile, src: &'a MemoryTile) -> Result<(&'a TileLay
 
 impl MemorySchedule {
     pub(crate) fn summary(&self, context: &Context) -> String {
-        let bytes = self.width * self.dst.dtype.bytes();
+        let bytes = self.step() * self.dst.dtype.bytes();
         format!("{}, {bytes} B at a time", counted(context.team.threads, "thread"))
+    }
+
+    /// Elements that a thread moves in one step.
+    fn step(&self) -> i64 {
+        self.widths[0].max(self.widths[1])
     }
 
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
         let conditions = all_inside(&[&self.src, &self.dst]);
-        let has_many = self.traversal.dst().size() / self.width >= MANY_GUARDED * context.team.threads;
+        let has_many = self.traversal.dst().size() / self.step() >= MANY_GUARDED * context.team.threads;
         if conditions.is_empty() || !has_many || never_hold(&conditions) {
             return self.copied(context, builder, true);
         }
@@ -86,17 +105,19 @@ impl MemorySchedule {
     /// The accesses of all elements, with or without guards at the edges of a tensor.
     fn copied(&self, context: &Context, builder: &mut Builder, is_guarded: bool) -> Vec<Stmt> {
         let (dst, src) = (&self.dst, &self.src);
-        let vectors = self.traversal.dst().size() / self.width;
-        let batch = (STAGED_BYTES / (self.width * dst.dtype.bytes())).clamp(1, MOST_STEPS);
+        let ([to, from], step) = (self.widths, self.step());
+        let vectors = self.traversal.dst().size() / step;
+        let batch = (STAGED_BYTES / (step * dst.dtype.bytes())).clamp(1, MOST_STEPS);
         let mut body = Vec::new();
         let held = batch.min((vectors + context.team.threads - 1) / context.team.threads);
-        let array = builder.staging_vectors(dst.dtype, held * self.width, self.width, &mut body);
-        let sides = [(src, self.traversal.src(), false), (dst, self.traversal.dst(), true)];
+        let vector = if to == from && step * dst.dtype.bytes() <= WIDEST { step } else { 1 };
+        let array = builder.staging_vectors(dst.dtype, held * step, vector, &mut body);
+        let sides = [(src, self.traversal.src(), from, false), (dst, self.traversal.dst(), to, true)];
         let steps = spread_steps(builder, &context.team, vectors, batch, |builder, base, steps| {
             let mut piece = Vec::new();
-            for (operand, layout, is_store) in sides {
+            for (operand, layout, width, is_store) in sides {
                 let team = &context.team;
-                let walk = SideAccesses { operand, layout, width: self.width, team, vectors, array, is_guarded };
+                let walk = SideAccesses { operand, layout, width, step, team, vectors, array, is_guarded };
                 piece.extend(walk.steps(builder, base, steps, is_store));
             }
             piece
@@ -113,8 +134,10 @@ pub(crate) struct SideAccesses<'a> {
     pub(crate) layout: &'a TileLayout,
     /// Elements of one access.
     pub(crate) width: i64,
+    /// Elements that a thread moves in one step.
+    pub(crate) step: i64,
     pub(crate) team: &'a Team,
-    /// Number of accesses in the whole tile.
+    /// Number of steps of all threads.
     pub(crate) vectors: i64,
     /// Staging registers.
     pub(crate) array: Handle<RegArray>,
@@ -126,28 +149,32 @@ impl SideAccesses<'_> {
     /// The statements of `count` steps from `base` on; the last is guarded if the tile ends inside it.
     fn steps(&self, builder: &mut Builder, base: &Expr, count: i64, is_store: bool) -> Vec<Stmt> {
         let thread = Expr::var(&self.team.index);
-        let step = Var::new("#step", 0, (count - 1).max(0));
+        let (step, part) = (Var::new("#step", 0, (count - 1).max(0)), Var::new("#part", 0, self.step / self.width - 1));
         let vector = &thread + &((base + &Expr::var(&step)) * self.team.threads);
-        let flat = vector * self.width;
+        let flat = vector * self.step + Expr::var(&part) * self.width;
         let index = self.operand.index_of(builder, self.layout, &flat);
         let inside = if self.is_guarded { self.operand.inside(builder, self.layout, &flat) } else { Vec::new() };
         let mut body = Vec::new();
         if !inside.is_empty() && !is_store {
             // Elements outside of the tensor read as zero.
-            let zero = |s| Stmt::Set { to: regs(self.array, s * self.width, self.width), value: 0.into() };
-            body.extend((0..count).map(zero));
+            let zero = |at| Stmt::Set { to: regs(self.array, at * self.width, self.width), value: 0.into() };
+            body.extend((0..count * self.step / self.width).map(zero));
         }
         for s in 0..count {
             let rest = Expr::constant(self.vectors) - (base + s) * self.team.threads;
-            let access = self.access(s, index.with(&step, s), is_store);
-            body.extend(under(&in_step(&inside, &step, s, &thread, &rest), vec![access]));
+            for p in 0..self.step / self.width {
+                let index = index.with(&step, s).with(&part, p);
+                let access = self.access(s * self.step + p * self.width, index, is_store);
+                let inside: Vec<Cond> = inside.iter().map(|cond| with(cond, &part, p)).collect();
+                body.extend(under(&in_step(&inside, &step, s, &thread, &rest), vec![access]));
+            }
         }
         body
     }
 
-    fn access(&self, step: i64, index: Expr, is_store: bool) -> Stmt {
+    fn access(&self, first: i64, index: Expr, is_store: bool) -> Stmt {
         let memory: Handle<Memory> = self.operand.memory;
-        let part = regs(self.array, step * self.width, self.width);
+        let part = regs(self.array, first, self.width);
         match is_store {
             true => Stmt::Store { memory, index, from: part },
             false => Stmt::Load { to: part, memory, index },
