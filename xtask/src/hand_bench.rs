@@ -77,12 +77,8 @@ fn compared(measuring: &Measuring, pair: &Pair, name: String) -> Result<Row, Exi
     if !both.is_right {
         return Err(fail(Exit::Differs, &format!("{name}: a wrong result")));
     }
-    let ratios = [
-        ratio(&both, counted_instructions),
-        ratio(&both, accesses),
-        ratio(&both, sectors),
-        ratio(&both, wavefronts),
-    ];
+    let ratios =
+        [ratio(&both, counted_instructions), ratio(&both, accesses), ratio(&both, sectors), ratio(&both, wavefronts)];
     Ok(Row { name, ratios, machine_code: machine_code(pair, &both) })
 }
 

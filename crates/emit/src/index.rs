@@ -1,5 +1,6 @@
 //! Index expressions as C++.
 
+use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::{Expr, Node};
 
 /// Binding strength of C++ operators, weakest first.
@@ -25,9 +26,31 @@ pub(crate) fn c_index(expr: &Expr) -> String {
 
 /// The same, with the binding strength of its outermost operator.
 pub(crate) fn c_operand(expr: &Expr) -> (String, Level) {
+    let expr = &in_lines(expr);
     let wide = needs_64_bits(expr);
     let patterns = matches!(expr.node(), Node::Xor(a, _) if a.as_const().is_some_and(|value| value >= PATTERN));
     Printer { wide, patterns }.print(expr)
+}
+
+/// The expression with the lines of padded tiles counted before they are multiplied by the pitch:
+/// `((warp & 1)*32 + (lane & 15))*144` for `(warp & 1)*4608 + (lane & 15)*144`. The sum is then often one mask of the
+/// thread.
+fn in_lines(expr: &Expr) -> Expr {
+    let Linear { mut terms, constant } = linear(expr);
+    let count = terms.len();
+    let is_pitch = |factor: i64| factor > 2 && factor & (factor - 1) != 0;
+    let mut at = 0;
+    while at + 1 < terms.len() {
+        let ((more, lines), (pitch, line)) = (&terms[at], &terms[at + 1]);
+        let ratio = if is_pitch(*pitch) && more % pitch == 0 { more / pitch } else { 0 };
+        if ratio > 1 && ratio & (ratio - 1) == 0 && line.range().lo >= 0 && line.range().hi < ratio {
+            terms[at] = (*pitch, lines * ratio + line.clone());
+            terms.remove(at + 1);
+        } else {
+            at += 1;
+        }
+    }
+    if terms.len() == count { expr.clone() } else { Linear { terms, constant }.to_expr() }
 }
 
 /// From this number on, an operand of exclusive or is printed as a bit pattern.
@@ -151,6 +174,16 @@ mod tests {
         let lane = v("lane", 0, 31);
         assert_eq!(c_index(&(&lane / 8 % 4)), "lane >> 3 & 3");
         assert_eq!(c_index(&((1 ^ v("x", 0, 3)) * 32 + lane)), "(1 ^ x)*32 + lane");
+    }
+
+    #[test]
+    fn lines_are_counted_before_they_are_multiplied_by_a_pitch() {
+        let (warp, lane, t) = (v("warp", 0, 3), v("lane", 0, 31), v("t", 0, 9));
+        let text = |lines: i64| c_index(&(&warp % 2 * (lines * 144) + &lane % 16 * 144 + &t * 5 + 7));
+        assert_eq!(text(32), "((warp & 1)*32 + (lane & 15))*144 + t*5 + 7");
+        assert_eq!(text(8), "(warp & 1)*1152 + (lane & 15)*144 + t*5 + 7", "the lanes have more lines than that");
+        assert_eq!(text(24), "(warp & 1)*3456 + (lane & 15)*144 + t*5 + 7", "no mask");
+        assert_eq!(c_index(&(&warp * 256 + &lane % 16 * 16)), "warp*256 + (lane & 15)*16", "no pitch");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, conjunction, for_each_expr, for_each_stmt,
+    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, conjunction, for_each_expr, for_each_stmt, is_word,
     widest_accesses,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
@@ -213,6 +213,11 @@ impl<'a> Printer<'a> {
                     let target = self.reg(to, at)?;
                     self.line(format_args!("{target} = {value};"));
                 }
+            }
+            Stmt::Move { to, from } if is_word(&self.program.registers, [to, from]) => {
+                let word = |regs: &Regs| Ok(format!("reinterpret_cast<unsigned int&>({})", self.reg(regs, 0)?));
+                let (target, source) = (word(to)?, word(from)?);
+                self.line(format_args!("{target} = {source};"));
             }
             Stmt::Move { to, from } => {
                 for at in 0..to.count {

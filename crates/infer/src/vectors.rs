@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tilewright_ir::tile::vectors::{Chunk, Mask, Places, chunks, common_mask, firsts, widest};
+use tilewright_ir::tile::vectors::{Chunk, Mask, Places, Vectors, chunks, common_mask, firsts, widest};
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
 use tilewright_layout::map::{Map, NONE};
 
@@ -104,7 +104,9 @@ fn issue(moves: &Moves, places: &Places, steps: &Map, chunks: &[Chunk], firsts: 
     let mut issue = Issue { widths: (usize::MAX, 1), ..Issue::default() };
     for chunk in chunks {
         let mask = firsts.map_or(Some(&chunk.mask), |firsts| common_mask(firsts, chunk));
-        let width = mask.map_or(1, |mask| places.width(steps, &chunk.steps, mask, moves.most));
+        let single = || Vectors { width: 1, steps: chunk.steps.clone().collect() };
+        let vectors = mask.map_or_else(single, |mask| places.vectors(steps, &chunk.steps, mask, moves.most));
+        let width = vectors.width;
         // Where no thread is the first to do an iteration, nothing is written.
         if mask.is_none_or(|mask| mask.contains(&true)) {
             issue.widths = (issue.widths.0.min(width), issue.widths.1.max(width));
@@ -112,8 +114,8 @@ fn issue(moves: &Moves, places: &Places, steps: &Map, chunks: &[Chunk], firsts: 
         for (busy, warp) in busy.iter_mut().zip(chunk.mask.chunks(LANES)) {
             *busy += if warp.contains(&true) { (chunk.steps.len() / width) as u64 } else { 0 };
         }
-        let vectors = chunk.steps.clone().step_by(width);
-        issue.passes += passes.as_ref().map_or(0, |passes| vectors.map(|step| passes.of_vectors(step, width)).sum());
+        let firsts = vectors.steps.iter().step_by(width);
+        issue.passes += passes.as_ref().map_or(0, |passes| firsts.map(|step| passes.of_vectors(*step, width)).sum());
     }
     issue.widths.0 = issue.widths.0.min(issue.widths.1);
     issue.issued = busy.iter().sum();

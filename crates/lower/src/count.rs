@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tilewright_expr::linear::linear;
 use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Cond, Inst, Memory, Program, Stmt, Value, conjunction};
+use tilewright_ir::thread::{Call, Cond, Inst, Memory, Program, Stmt, Value, conjunction, is_word};
 
 use crate::trace::owner;
 
@@ -81,6 +81,7 @@ impl<'a> Counter<'a> {
             Stmt::Op { body, .. } => self.body(body),
             Stmt::Let { value, .. } => self.value(value),
             Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Declare(_) | Stmt::Set { .. } => {}
+            Stmt::Move { to, from } if is_word(&self.program.registers, [to, from]) => self.add(times),
             Stmt::Move { to, .. } => self.add(times.saturating_mul(to.count)),
             Stmt::For { var, is_unrolled, body } => {
                 let trips = var.range().hi - var.range().lo + 1;

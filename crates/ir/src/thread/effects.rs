@@ -11,7 +11,7 @@ use tilewright_layout::axis::Scope;
 
 use crate::arena::{Arena, Handle};
 use crate::thread::inst::RegisterOperand;
-use crate::thread::packed::Packed;
+use crate::thread::packed::{Packed, WORD, is_word};
 use crate::thread::program::{Call, Cond, Memory, Program, Stmt};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::value::Value;
@@ -322,6 +322,11 @@ pub fn widest_accesses(
         if let Stmt::Mma { sums, a, b, .. } = stmt {
             [sums, a, b].iter().for_each(|regs| widen(regs.array, bytes(regs).max(WORD)));
         }
+        if let Stmt::Move { to, from } = stmt
+            && is_word(registers, [to, from])
+        {
+            [to, from].iter().for_each(|regs| widen(regs.array, WORD));
+        }
         if let Stmt::AssignPair { to, values } = stmt {
             widen(to.array, 2 * bytes(to));
             let packed = Packed::of(registers, values.each_ref());
@@ -330,9 +335,6 @@ pub fn widest_accesses(
     });
     widest
 }
-
-/// Bytes of a register.
-const WORD: i64 = 4;
 
 #[cfg(test)]
 mod tests {

@@ -6,9 +6,12 @@ use tilewright_expr::linear::normalize;
 use tilewright_layout::DType;
 
 use crate::arena::{Arena, Handle};
-use crate::thread::registers::RegArray;
+use crate::thread::registers::{RegArray, Regs};
 use crate::thread::value::Value;
 use crate::tile::ElementOp;
+
+/// Bytes of a register of the machine.
+pub(super) const WORD: i64 = 4;
 
 /// Two values of f32, as operands of an instruction on pairs.
 #[derive(Clone, Debug)]
@@ -82,6 +85,15 @@ fn is_packed(op: ElementOp) -> bool {
 /// Whether a pair of registers begins at the first index, and the second is the other one.
 pub fn is_pair(first: &Expr, second: &Expr) -> bool {
     first.multiple() % 2 == 0 && normalize(&(second - first)).as_const() == Some(1)
+}
+
+/// Whether a move is that of a word: of adjacent registers that fill one of the machine's, on both sides.
+pub fn is_word(registers: &Arena<RegArray>, sides: [&Regs; 2]) -> bool {
+    sides.iter().all(|regs| {
+        let RegArray { dtype, vector, .. } = registers[regs.array];
+        let is_whole = regs.count > 1 && regs.count * dtype.bytes() == WORD && regs.first.multiple() % regs.count == 0;
+        vector == 1 && regs.step == 1 && is_whole
+    })
 }
 
 /// The two floats of which these values are the roundings to halves; `None` for other values.

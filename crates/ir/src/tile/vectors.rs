@@ -208,6 +208,15 @@ pub struct Places {
     bounds: Vec<Option<Listed>>,
 }
 
+/// How the steps of a chunk are moved in vectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vectors {
+    /// Elements of a vector, a power of two.
+    pub width: usize,
+    /// The steps of the chunk, vector by vector in the order of memory.
+    pub steps: Vec<usize>,
+}
+
 /// A number for each iteration, plus a rest that is the same for all iterations.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Listed {
@@ -250,51 +259,85 @@ impl Places {
         most
     }
 
-    /// Number of elements that the threads of `mask` move at once in all steps of a chunk; at most `widest`, a power of
-    /// two.
-    pub fn width(&self, steps: &Map, chunk: &Range<usize>, mask: &[bool], widest: usize) -> usize {
-        let mut width = self.most(widest);
+    /// The vectors that the threads of `mask` move in all steps of a chunk, of at most `widest` elements each: of steps
+    /// that follow each other, or of steps in the order of their places in memory, if these vectors are wider.
+    pub fn vectors(&self, steps: &Map, chunk: &Range<usize>, mask: &[bool], widest: usize) -> Vectors {
+        let own: Vec<usize> = chunk.clone().collect();
+        let most = self.most(widest);
+        let width = self.width(steps, &own, mask, most);
+        if width < most
+            && let Some(sorted) = self.sorted(steps, &own, mask)
+        {
+            let wider = self.width(steps, &sorted, mask, most);
+            if wider > width {
+                return Vectors { width: wider, steps: sorted };
+            }
+        }
+        Vectors { width, steps: own }
+    }
+
+    /// Number of elements that the threads of `mask` move at once in all of these steps; at most `most`, a power of two.
+    fn width(&self, steps: &Map, chunk: &[usize], mask: &[bool], most: usize) -> usize {
+        let mut width = most;
         while width > 1 && !self.has_vectors(steps, chunk, mask, width) {
             width /= 2;
         }
         width
     }
 
-    fn has_vectors(&self, steps: &Map, chunk: &Range<usize>, mask: &[bool], width: usize) -> bool {
+    /// The steps in the order in which the first thread of `mask` has them in memory, if that is another order.
+    fn sorted(&self, steps: &Map, chunk: &[usize], mask: &[bool]) -> Option<Vec<usize>> {
+        let position = self.position.as_ref()?;
+        let thread = mask.iter().position(|takes_part| *takes_part)?;
+        let place = |step: &usize| {
+            let iteration = steps.column(*step)[thread];
+            (iteration != NONE).then(|| position.own[iteration as usize])
+        };
+        let places: Vec<i64> = chunk.iter().map(place).collect::<Option<_>>()?;
+        if places.is_sorted() {
+            return None;
+        }
+        let mut order: Vec<usize> = (0..chunk.len()).collect();
+        order.sort_by_key(|at| places[*at]);
+        Some(order.into_iter().map(|at| chunk[at]).collect())
+    }
+
+    fn has_vectors(&self, steps: &Map, chunk: &[usize], mask: &[bool], width: usize) -> bool {
         let Some(position) = &self.position else { return false };
-        let is_vector = |step: usize| {
-            position.is_vector(steps, step, mask, width)
+        let is_vector = |vector: &[usize]| {
+            position.is_vector(steps, vector, mask)
                 && self.bounds.iter().all(|bound| {
                     bound.as_ref().is_some_and(|bound| {
-                        bound.is_still(steps, step, mask, width) || bound.is_vector(steps, step, mask, width)
+                        bound.is_still(steps, vector, mask) || bound.is_vector(steps, vector, mask)
                     })
                 })
         };
-        chunk.len().is_multiple_of(width) && chunk.clone().step_by(width).all(is_vector)
+        chunk.len().is_multiple_of(width) && chunk.chunks(width).all(is_vector)
     }
 }
 
 impl Listed {
-    /// Whether the numbers of `width` steps are consecutive, starting at a multiple of `width`, for all threads.
-    fn is_vector(&self, steps: &Map, step: usize, mask: &[bool], width: usize) -> bool {
-        let first = steps.column(step);
+    /// Whether the numbers of these steps are consecutive, starting at a multiple of their count, for all threads.
+    fn is_vector(&self, steps: &Map, vector: &[usize], mask: &[bool]) -> bool {
+        let (first, width) = (steps.column(vector[0]), vector.len());
         let follows = |lane: usize, first: u32, here: u32| {
             let start = self.own[first as usize];
             let is_aligned = lane > 0 || start % width as i64 == 0;
             is_aligned && here != NONE && self.own[here as usize] == start + lane as i64
         };
         self.rest % width as i64 == 0
-            && (0..width).all(|lane| {
-                let threads = mask.iter().zip(first).zip(steps.column(step + lane));
+            && vector.iter().enumerate().all(|(lane, step)| {
+                let threads = mask.iter().zip(first).zip(steps.column(*step));
                 threads
                     .filter(|((takes_part, first), _)| **takes_part && **first != NONE)
                     .all(|((_, first), here)| follows(lane, *first, *here))
             })
     }
 
-    /// Whether they are the same in `width` steps.
-    fn is_still(&self, steps: &Map, step: usize, mask: &[bool], width: usize) -> bool {
-        (1..width).all(|lane| in_step(&self.own, steps, step, mask).eq(in_step(&self.own, steps, step + lane, mask)))
+    /// Whether they are the same in all of these steps.
+    fn is_still(&self, steps: &Map, vector: &[usize], mask: &[bool]) -> bool {
+        let of = |step: usize| in_step(&self.own, steps, step, mask);
+        vector[1..].iter().all(|step| of(vector[0]).eq(of(*step)))
     }
 }
 
@@ -354,7 +397,7 @@ mod tests {
         let iterations = places.positions().unwrap().len();
         let steps = Map::spread(32, iterations, Spread { row: iterations, group: 32, groups: 1, vector: 4 });
         let chunks = chunks(&steps, 8);
-        chunks.iter().map(|chunk| places.width(&steps, &chunk.steps, &chunk.mask, 8)).min().unwrap()
+        chunks.iter().map(|chunk| places.vectors(&steps, &chunk.steps, &chunk.mask, 8).width).min().unwrap()
     }
 
     #[test]
@@ -363,6 +406,19 @@ mod tests {
         assert_eq!(width(&places(1..257, 0)), 1);
         assert_eq!(width(&places((0..256).map(|at| at * 2), 0)), 1);
         assert_eq!(width(&places(0..256, 6)), 2);
+    }
+
+    #[test]
+    fn steps_in_another_order_than_memory_are_sorted() {
+        // 16 elements in 4 pairs of words, all first words in front of all second words.
+        let turned = places((0..16).map(|at| at / 4 * 2 + at / 2 % 2 * 8 + at % 2), 0);
+        let steps = Map::spread(1, 16, Spread { row: 16, group: 1, groups: 1, vector: 16 });
+        let found = turned.vectors(&steps, &(0..16), &[true], 8);
+        assert_eq!(found, Vectors { width: 8, steps: vec![0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15] });
+        // The order is that of all threads.
+        let steps = Map::of_slots(2, 2, |thread, step| Some(thread * 2 + step), 2);
+        assert_eq!(places([1, 0, 2, 3], 0).vectors(&steps, &(0..2), &[true, true], 2).width, 1);
+        assert_eq!(places([1, 0, 3, 2], 0).vectors(&steps, &(0..2), &[true, true], 2).steps, [1, 0]);
     }
 
     #[test]

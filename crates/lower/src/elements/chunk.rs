@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tilewright_expr::Expr;
 use tilewright_ir::thread::{RegArray, Stmt};
-use tilewright_ir::tile::vectors::{Chunk, Mask, Movable, Places, StaticAccess, chunks, common_mask, widest};
+use tilewright_ir::tile::vectors::{Chunk, Mask, Movable, Places, StaticAccess, Vectors, chunks, common_mask, widest};
 use tilewright_ir::tile::{Access, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 
@@ -19,6 +19,9 @@ use crate::refusal::Refusal;
 
 /// Steps that are lowered together if no access to memory determines how many.
 const IN_REGISTERS: usize = 8;
+
+/// Bytes of a register of the machine.
+const WORD_BYTES: i64 = 4;
 
 /// An access to memory that neighbouring steps may make together.
 struct VectorizableAccess {
@@ -73,25 +76,24 @@ impl Lowering<'_> {
             return Ok(());
         }
         for load in &accesses.loads {
-            let width = self.width(load, chunk, &chunk.mask);
-            if width > 1 {
-                let moved = self.moved_through(&load.known, false, chunk);
-                self.move_all(&moved, width, chunk);
+            let vectors = self.vectors(load, chunk, &chunk.mask);
+            if vectors.width > 1 {
+                let moved = self.moved_through(&load.known, false, vectors);
+                self.move_all(&moved, &chunk.mask);
             }
         }
         let mut after = Vec::new();
         for store in &accesses.stores {
-            let mask = self.firsts_of(chunk);
-            let width = mask.as_ref().map_or(1, |mask| self.width(store, chunk, mask));
-            if let Some(mask) = mask.filter(|_| width > 1) {
-                let moved = self.moved_through(&store.known, true, chunk);
-                after.push((moved, width, mask));
+            let Some(mask) = self.firsts_of(chunk) else { continue };
+            let vectors = self.vectors(store, chunk, &mask);
+            if vectors.width > 1 {
+                after.push((self.moved_through(&store.known, true, vectors), mask));
             }
         }
         self.step_bodies(chunk)?;
-        for (moved, width, mask) in after {
+        for (moved, mask) in after {
             let body = self.aside(|this| {
-                this.move_all(&moved, width, &Chunk { steps: chunk.steps.clone(), mask: mask.clone() });
+                this.move_all(&moved, &mask);
                 Ok(())
             })?;
             self.guarded(&mask, &chunk.mask, body);
@@ -124,9 +126,9 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The elements of one access, in all steps of a chunk and for the threads of `mask`.
-    fn width(&self, one: &VectorizableAccess, chunk: &Chunk, mask: &Mask) -> usize {
-        one.places.width(&self.nest.steps, &chunk.steps, mask, one.widest)
+    /// The vectors of one access, in all steps of a chunk and for the threads of `mask`.
+    fn vectors(&self, one: &VectorizableAccess, chunk: &Chunk, mask: &Mask) -> Vectors {
+        one.places.vectors(&self.nest.steps, &chunk.steps, mask, one.widest)
     }
 
     /// The threads that are the first to execute their iterations, if they are the same threads in all steps.
@@ -135,33 +137,37 @@ impl Lowering<'_> {
     }
 
     /// Declares the registers of an access that the steps of a chunk make together, and records it.
-    fn moved_through(&mut self, known: &StaticAccess, writes: bool, chunk: &Chunk) -> VectorAccess {
+    fn moved_through(&mut self, known: &StaticAccess, writes: bool, vectors: Vectors) -> VectorAccess {
         let dtype = self.kernel.buffers[known.buffer].dtype;
-        let array = self.new_registers("r", dtype, chunk.steps.len() as i64);
-        let moved = VectorAccess { known: known.clone(), writes, array, steps: chunk.steps.clone() };
+        let array = self.new_registers("r", dtype, vectors.steps.len() as i64);
+        let moved = VectorAccess { known: known.clone(), writes, array, vectors };
         self.moved.push(moved.clone());
         moved
     }
 
     /// The register of step `step` in an access that several steps make together; `None` if it is not such an access.
     pub(super) fn moved_register(&self, access: &Access, step: usize, writes: bool) -> Option<(Handle<RegArray>, i64)> {
-        let is_meant =
-            |moved: &&VectorAccess| moved.known.is(access) && moved.writes == writes && moved.steps.contains(&step);
-        let moved = self.moved.iter().find(is_meant)?;
-        Some((moved.array, (step - moved.steps.start) as i64))
+        let of = |moved: &VectorAccess| {
+            let is_meant = moved.known.is(access) && moved.writes == writes;
+            let register = moved.vectors.steps.iter().position(|own| *own == step).filter(|_| is_meant)?;
+            Some((moved.array, register as i64))
+        };
+        self.moved.iter().find_map(of)
     }
 
-    /// Adds the accesses of all steps of a chunk, `width` steps at a time, through one register per step.
-    fn move_all(&mut self, moved: &VectorAccess, width: usize, chunk: &Chunk) {
-        for step in chunk.steps.clone().step_by(width) {
-            let place = ActiveStep { step, mask: chunk.mask.clone() };
-            self.move_vector(moved, (step - chunk.steps.start) as i64, width, &place);
+    /// Adds an access in all its steps, for the threads of `mask`.
+    fn move_all(&mut self, moved: &VectorAccess, mask: &Mask) {
+        let width = moved.vectors.width;
+        for (at, vector) in moved.vectors.steps.chunks(width).enumerate() {
+            let place = ActiveStep { step: vector[0], mask: mask.clone() };
+            self.move_vector(moved, (at * width) as i64, &place);
         }
     }
 
-    /// Adds one access for the `width` steps from `step` on, from or to the registers from `first` on. Elements
-    /// outside of the tensor read as zero.
-    fn move_vector(&mut self, moved: &VectorAccess, first: i64, width: usize, place: &ActiveStep) {
+    /// Adds the access of the vector that begins at a step, from or to the registers from `first` on. Elements outside of
+    /// the tensor read as zero.
+    fn move_vector(&mut self, moved: &VectorAccess, first: i64, place: &ActiveStep) {
+        let width = moved.vectors.width;
         let part = regs(moved.array, first, width as i64);
         let conditions = self.inside(moved, place);
         let (memory, index) = (self.builder.memory(moved.known.buffer), self.address(moved, width, place));
@@ -198,17 +204,41 @@ impl Lowering<'_> {
         let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
         let sides = VectorizableAccesses::of(&accesses.loads, from).zip(VectorizableAccesses::of(&accesses.stores, to));
         let Some(((load, store), mask)) = sides.zip(self.firsts_of(chunk)) else { return false };
-        let widths = [load, store].map(|one| self.width(one, chunk, &mask));
-        let loads = self.moved_through(&load.known, false, chunk);
-        let stores = VectorAccess { known: store.known.clone(), writes: true, ..loads.clone() };
-        let part = Chunk { steps: chunk.steps.clone(), mask: mask.clone() };
+        let [loaded, stored] = [load, store].map(|one| self.vectors(one, chunk, &mask));
         let outer = std::mem::take(&mut self.out);
-        self.move_all(&loads, widths[0], &part);
-        self.move_all(&stores, widths[1], &part);
+        let loads = self.moved_through(&load.known, false, loaded);
+        self.move_all(&loads, &mask);
+        let stores = if stored.steps == loads.vectors.steps {
+            VectorAccess { known: store.known.clone(), writes: true, vectors: stored, ..loads }
+        } else {
+            let stores = self.moved_through(&store.known, true, stored);
+            self.reorder(&loads, &stores);
+            stores
+        };
+        self.move_all(&stores, &mask);
         let body = std::mem::replace(&mut self.out, outer);
         self.guarded(&mask, &chunk.mask, body);
         self.moved.clear();
         true
+    }
+
+    /// Moves the registers of loads to those of stores, in words where both have whole words.
+    fn reorder(&mut self, loads: &VectorAccess, stores: &VectorAccess) {
+        let [from, to] = [loads, stores].map(|moved| &moved.vectors.steps);
+        let word = (WORD_BYTES / self.builder.program.registers[loads.array].dtype.bytes()).max(1) as usize;
+        let place = |step: &usize| from.iter().position(|loaded| loaded == step);
+        for (at, steps) in to.chunks(word).enumerate() {
+            let places: Vec<usize> = steps.iter().filter_map(place).collect();
+            let is_word = places.len() == word
+                && places[0].is_multiple_of(word)
+                && places.windows(2).all(|two| two[1] == two[0] + 1);
+            let count = if is_word { word } else { 1 };
+            for (lane, place) in places.into_iter().enumerate().step_by(count) {
+                let part = |array: Handle<RegArray>, first: usize| regs(array, first as i64, count as i64);
+                let (to, from) = (part(stores.array, at * word + lane), part(loads.array, place));
+                self.out.push(Stmt::Move { to, from });
+            }
+        }
     }
 
     /// Lowers a nest that only copies between memory and a fragment whose registers are in the order of memory:
@@ -230,24 +260,25 @@ impl Lowering<'_> {
         let mask = if writes { self.firsts_of(chunk) } else { Some(chunk.mask.clone()) };
         let Some(mask) = mask else { return Ok(false) };
         let held = self.fragment(fragment.buffer)?;
+        let vectors = self.vectors(memory, chunk, &mask);
         let mut registers = Vec::new();
-        for step in chunk.steps.clone() {
-            let place = ActiveStep { step, mask: mask.clone() };
+        for step in &vectors.steps {
+            let place = ActiveStep { step: *step, mask: mask.clone() };
             match &self.slot_cases(fragment, &place)?[..] {
                 [case] if case.conditions.is_empty() && held.is_plain() => registers.push(case.slot.register),
                 _ => return Ok(false),
             }
         }
-        let width = self.width(memory, chunk, &mask);
+        let width = vectors.width;
         let adjacent =
             |group: &[i64]| group[0] % group.len() as i64 == 0 && group.windows(2).all(|pair| pair[1] == pair[0] + 1);
         if !registers.chunks(width).all(adjacent) {
             return Ok(false);
         }
-        let moved = VectorAccess { known: memory.known.clone(), writes, array: held.array, steps: chunk.steps.clone() };
+        let moved = VectorAccess { known: memory.known.clone(), writes, array: held.array, vectors };
         let body = self.aside(|this| {
-            for (step, group) in chunk.steps.clone().step_by(width).zip(registers.chunks(width)) {
-                this.move_vector(&moved, group[0], width, &ActiveStep { step, mask: mask.clone() });
+            for (vector, group) in moved.vectors.steps.chunks(width).zip(registers.chunks(width)) {
+                this.move_vector(&moved, group[0], &ActiveStep { step: vector[0], mask: mask.clone() });
             }
             Ok(())
         })?;

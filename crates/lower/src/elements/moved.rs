@@ -1,10 +1,8 @@
 //! Accesses that neighbouring steps make together.
 
-use std::ops::Range;
-
 use tilewright_ir::Handle;
 use tilewright_ir::thread::RegArray;
-use tilewright_ir::tile::vectors::StaticAccess;
+use tilewright_ir::tile::vectors::{StaticAccess, Vectors};
 
 /// An access that several steps make together as vectors, through an array with one register per step.
 #[derive(Clone)]
@@ -14,6 +12,6 @@ pub(super) struct VectorAccess {
     /// Whether it is a store; otherwise it is a load.
     pub(super) writes: bool,
     pub(super) array: Handle<RegArray>,
-    /// The steps that it covers.
-    pub(super) steps: Range<usize>,
+    /// The steps that it covers, and the elements of a vector. The registers are in the order of the steps.
+    pub(super) vectors: Vectors,
 }

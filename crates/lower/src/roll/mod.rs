@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{RegArray, Regs, Stmt, for_each_stmt};
+use tilewright_ir::thread::{RegArray, Regs, Stmt, for_each_stmt, is_word};
 use tilewright_ir::{Arena, Handle};
 
 use self::copies::interleaved;
@@ -147,7 +147,8 @@ impl Rolling<'_> {
     }
 }
 
-/// The statements with each constant or move of several registers as one statement for each register.
+/// The statements with each constant or move of several registers as one statement for each register, except moves of
+/// words.
 fn by_register(registers: &Arena<RegArray>, body: Vec<Stmt>) -> Vec<Stmt> {
     let is_split = |regs: &Regs| regs.count > 1 && registers[regs.array].vector == 1;
     let at = |regs: &Regs, place: i64| {
@@ -159,7 +160,7 @@ fn by_register(registers: &Arena<RegArray>, body: Vec<Stmt>) -> Vec<Stmt> {
             Stmt::Set { to, value } if is_split(&to) => {
                 (0..to.count).map(|place| Stmt::Set { to: at(&to, place), value }).collect()
             }
-            Stmt::Move { to, from } if is_split(&to) && is_split(&from) => {
+            Stmt::Move { to, from } if is_split(&to) && is_split(&from) && !is_word(registers, [&to, &from]) => {
                 (0..to.count).map(|place| Stmt::Move { to: at(&to, place), from: at(&from, place) }).collect()
             }
             other => vec![other.map_inner(|body| by_register(registers, body))],
