@@ -27,6 +27,10 @@ pub(crate) struct Arguments {
     /// Only compare kernels of the library with hand-written ones, and print a Markdown table.
     #[arg(long, conflicts_with = "json")]
     by_hand: bool,
+    /// Only compare compile times and machine code with TileLang, and print a Markdown table. Installs TileLang from PyPI
+    /// in a temporary folder (several GB).
+    #[arg(long, conflicts_with_all = ["json", "by_hand"])]
+    tilelang: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
@@ -35,13 +39,10 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         return again_in("release");
     }
     if arguments.by_hand {
-        return match crate::hand_bench::table(&Measuring::begin()) {
-            Ok(table) => {
-                say!("{table}");
-                Exit::Done
-            }
-            Err(exit) => exit,
-        };
+        return printed(crate::hand_bench::table(&Measuring::begin()));
+    }
+    if arguments.tilelang {
+        return printed(crate::tilelang_bench::table());
     }
     let figures = match measure(&Measuring::begin()) {
         Ok(figures) => figures,
@@ -53,6 +54,16 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         say!("{}", all_text(&figures));
     }
     Exit::Done
+}
+
+fn printed(table: Result<String, Exit>) -> Exit {
+    match table {
+        Ok(table) => {
+            say!("{table}");
+            Exit::Done
+        }
+        Err(exit) => exit,
+    }
 }
 
 fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {

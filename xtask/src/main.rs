@@ -32,6 +32,7 @@ mod run_kernel;
 mod sass;
 mod setup;
 mod test;
+mod tilelang_bench;
 mod toolchain;
 mod validate;
 mod why;
