@@ -57,6 +57,30 @@ fn sixteen_fragments_that_are_read_at_strides() {
     assert!(compiled(built).is_ok());
 }
 
+/// The same with an offset that is known at run time only: every thread needs all elements.
+fn shifted_fragments(count: usize) -> Kernel {
+    kernel("shifted", |k| {
+        let (x, y) = (k.input("x", F32, [4096]), k.output("y", F32, [4096]));
+        k.threads(128);
+        let fragments: Vec<Buffer> = (0..count).map(|at| k.fragment(&format!("f{at}"), F32, [4096])).collect();
+        k.copy(fragments[0], x);
+        k.serial("t", 0..64, |k, t| {
+            for at in 1..count {
+                let (before, stride) = (fragments[at - 1], 2 * at as i64 + 1);
+                k.parallel([4096], |k, [i]| k.store(fragments[at], (i,), before.at(((i * stride + t) % 4096,))));
+            }
+        });
+        k.copy(y, fragments[count - 1]);
+    })
+}
+
+#[test]
+fn fragments_that_are_read_at_shifts_known_at_run_time_are_refused() {
+    for (count, code) in [(2, "K0263"), (3, "K0263"), (16, "I0713")] {
+        assert_eq!(compiled(shifted_fragments(count)).err(), Some(code), "{count}");
+    }
+}
+
 #[test]
 fn ninety_seven_fragments() {
     let built = kernel("many", |k| {
@@ -84,6 +108,35 @@ fn large_parallel_loops() {
         });
         assert!(compiled(built).is_ok(), "{side}");
     }
+}
+
+#[test]
+fn loops_of_too_many_iterations_together_are_refused() {
+    let built = kernel("many", |k| {
+        let (x, y) = (k.input("x", F32, [2048, 2048]), k.output("y", F32, [20, 2048, 2048]));
+        k.threads(256);
+        for n in 0..20 {
+            k.parallel([2048, 2048], |k, [i, j]| k.store(y, (n, i, j), x.at((i, j))));
+        }
+    });
+    assert_eq!(compiled(built).err(), Some("K0234"));
+}
+
+#[test]
+fn the_largest_fragment() {
+    let held = |rows: i64| {
+        kernel("held", |k| {
+            let (x, y) = (k.input("x", U8, [rows, 1024]), k.output("y", U8, [rows]));
+            k.threads(1024);
+            let held = k.fragment("held", U8, [rows, 1024]);
+            let most = k.fragment("most", U8, [rows]);
+            k.copy(held, x);
+            k.reduce(Max, most, held, 1);
+            k.copy(y, most);
+        })
+    };
+    assert!(compiled(held(256)).is_ok());
+    assert_eq!(compiled(held(257)).err(), Some("K0205"));
 }
 
 #[test]

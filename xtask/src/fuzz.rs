@@ -15,6 +15,7 @@ use tilewright_tests::tilelang::{ProgramReport, SlowProgram, run_programs, slowe
 
 use crate::cargo::again_in;
 use crate::exit::Exit;
+use crate::resources::thread_time;
 use crate::terminal::count_bar;
 
 /// The default number of texts.
@@ -200,7 +201,7 @@ fn programs(arguments: &Arguments) -> Findings {
 fn slowest(arguments: &Arguments, most: usize) -> Exit {
     let inputs = arguments.inputs.unwrap_or(PROGRAMS);
     let bar = count_bar("programs", inputs);
-    let work = |part| slowest_programs(arguments.seed, part, most);
+    let work = |part| slowest_programs(arguments.seed, part, most, thread_time);
     let parts = spread(inputs, PROGRAMS_AT_ONCE, &work, &|count| bar.inc(count));
     bar.finish_and_clear();
     let found = parts.into_iter().fold(Vec::new(), |some, others| slower(some, others, most));

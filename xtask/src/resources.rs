@@ -1,6 +1,6 @@
 //! The time and the memory that work takes.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -38,10 +38,14 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// CPU time of this thread.
-fn thread_milliseconds() -> f64 {
+/// CPU time of this thread so far.
+pub(crate) fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+fn thread_milliseconds() -> f64 {
+    thread_time().as_secs_f64() * 1e3
 }
 
 /// Memory of this process in MiB, if the system reports it: `VmHWM:` is the peak, `VmRSS:` the current size.

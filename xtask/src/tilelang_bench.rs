@@ -21,7 +21,7 @@ use crate::toolchain::provisioned;
 const PACKAGE: &str = "tilelang==0.1.15";
 /// The programs, in TileLang.
 const PROGRAMS: &str = include_str!("tilelang_bench/programs.py");
-/// The target of both; TileLang's text for sm_100a does not compile.
+/// The target of both; TileLang's text of `elementwise` for sm_100a does not compile.
 const TARGET: Target = Target::Sm90a;
 /// Compiles of each program.
 const RUNS: usize = 7;

@@ -117,6 +117,8 @@ impl Tables {
         if let Some(known) = self.answers.within.get(&(map, other)) {
             return *known;
         }
+        self.visit(map);
+        self.visit(other);
         let is_within = self.owners(map).is_within(self.owners(other));
         self.answers.within.insert((map, other), is_within);
         is_within
@@ -132,6 +134,8 @@ impl Tables {
         if let Some(known) = self.answers.right.get(&(steps, pattern, writes, map)) {
             return *known;
         }
+        self.visit(steps);
+        self.visit(map);
         let wrong = steps::first_wrong(self.pattern(pattern), self.owners(steps), writes, self.owners(map));
         self.answers.right.insert((steps, pattern, writes, map), wrong.is_none());
         wrong.is_none()
@@ -145,6 +149,8 @@ impl Tables {
         if let Some(known) = self.answers.selections.get(&(steps, pattern, map)) {
             return *known;
         }
+        self.visit(steps);
+        self.visit(map);
         let selections = steps::selections(self.pattern(pattern), self.map(steps), self.map(map));
         self.answers.selections.insert((steps, pattern, map), selections);
         selections

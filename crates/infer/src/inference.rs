@@ -6,16 +6,19 @@ use tilewright_ir::tile::Kernel;
 use crate::graph::Graph;
 use crate::inferred::Inferred;
 use crate::refusal::Refusal;
-use crate::scene::Scene;
+use crate::scene::{Scene, Use, Work};
 use crate::search;
 use crate::steps::Clash;
 use crate::storage::Storages;
 use crate::strict;
-use crate::tables::Tables;
+use crate::tables::{BUDGET, Tables};
+
+/// The most fragments that an error names.
+const MOST_NAMED: usize = 3;
 
 /// Finds the layouts of all fragments and loops of a kernel. Errors: everything that prevents it.
 pub fn infer(kernel: &Kernel) -> Result<Inferred, Vec<Diagnostic>> {
-    attempt(kernel).map_err(|against| against.findings)
+    attempt(kernel, &mut BUDGET.clone()).map_err(|against| against.findings)
 }
 
 /// Why no layouts were found.
@@ -33,8 +36,9 @@ impl From<Vec<Diagnostic>> for Against {
     }
 }
 
-/// [`infer`], which on failure also returns the clashes that a conversion could resolve.
-pub(crate) fn attempt(kernel: &Kernel) -> Result<Inferred, Against> {
+/// [`infer`], which on failure also returns the clashes that a conversion could resolve. `left`: how many places of
+/// elements may still be visited.
+pub(crate) fn attempt(kernel: &Kernel, left: &mut u64) -> Result<Inferred, Against> {
     let storages = Storages::of(kernel);
     let graph = Graph::of(kernel, &storages);
     if !graph.unplaced.is_empty() {
@@ -48,12 +52,14 @@ pub(crate) fn attempt(kernel: &Kernel) -> Result<Inferred, Against> {
     let known = strict::strict(kernel, &storages, &graph, threads)?;
     let laid_out = strict::laid_out_loops(kernel, &graph, threads)?;
     let mut tables = Tables::new(threads);
+    tables.left = *left;
     let mut inferred = Inferred::of_known(&known, &storages);
     let (mut loops, mut findings, mut clashes) = (Vec::new(), Vec::new(), Vec::new());
     for members in graph.uses.components() {
         let scene = Scene::of(&mut tables, (&graph, &storages), &known, &laid_out, &members);
         match search::best(&scene, &mut tables) {
             Ok(settled) => loops.extend(inferred.add(&graph, &scene, &mut tables, &settled)),
+            Err(_) if tables.is_spent() => findings.push(exhausted(kernel, &scene, &tables)),
             Err(violation) => {
                 let (graph, storages, known, laid_out) = (&graph, &storages, &known, &laid_out);
                 let refusal = Refusal { kernel, graph, storages, known, laid_out, members: &members, scene: &scene };
@@ -62,6 +68,7 @@ pub(crate) fn attempt(kernel: &Kernel) -> Result<Inferred, Against> {
             }
         }
     }
+    *left = tables.left;
     if !findings.is_empty() {
         return Err(Against { findings, clashes });
     }
@@ -72,4 +79,26 @@ pub(crate) fn attempt(kernel: &Kernel) -> Result<Inferred, Against> {
     }
     inferred.uses = graph.uses;
     Ok(inferred)
+}
+
+/// The error for a component whose layouts take too long to find: its largest nest, and two fragments that the nest uses
+/// in different orders.
+fn exhausted(kernel: &Kernel, scene: &Scene, tables: &Tables) -> Diagnostic {
+    let name = |storage: usize| format!("`{}`", kernel.buffers[scene.storages[storage].handle].name);
+    let names: Vec<String> = (0..scene.storages.len()).take(MOST_NAMED).map(name).collect();
+    let others = scene.storages.len() - names.len();
+    let names = if others == 0 { names.join(", ") } else { format!("{} and {others} more", names.join(", ")) };
+    let mut finding = Diagnostic::error("I0713", format!("inference gives up on the layouts of {names}"));
+    let is_other = |work: &Work| {
+        let is_in_order = |touch: &Use| tables.pattern(touch.pattern).is_identity();
+        work.touches.iter().any(|touch| !is_in_order(touch))
+    };
+    let works = (0..scene.items.len()).filter_map(|item| scene.work(item)).filter(|work| is_other(work));
+    if let Some(work) = works.max_by_key(|work| work.iterations) {
+        let titles: Vec<String> = work.nest.touches.iter().take(2).map(|touch| format!("`{}`", touch.title)).collect();
+        finding = finding.label(work.nest.span, format!("`{}` uses {}", work.nest.title, titles.join(" and ")));
+    }
+    finding
+        .note(format!("it visits up to {BUDGET} places of elements on threads; these fragments have too many"))
+        .help("let a loop use its fragments in one order, and pass elements to other threads through shared memory")
 }

@@ -37,7 +37,7 @@ impl Scene<'_> {
 
     /// Derives what follows from the ops of `from`, breadth first, until nothing more does. `changed` gets the
     /// storages that are given a map or more copies. False if the choice is given up: a fragment costs `limit`, or
-    /// keeps growing.
+    /// keeps growing, or no more places may be visited.
     pub(crate) fn propagate(
         &self,
         tables: &mut Tables,
@@ -51,6 +51,9 @@ impl Scene<'_> {
         let mut widened = vec![0; self.storages.len()];
         let mut queue = VecDeque::from(from);
         while let Some(item) = queue.pop_front() {
+            if tables.is_spent() {
+                return false;
+            }
             is_queued[item] = false;
             let first = changed.len();
             self.derive(tables, item, state, changed);

@@ -3,7 +3,8 @@
 //! A plan shares one family of nests and fragments among the threads; what follows from it is derived, and the
 //! fragments that remain without a map are placed one by one. Every plan has a lower bound on its cost: a plan that
 //! cannot be cheaper than what was found, or that gives its fragments maps that were tried before, is skipped. The
-//! number of plans that are tried is bounded, and so is the time of the search.
+//! number of plans that are tried is bounded, and so is the number of places of elements that all of them visit
+//! ([`Tables::visit`]): beyond it the search ends with what it found.
 
 use crate::cost::{Cost, of_registers};
 use crate::families::Family;
@@ -116,10 +117,10 @@ impl<'a> Search<'a> {
             let of_others = least_of_all - least(&self.plans[family]);
             self.try_family(family, of_others);
         }
-        if self.found.is_none() {
+        if self.found.is_none() && !self.tables.is_spent() {
             self.try_followers();
         }
-        if self.found.is_none() {
+        if self.found.is_none() && !self.tables.is_spent() {
             self.try_whole();
         }
         match (self.found, self.furthest) {
@@ -143,7 +144,7 @@ impl<'a> Search<'a> {
         for at in 0..self.plans[family].len() {
             let Plan { way, least } = self.plans[family][at];
             let has_found = self.found.is_some();
-            let is_over = self.tried.len() >= ATTEMPTS[usize::from(!has_found)];
+            let is_over = self.tried.len() >= ATTEMPTS[usize::from(!has_found)] || self.tables.is_spent();
             if is_over || self.is_not_worthwhile(least + of_others) || !has_found && failures >= FAILURES {
                 return;
             }
@@ -197,7 +198,7 @@ impl<'a> Search<'a> {
         let granules = |storage: &usize| self.scene.storages[*storage].granules;
         let largest = chosen.iter().map(granules).max().unwrap_or(0);
         while let Some(storage) = self.scene.open(state) {
-            if self.has_found() && self.placements == 0 {
+            if self.tables.is_spent() || self.has_found() && self.placements == 0 {
                 return false;
             }
             self.placements = self.placements.saturating_sub(1);

@@ -49,7 +49,13 @@ pub(crate) struct Tables {
     patterns: Numbered<Pattern>,
     places: Numbered<Places>,
     pub(crate) answers: Answers,
+    /// How many places of elements may still be visited.
+    pub(crate) left: u64,
 }
+
+/// How many places of elements inference visits at most, for all of a kernel: pairs of thread and slot, in maps that it
+/// derives or compares.
+pub(crate) const BUDGET: u64 = 1 << 25;
 
 impl<T: Ord> Numbered<T> {
     fn new() -> Numbered<T> {
@@ -76,7 +82,19 @@ impl Tables {
             patterns: Numbered::new(),
             places: Numbered::new(),
             answers: Answers::default(),
+            left: BUDGET,
         }
+    }
+
+    /// Notes a visit of all places of a map.
+    pub(crate) fn visit(&mut self, map: MapId) {
+        let places = self.map(map).threads() * self.map(map).slots();
+        self.left = self.left.saturating_sub(places as u64);
+    }
+
+    /// Whether no more places may be visited.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left == 0
     }
 
     /// Threads of the block.
@@ -91,6 +109,7 @@ impl Tables {
             self.owners.push(OnceCell::new());
             self.facts.push(OnceCell::new());
         }
+        self.visit(id);
         id
     }
 

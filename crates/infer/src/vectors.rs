@@ -76,6 +76,7 @@ impl Tables {
         if let Some(known) = self.answers.issues.get(&key) {
             return *known;
         }
+        self.visit(steps);
         let chunks = self.chunks(steps, nest.together);
         let firsts = if moves.writes && !self.facts(steps).is_sole {
             Some(firsts(self.map(steps), self.owners(steps)))

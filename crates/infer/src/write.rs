@@ -13,6 +13,7 @@ use crate::granules::{lanes_of, layout_of};
 use crate::inference::attempt;
 use crate::inferred::Inferred;
 use crate::node::Origin;
+use crate::tables::BUDGET;
 
 /// Whether a kernel has neither fragments nor parallel loops, nor reductions that would need some, so that there is nothing
 /// to lay out.
@@ -27,6 +28,9 @@ pub fn is_laid_out(kernel: &Kernel) -> bool {
 
 /// The maximum number of conversions that are inserted into a kernel. Each takes another search for layouts.
 const MOST_CONVERSIONS: usize = 64;
+
+/// How many more places of elements inference may visit after each of these.
+const OF_A_CONVERSION: u64 = 1 << 20;
 
 /// The kernel with a layout for every fragment that is used (a view has that of its owner), every parallel loop, and
 /// every op whose elements move one by one to or from fragments. Layouts that were written are kept. If the kernel
@@ -85,13 +89,15 @@ impl Layouts {
 
 /// The layouts of a kernel, and the kernel with the conversions that they need.
 fn placed(mut kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
+    let mut left = BUDGET;
     for _ in 0..=MOST_CONVERSIONS {
-        let against = match attempt(&kernel) {
+        let against = match attempt(&kernel, &mut left) {
             Ok(inferred) => return Ok((kernel, inferred)),
             Err(against) => against,
         };
         let helped = against.clashes.iter().filter(|_| kernel.allow_conversions).find_map(|c| converted(&kernel, c));
         kernel = helped.ok_or(against.findings)?;
+        left += OF_A_CONVERSION;
     }
     Err(vec![too_many_conversions(&kernel)])
 }

@@ -53,6 +53,21 @@ fn parallel_loops() {
         });
     });
     assert_mistake("extents_of_a_parallel_loop", extents);
+    let many = kernel("many", |k| {
+        let y = k.output("y", F32, [3, 2048, 2048]);
+        for n in 0..3 {
+            k.parallel([2048, 2048], |k, [i, j]| k.store(y, (n, i, j), 0));
+        }
+    });
+    assert_mistake("iterations_of_all_parallel_loops", many);
+    let large = kernel("large", |k| {
+        let y = k.output("y", F32, [2048]);
+        k.threads(1024);
+        let held = k.fragment("held", F32, [2048, 2048]);
+        k.fill(held, 0);
+        k.reduce(Sum, y, held, 1);
+    });
+    assert_mistake("a_fragment_that_no_sm_can_hold", large);
     let escaped = kernel("k", |k| {
         let y = k.output("y", F32, [32]);
         let held = k.fragment("held", F32, [32]);

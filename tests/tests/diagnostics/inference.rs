@@ -300,6 +300,25 @@ fn vectors_that_cannot_be_had() {
     assert_rendered("vectors_that_cannot_be_had", &artifact.warnings());
 }
 
+/// Every thread would need all elements in every step, and there are too many ways to share the loops.
+#[test]
+fn inference_is_bounded() {
+    let shifted = kernel("shifted", |k| {
+        let (x, y) = (k.input("x", F32, [4096]), k.output("y", F32, [4096]));
+        k.threads(128);
+        let fragments: Vec<Buffer> = (0..16).map(|at| k.fragment(&format!("f{at}"), F32, [4096])).collect();
+        k.copy(fragments[0], x);
+        k.serial("t", 0..64, |k, t| {
+            for at in 1..16usize {
+                let (before, stride) = (fragments[at - 1], 2 * at as i64 + 1);
+                k.parallel([4096], |k, [i]| k.store(fragments[at], (i,), before.at(((i * stride + t) % 4096,))));
+            }
+        });
+        k.copy(y, fragments[15]);
+    });
+    assert_not_inferred("shifted_fragments_of_4096", shifted);
+}
+
 /// Each of the fragments that the loop reads would get a copy for it.
 #[test]
 fn conversions_are_bounded() {

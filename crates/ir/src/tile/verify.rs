@@ -65,6 +65,11 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
         return Err(kernel.build_errors);
     }
     let mut found = Vec::new();
+    // All other checks enumerate iterations.
+    elements::check_all_iterations(&kernel, &mut found);
+    if !found.is_empty() {
+        return Err(found);
+    }
     launch_shape(&kernel, target, &mut found);
     buffers::check(&kernel, target, &mut found);
     let mut scope = Vec::new();

@@ -38,8 +38,12 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
 
 fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     let elements: i64 = buffer.shape.iter().fold(1, |product, extent| product.saturating_mul(*extent));
+    if buffer.space == Space::Fragment && elements > MAX_FRAGMENT_ELEMENTS {
+        found.push(too_large(buffer, elements));
+        return;
+    }
     let Some(layout) = &buffer.layout else {
-        check_open(buffer, elements, found);
+        check_open(buffer, found);
         return;
     };
     if buffer.shape.iter().any(|e| *e < 1) || elements != layout.size() {
@@ -106,18 +110,28 @@ fn meant(space: Space, axis: &Axis) -> Option<&'static str> {
     if axis.kind() == AxisKind::Free { nearest(axis.name(), known) } else { None }
 }
 
-/// The most elements of a fragment without a layout, since they are enumerated.
-const MAX_FRAGMENT_ELEMENTS: i64 = 1 << 22;
+/// The most elements of a fragment: as many as bytes in the registers of an SM (PTX ISA, "Register State Space"; 65,536
+/// registers by the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+const MAX_FRAGMENT_ELEMENTS: i64 = 1 << 18;
+
+/// The error for a fragment that no SM can hold.
+fn too_large(buffer: &Buffer, elements: i64) -> Diagnostic {
+    let message = format!("the fragment `{}` has {elements} elements", buffer.name);
+    Diagnostic::error("K0205", message).label(buffer.span, "declared here").help(format!(
+        "a fragment has up to {MAX_FRAGMENT_ELEMENTS} elements, as many as an SM's registers have bytes; keep a part of \
+         it at a time, or keep it in memory"
+    ))
+}
 
 /// Checks a buffer without a layout, which only a fragment may leave to inference.
-fn check_open(buffer: &Buffer, elements: i64, found: &mut Vec<Diagnostic>) {
+fn check_open(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     if buffer.space != Space::Fragment {
         let message = format!("`{}` has no layout", buffer.name);
         let help = "only the layout of a fragment is inferred; write a shape for row-major";
         found.push(Diagnostic::error("K0232", message).label(buffer.span, "declared here").help(help));
-    } else if buffer.shape.iter().any(|e| *e < 1) || elements > MAX_FRAGMENT_ELEMENTS {
+    } else if buffer.shape.iter().any(|extent| *extent < 1) {
         let message = format!("`{}` has shape {:?}", buffer.name, buffer.shape);
-        let help = format!("extents are at least 1, and a fragment has up to {MAX_FRAGMENT_ELEMENTS} elements");
+        let help = "every extent is at least 1";
         found.push(Diagnostic::error("K0205", message).label(buffer.span, "declared here").help(help));
     }
 }

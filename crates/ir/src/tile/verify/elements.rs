@@ -21,6 +21,8 @@ use crate::tile::value::{Access, Coord, ElementClass, Value};
 
 /// The most iterations of a parallel loop, since they are enumerated.
 const MAX_ITERATIONS: i64 = 1 << 22;
+/// The most iterations of all parallel loops of a kernel together.
+const MAX_ITERATIONS_OF_ALL: i64 = 1 << 23;
 
 /// The text of a label where a name was first used.
 const FIRST: &str = "first used here";
@@ -102,6 +104,22 @@ pub(super) fn check_condition(
     if found.len() == before {
         uniform::check_condition(kernel, &branch.cond, branch.span, found);
         data::check_value(kernel, &branch.cond, conditions, found);
+    }
+}
+
+/// Checks that the iterations of all parallel loops can be enumerated.
+pub(super) fn check_all_iterations(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
+    let mut sum = 0i64;
+    for (_, parallel) in kernel.parallels.iter() {
+        let own = parallel.extents().iter().fold(1i64, |product, extent| product.saturating_mul(*extent));
+        // Larger ones are errors by themselves.
+        sum = sum.saturating_add(if own <= MAX_ITERATIONS { own } else { 0 });
+        if sum > MAX_ITERATIONS_OF_ALL {
+            let message = format!("up to here, the parallel loops of `{}` have {sum} iterations", kernel.name);
+            let help = format!("all of them together have up to {MAX_ITERATIONS_OF_ALL}; give each CTA a smaller part");
+            found.push(Diagnostic::error("K0234", message).label(parallel.span, "this loop").help(help));
+            return;
+        }
     }
 }
 
