@@ -1,5 +1,6 @@
 //! The cost of a schedule: its statements are traced for one warp, and its instructions counted.
 
+use num_integer::Integer;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{AccessCost, MemoryKind, PlanFacts};
@@ -19,8 +20,8 @@ const MOST_RETRACED: usize = 1 << 14;
 /// busy than another.
 ///
 /// The start of the tile may depend on loops and blocks. Where it is not always a multiple of a sector, the sectors
-/// reported are those of the worst start.
-pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: String) -> PlanFacts {
+/// reported are those of the worst start, unless the body costs `limit` at the first one.
+pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: String, limit: i64) -> PlanFacts {
     let of = |env: &Env| accesses(program, &trace(program, body, warp..warp + 1, env).touches);
     let total = |accesses: &[AccessCost]| accesses.iter().map(|a| a.passes).sum::<i64>();
     let first = trace(program, body, warp..warp + 1, &Env::new());
@@ -28,16 +29,19 @@ pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: Stri
     if !first.is_whole {
         worst.iter_mut().for_each(|access| extend(access, &first.touches, steps(body)));
     }
-    let starts = if first.touches.len() > MOST_RETRACED { Vec::new() } else { unaligned_starts(program, body) };
-    for env in starts {
+    let Counts { instructions, shuffles } = count(program, body);
+    let registers = (register_bytes(program, body) + 3) / 4;
+    let mut facts = PlanFacts { summary, accesses: worst, instructions, shuffles, registers };
+    if first.touches.len() > MOST_RETRACED || facts.cost() >= limit {
+        return facts;
+    }
+    for env in unaligned_starts(program, body) {
         let here = of(&env);
-        if total(&here) > total(&worst) {
-            worst = here;
+        if total(&here) > total(&facts.accesses) {
+            facts.accesses = here;
         }
     }
-    let Counts { instructions, shuffles } = count(program, body);
-    let registers = register_bytes(program, body);
-    PlanFacts { summary, accesses: worst, instructions, shuffles, registers: (registers + 3) / 4 }
+    facts
 }
 
 /// The starts to measure: the least values of every outer variable whose step moves a global access by a fraction of a
@@ -48,14 +52,22 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     for_each_stmt(body, &mut |stmt| defined.extend(stmt.defines().iter().cloned()));
     // All accesses of an operand have the same start, so the first one represents them all.
     let mut asked: Vec<(Var, Handle<Memory>)> = Vec::new();
+    // The sizes in indices, each with the bytes of the narrowest elements.
+    let mut pitches: Vec<(Var, i64)> = Vec::new();
     for_each_global_index(program, body, &mut |index, memory| {
+        let bytes = program.memories[memory].dtype.bytes();
         index.for_each_var(&mut |var| {
+            if program.sizes.contains(var) {
+                match pitches.iter_mut().find(|(size, _)| size == var) {
+                    Some((_, least)) => *least = bytes.min(*least),
+                    None => pitches.push((var.clone(), bytes)),
+                }
+            }
             let is_index = HwIndex::of(var).is_some_and(|index| index.uniform_in() < Scope::Cta);
             let is_known = is_index || program.sizes.contains(var) || defined.contains(var);
             let is_outer = !is_known && var.range().lo < var.range().hi;
             if is_outer && !asked.iter().any(|(v, m)| v == var && *m == memory) {
                 asked.push((var.clone(), memory));
-                let bytes = program.memories[memory].dtype.bytes();
                 if !moving.contains(var) && !moves_by_sectors(index, var, bytes) {
                     moving.push(var.clone());
                 }
@@ -65,13 +77,15 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     let values = |var: &Var| {
         (var.range().lo..=var.range().hi).take(SECTOR as usize).map(|v| vec![(var.clone(), v)]).collect::<Vec<Env>>()
     };
-    let sizes = program.sizes.iter().flat_map(rows_across_sectors);
+    let sizes = pitches.iter().flat_map(|(size, bytes)| rows_across_sectors(size, *bytes));
     moving.iter().flat_map(values).chain(sizes).collect()
 }
 
-/// Values of a size below its maximum, with which the rows of a tensor begin at every offset in a sector.
-fn rows_across_sectors(size: &Var) -> impl Iterator<Item = Env> {
-    let below = (1..SECTOR as i64).map(|step| largest(size) - step * size.multiple());
+/// Values of a size below its maximum, with which the rows of a tensor of elements of `bytes` begin at every offset in a
+/// sector.
+fn rows_across_sectors(size: &Var, bytes: i64) -> impl Iterator<Item = Env> {
+    let offsets = SECTOR as i64 / (bytes * size.multiple()).gcd(&(SECTOR as i64));
+    let below = (1..offsets).map(|step| largest(size) - step * size.multiple());
     below.take_while(|value| *value >= 1).map(|value| vec![(size.clone(), value)])
 }
 

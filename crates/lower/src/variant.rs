@@ -201,7 +201,8 @@ impl Asked {
         };
         let (mut best, mut refusal): (Option<(PlanFacts, Taken<'a>)>, _) = (None, None);
         for candidate in candidates {
-            match measured(&*candidate, builder, op.warp.unwrap_or(0)) {
+            let limit = best.as_ref().map_or(i64::MAX, |(least, _)| least.cost());
+            match measured(&*candidate, builder, op.warp.unwrap_or(0), limit) {
                 Ok(facts) if best.as_ref().is_none_or(|(least, _)| facts.cost() < least.cost()) => {
                     best = Some((facts, Taken { variant, floor, candidate }));
                 }
@@ -235,23 +236,29 @@ impl Asked {
     }
 }
 
-/// The cost of an op or loop that is lowered in this way, for the warp that executes it. The statements are built only
-/// to be measured; their declarations are removed again.
-pub(crate) fn measured(candidate: &dyn Candidate, builder: &mut Builder, warp: i64) -> Result<PlanFacts, Refusal> {
+/// The cost of an op or loop that is lowered in this way, for the warp that executes it; from `limit` on it may be too
+/// low. The statements are built only to be measured; their declarations are removed again.
+pub(crate) fn measured(
+    candidate: &dyn Candidate,
+    builder: &mut Builder,
+    warp: i64,
+    limit: i64,
+) -> Result<PlanFacts, Refusal> {
     let mark = builder.mark();
-    let facts = built(candidate, builder, warp).map(|(_, facts)| facts);
+    let facts = built(candidate, builder, warp, limit).map(|(_, facts)| facts);
     builder.rewind(mark);
     facts
 }
 
-/// The statements of an op or loop that is lowered in this way, and their cost.
+/// The statements of an op or loop that is lowered in this way, and their cost; from `limit` on it may be too low.
 pub(crate) fn built(
     candidate: &dyn Candidate,
     builder: &mut Builder,
     warp: i64,
+    limit: i64,
 ) -> Result<(Vec<Stmt>, PlanFacts), Refusal> {
     let body = merged(candidate.build(builder)?);
-    let facts = measure(&builder.program, &body, warp, candidate.summary());
+    let facts = measure(&builder.program, &body, warp, candidate.summary(), limit);
     Ok((body, facts))
 }
 

@@ -70,7 +70,7 @@ impl KernelLowering<'_> {
     fn stage(&mut self, across: &AcrossOp, place: &str, summary: &str, body: Vec<ThreadStmt>) -> OpBlock {
         let AcrossOp { op, chosen, .. } = across;
         let title = format!("{}, {place}", self.title(op));
-        let facts = measure(&self.builder.program, &body, 0, summary.to_string());
+        let facts = measure(&self.builder.program, &body, 0, summary.to_string(), i64::MAX);
         self.plans.push(OpPlan {
             title: title.clone(),
             span: op.span,

@@ -44,7 +44,7 @@ impl KernelLowering<'_> {
         let holds = self.builder.registers("holds", DType::I32, 1, 1, &mut Vec::new());
         let made = elements::lower_condition(self.kernel, &mut self.builder, &cond, holds);
         let body = made.map_err(|why| why.diagnostic(&title, branch.span))?;
-        let facts = measure(&self.builder.program, &body, 0, "executed by every thread".to_string());
+        let facts = measure(&self.builder.program, &body, 0, "executed by every thread".to_string(), i64::MAX);
         let first = self.planned(&title, branch.span, facts, body);
         let mut side = |body: &[Stmt], wanted: i64| {
             let number = ThreadValue::Const(DType::I32, Scalar::Int(wanted));
@@ -58,7 +58,7 @@ impl KernelLowering<'_> {
     /// Lowers a nest that has only one lowering.
     fn nest(&mut self, title: &str, span: Span, nest: Nest) -> Result<OpBlock, Diagnostic> {
         let only = NestByElements { kernel: self.kernel, nest };
-        let (body, facts) = built(&only, &mut self.builder, 0).map_err(|why| why.diagnostic(title, span))?;
+        let (body, facts) = built(&only, &mut self.builder, 0, i64::MAX).map_err(|why| why.diagnostic(title, span))?;
         Ok(self.planned(title, span, facts, body))
     }
 
