@@ -36,9 +36,11 @@ pub(crate) fn c_operand(expr: &Expr) -> (String, Level) {
 /// `((warp & 1)*32 + (lane & 15))*144` for `(warp & 1)*4608 + (lane & 15)*144`. The sum is then often one mask of the
 /// thread.
 fn in_lines(expr: &Expr) -> Expr {
+    if !has_pitch(expr) {
+        return expr.clone();
+    }
     let Linear { mut terms, constant } = linear(expr);
     let count = terms.len();
-    let is_pitch = |factor: i64| factor > 2 && factor & (factor - 1) != 0;
     let mut at = 0;
     while at + 1 < terms.len() {
         let ((more, lines), (pitch, line)) = (&terms[at], &terms[at + 1]);
@@ -51,6 +53,19 @@ fn in_lines(expr: &Expr) -> Expr {
         }
     }
     if terms.len() == count { expr.clone() } else { Linear { terms, constant }.to_expr() }
+}
+
+/// Whether a term of a sum has a factor that may be a pitch.
+fn has_pitch(expr: &Expr) -> bool {
+    match expr.node() {
+        Node::Add(a, b) => has_pitch(a) || has_pitch(b),
+        Node::Mul(_, factor) => factor.as_const().is_some_and(is_pitch),
+        _ => false,
+    }
+}
+
+fn is_pitch(factor: i64) -> bool {
+    factor > 2 && factor & (factor - 1) != 0
 }
 
 /// From this number on, an operand of exclusive or is printed as a bit pattern.
