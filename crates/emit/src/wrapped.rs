@@ -21,6 +21,8 @@ pub(crate) fn function_names(program: &Program) -> Vec<&'static str> {
 
 /// `ldmatrix_x4<k*32>(a_part + 0, left, lane*16)`
 pub(crate) fn call(program: &Program, info: &InstInfo, offset: &str, operands: &[String]) -> String {
+    // A shift would end the list of template arguments.
+    let offset = if offset.contains('>') { format!("({offset})") } else { offset.to_string() };
     format!("{}<{offset}>({})", visible(program, info.name), operands.join(", "))
 }
 
@@ -70,6 +72,14 @@ fn function(info: &InstInfo) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_offset_with_a_shift_is_in_parentheses() {
+        let program = Program::new("k", tilewright_ir::Target::Sm100a, 32);
+        let text = |offset: &str| call(&program, &Inst::LoadMatrixX1.info(), offset, &["r + 0".to_string()]);
+        assert_eq!(text("k*32"), "ldmatrix_x1<k*32>(r + 0)");
+        assert_eq!(text("k >> 1"), "ldmatrix_x1<(k >> 1)>(r + 0)");
+    }
 
     #[test]
     fn words_are_results_and_the_row_is_an_address_in_shared_memory() {

@@ -18,7 +18,8 @@ const MOST_NAMED: usize = 3;
 
 /// Finds the layouts of all fragments and loops of a kernel. Errors: everything that prevents it.
 pub fn infer(kernel: &Kernel) -> Result<Inferred, Vec<Diagnostic>> {
-    attempt(kernel, &mut BUDGET.clone()).map_err(|against| against.findings)
+    let mut left = BUDGET;
+    attempt(kernel, &mut left).map_err(|against| against.findings)
 }
 
 /// Why no layouts were found.
@@ -94,10 +95,14 @@ fn exhausted(kernel: &Kernel, scene: &Scene, tables: &Tables) -> Diagnostic {
         work.touches.iter().any(|touch| !is_in_order(touch))
     };
     let works = (0..scene.items.len()).filter_map(|item| scene.work(item)).filter(|work| is_other(work));
-    if let Some(work) = works.max_by_key(|work| work.iterations) {
-        let titles: Vec<String> = work.nest.touches.iter().take(2).map(|touch| format!("`{}`", touch.title)).collect();
-        finding = finding.label(work.nest.span, format!("`{}` uses {}", work.nest.title, titles.join(" and ")));
-    }
+    finding = match works.max_by_key(|work| work.iterations) {
+        Some(work) => {
+            let titles: Vec<String> =
+                work.nest.touches.iter().take(2).map(|touch| format!("`{}`", touch.title)).collect();
+            finding.label(work.nest.span, format!("`{}` uses {}", work.nest.title, titles.join(" and ")))
+        }
+        None => finding.label(kernel.span, "in this kernel"),
+    };
     finding
         .note(format!("it visits up to {BUDGET} places of elements on threads; these fragments have too many"))
         .help("let a loop use its fragments in one order, and pass elements to other threads through shared memory")
