@@ -37,8 +37,6 @@ const ROWS_OF_AN_INSTRUCTION: i64 = 16;
 const MOST_SCORES: i64 = 128;
 /// The most warps of a CTA.
 const MOST_WARPS: i64 = 32;
-/// Elements after each line in shared memory: 16 bytes, so that neighbouring lines are in different banks.
-const PADDING: i64 = 8;
 
 /// The warps divide the queries. The first product fixes the layout of the scores; with each row on four lanes of one
 /// warp, both reductions stay inside the warp, and the exponentials are laid out as the second product's left operand. A
@@ -49,7 +47,6 @@ fn attention(config: &Config) -> Kernel {
     let warps = (threads / 32).clamp(1, MOST_WARPS);
     let block = warps * rows_of_a_warp(rows / warps, cols);
     let scale = LOG2_E / (depth as f64).sqrt();
-    let padded = |lines: i64| S([lines, depth], [depth + PADDING, 1]);
     kernel("attention", |k| {
         let q = k.input("q", F16, [rows, depth]);
         let key = k.input("key", F16, [cols, depth]);
@@ -58,9 +55,9 @@ fn attention(config: &Config) -> Kernel {
         let [cta] = k.grid([ceil_div(rows, block)]);
         k.threads(threads);
         let first = cta * block;
-        let queries = k.shared("queries", F16, padded(block));
-        let keys = k.shared("keys", F16, padded(cols));
-        let values = k.shared("values", F16, padded(cols));
+        let queries = k.shared("queries", F16, [block, depth]);
+        let keys = k.shared("keys", F16, [cols, depth]);
+        let values = k.shared("values", F16, [cols, depth]);
         let scores = k.fragment("scores", F32, [block, cols]);
         let weights = k.fragment("weights", F16, [block, cols]);
         let held = k.fragment("held", F32, [block, depth]);

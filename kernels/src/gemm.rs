@@ -31,13 +31,9 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
 
 /// The columns of the left operand, and rows of the right one, that a CTA multiplies in one step.
 const STEP: i64 = 64;
-/// Elements after each line in shared memory: 16 bytes, so that neighbouring lines are in different banks.
-const PADDING: i64 = 8;
-
 /// Both operands go through shared memory a step at a time. What lies beyond their edges reads as 0.
 fn gemm(config: &Config) -> Kernel {
     let [rows, cols, depth, tile, threads] = ["rows", "cols", "depth", "tile", "threads"].map(|name| config.size(name));
-    let padded = |lines: i64, line: i64| S([lines, line], [line + PADDING, 1]);
     kernel("gemm", |k| {
         let a = k.input("a", F16, [rows, depth]);
         let b = k.input("b", F16, [depth, cols]);
@@ -45,8 +41,8 @@ fn gemm(config: &Config) -> Kernel {
         let [column, row] = k.grid([ceil_div(cols, tile), ceil_div(rows, tile)]);
         k.threads(threads);
         let (top, first) = (row * tile, column * tile);
-        let left = k.shared("left", F16, padded(tile, STEP));
-        let right = k.shared("right", F16, padded(STEP, tile));
+        let left = k.shared("left", F16, [tile, STEP]);
+        let right = k.shared("right", F16, [STEP, tile]);
         let sums = k.fragment("sums", F32, [tile, tile]);
         k.fill(sums, 0.0);
         k.serial("t", 0..ceil_div(depth, STEP), |k, t| {

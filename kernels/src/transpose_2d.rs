@@ -75,7 +75,7 @@ fn through_registers(config: &Config, rows: i64, cols: i64) -> Kernel {
         let n = size(k, config, "n", WARPS * cols);
         let a = k.input("a", config.dtype, (m, n));
         let b = k.output("b", config.dtype, (n, m));
-        let columns = k.view("columns", b, ([Expr::from(m), Expr::from(n)], [Expr::from(1), Expr::from(m)]));
+        let columns = k.transposed("columns", b, [1, 0]);
         let [y, x] = k.grid([m.ceil_div(rows), n.ceil_div(WARPS * cols)]);
         k.threads(32 * WARPS);
         let (r, c) = (y * rows, (x * WARPS + k.warp_id()) * cols);
@@ -95,11 +95,8 @@ fn through_shared(config: &Config) -> Kernel {
         let [y, x] = k.grid([m.ceil_div(TILE), n.ceil_div(WARPS * TILE)]);
         k.threads(32 * WARPS);
         let (r, c) = (y * TILE, (x * WARPS + k.warp_id()) * TILE);
-        // A row is an odd number of words or of wider elements, so that a column meets every bank once.
-        let pitch = TILE + (4 / config.dtype.bytes()).max(1);
-        let shape = [WARPS, TILE, TILE];
-        let tile = k.shared("tile", config.dtype, S(shape, [TILE * pitch, pitch, 1]));
-        let columns = k.view("columns", tile, S(shape, [TILE * pitch, 1, pitch]));
+        let tile = k.shared("tile", config.dtype, [WARPS, TILE, TILE]);
+        let columns = k.transposed("columns", tile, [0, 2, 1]);
         let warp = k.warp_id();
         k.warp().copy(tile.sub((warp, .., ..)), a.sub((at(r, TILE), at(c, TILE))));
         k.warp().copy(b.sub((at(c, TILE), at(r, TILE))), columns.sub((warp, .., ..)));

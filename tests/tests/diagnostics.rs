@@ -173,6 +173,20 @@ fn fragments_and_replicas() {
         }),
     );
     assert_mistake(
+        "transposed_view_of_a_fragment",
+        kernel("k", |k| {
+            let held = k.fragment("held", F32, [32, 2]);
+            k.transposed("turned", held, [1, 0]);
+        }),
+    );
+    assert_mistake(
+        "order_that_is_no_permutation",
+        kernel("k", |k| {
+            let a = k.input("a", F32, [4, 8, 16]);
+            k.transposed("turned", a, [2, 1]);
+        }),
+    );
+    assert_mistake(
         "parameter_as_another_dtype",
         kernel("k", |k| {
             let a = k.input("a", F32, [32]);

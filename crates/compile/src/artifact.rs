@@ -7,6 +7,7 @@ use tilewright_ir::thread::Program;
 use tilewright_ir::tile::{self, Buffer};
 use tilewright_ir::{Handle, Kernel, Target, VerifiedKernel, VerifiedProgram};
 
+use crate::chosen::Chosen;
 use crate::launch_shape::LaunchShape;
 use crate::parameter::Parameter;
 use crate::sizes;
@@ -16,8 +17,8 @@ use crate::stage::Stage;
 #[derive(Clone, Debug)]
 pub struct Artifact {
     kernel: VerifiedKernel,
-    /// The inferred layouts and their reasons; empty if all were declared.
-    inferred: Inferred,
+    /// The layouts that were inferred or chosen, and why.
+    chosen: Chosen,
     program: VerifiedProgram,
     emitted: Emitted,
     /// The numbers of a launch: for the sizes that are bound, or for the largest.
@@ -27,12 +28,12 @@ pub struct Artifact {
 impl Artifact {
     pub(crate) fn new(
         kernel: VerifiedKernel,
-        inferred: Inferred,
+        chosen: Chosen,
         program: VerifiedProgram,
         emitted: Emitted,
     ) -> Result<Artifact, Vec<Diagnostic>> {
         let launch = LaunchShape::largest(kernel.kernel())?;
-        Ok(Artifact { kernel, inferred, program, emitted, launch })
+        Ok(Artifact { kernel, chosen, program, emitted, launch })
     }
 
     /// The kernel, with the layouts that were inferred.
@@ -50,7 +51,7 @@ impl Artifact {
 
     /// The layouts that were inferred, and why.
     pub fn inferred(&self) -> &Inferred {
-        &self.inferred
+        &self.chosen.inferred
     }
 
     /// Warnings about a kernel that is right: reads beyond the edges of tensors, fragments of which every thread holds
@@ -58,7 +59,7 @@ impl Artifact {
     /// one of these is among them.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let mut found = tile::warnings(self.kernel.kernel());
-        found.extend(self.inferred.warnings(self.kernel.kernel()));
+        found.extend(self.inferred().warnings(self.kernel.kernel()));
         found.extend(self.register_pressure_warning().unwrap_or_else(Some));
         found
     }
@@ -70,19 +71,19 @@ impl Artifact {
 
     /// Why a buffer has its layout, traced back to a line that the user wrote; `None` if there is no such buffer.
     pub fn why(&self, buffer: &str) -> Option<String> {
-        Some(self.inferred.why(self.kernel.kernel(), self.find(buffer)?))
+        Some(self.chosen.why(self.kernel.kernel(), self.find(buffer)?))
     }
 
     /// The links of [`Artifact::why`]: each fragment's layout follows from the next. Empty for buffers in memory;
     /// `None` if there is no such buffer.
     pub fn chain(&self, buffer: &str) -> Option<Vec<Link>> {
-        Some(self.inferred.chain(self.kernel.kernel(), self.find(buffer)?))
+        Some(self.inferred().chain(self.kernel.kernel(), self.find(buffer)?))
     }
 
     /// Alternative layouts of the fragment at the end of a buffer's chain, if its layout was chosen among several.
     pub fn alternatives(&self, buffer: &str) -> Vec<Alternative> {
         let last = self.chain(buffer).and_then(|mut chain| chain.pop());
-        last.map_or_else(Vec::new, |link| self.inferred.alternatives(self.kernel.kernel(), link.fragment))
+        last.map_or_else(Vec::new, |link| self.inferred().alternatives(self.kernel.kernel(), link.fragment))
     }
 
     fn find(&self, name: &str) -> Option<Handle<Buffer>> {
@@ -163,8 +164,8 @@ impl Artifact {
     pub fn stage(&self, stage: Stage) -> String {
         match stage {
             Stage::Tile => self.kernel.kernel().to_string(),
-            Stage::Layouts => self.inferred.text(self.kernel.kernel()),
-            Stage::Graph => self.inferred.dot(self.kernel.kernel()),
+            Stage::Layouts => self.chosen.text(self.kernel.kernel()),
+            Stage::Graph => self.inferred().dot(self.kernel.kernel()),
             Stage::Thread => self.program.program().to_string(),
             Stage::Plan => self.plans().iter().map(OpPlan::to_string).collect::<Vec<_>>().join("\n"),
             Stage::Cuda => self.cuda().to_string(),

@@ -3,6 +3,7 @@
 //! Nothing here reads files, the environment, clocks or CUDA; the same kernel gives the same bytes on every machine.
 
 mod artifact;
+mod chosen;
 mod claims;
 mod launch_shape;
 mod parameter;
@@ -21,11 +22,13 @@ pub use stage::Stage;
 pub use tilewright_emit::{Origin, SourceMap};
 pub use tilewright_lower::Options as LowerOptions;
 
+use chosen::Chosen;
 use tilewright_diag::Diagnostic;
 use tilewright_emit::emit;
 use tilewright_infer::{Inferred, is_laid_out, lay_out};
+use tilewright_ir::thread::Program;
 use tilewright_ir::{Kernel, Target, VerifiedKernel, thread, tile};
-use tilewright_lower::lower;
+use tilewright_lower::{cost, lower, reasons, trials};
 
 /// Options of compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,12 +49,48 @@ impl Options {
 /// Compiles a kernel to CUDA text. Errors: everything that is wrong with the kernel, at the user's lines.
 pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagnostic>> {
     let kernel = tile::verify(Kernel { widest_global: options.target.widest_global(), ..kernel }, options.target)?;
-    let kernel = tile::verify(tile::contract(kernel), options.target)?;
-    let (kernel, inferred) = laid_out(kernel, options.target)?;
-    let program = lower(&kernel, options.target, &options.lower)?;
+    let kernel = tile::pad_open(tile::contract(kernel), options.target);
+    let kernel = tile::verify(kernel, options.target)?;
+    let Lowered { kernel, inferred, program } = cheapest(kernel, options)?;
+    let shared = reasons(&kernel, &program);
     let program = thread::verify(program)?;
     let emitted = emit(&program).map_err(|finding| vec![finding])?;
-    Artifact::new(kernel, inferred, program, emitted)
+    Artifact::new(kernel, Chosen { inferred, shared }, program, emitted)
+}
+
+/// A kernel with all layouts, and its program.
+struct Lowered {
+    kernel: VerifiedKernel,
+    inferred: Inferred,
+    program: Program,
+}
+
+/// The kernel and its program, with the layouts of open buffers under which it is the cheapest.
+fn cheapest(kernel: VerifiedKernel, options: &Options) -> Result<Lowered, Vec<Diagnostic>> {
+    if kernel.kernel().open_buffers().is_empty() {
+        return lowered(kernel, options);
+    }
+    let mut source = kernel.kernel().clone();
+    let mut best = lowered(kernel, options)?;
+    for placement in trials(&best.kernel, &best.program) {
+        let mut placed = source.clone();
+        let is_placed = placement.iter().all(|(buffer, layout)| placed.place(*buffer, layout).is_ok());
+        let verified = tile::verify(placed.clone(), options.target).ok().filter(|_| is_placed);
+        // A layout that cannot be lowered is not taken.
+        let Some(other) = verified.and_then(|kernel| lowered(kernel, options).ok()) else { continue };
+        let price = |program: &Program| (cost(program), program.shared_bytes());
+        if price(&other.program) < price(&best.program) {
+            (source, best) = (placed, other);
+        }
+    }
+    Ok(best)
+}
+
+/// The kernel with all fragments and loops laid out, and its program.
+fn lowered(kernel: VerifiedKernel, options: &Options) -> Result<Lowered, Vec<Diagnostic>> {
+    let (kernel, inferred) = laid_out(kernel, options.target)?;
+    let program = lower(&kernel, options.target, &options.lower)?;
+    Ok(Lowered { kernel, inferred, program })
 }
 
 /// The kernel with all layouts, verified again if it had to be changed.

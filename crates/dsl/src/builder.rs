@@ -19,6 +19,7 @@ use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::Size;
 use crate::value::Value;
+use crate::views::{placeholder, reordered};
 
 /// Builds the kernel `name` by running `body` once.
 #[track_caller]
@@ -284,7 +285,9 @@ impl<'k> KernelBuilder<'k> {
         self.buffer(name, dtype, Space::Global(Direction::Output), layout)
     }
 
-    /// A buffer in shared memory.
+    /// A buffer in shared memory. If only a shape of several rows is given, the compiler chooses where the rows are, by
+    /// what the accesses cost; `shape.row_major()` puts them one after the other. It does so too for a buffer that has
+    /// a view with a layout.
     #[track_caller]
     pub fn shared(&mut self, name: &str, dtype: DType, layout: impl IntoLayout) -> Buffer {
         self.buffer(name, dtype, Space::Shared, layout)
@@ -310,15 +313,32 @@ impl<'k> KernelBuilder<'k> {
         let is_own = of.is_own();
         let space = self.kernel.buffers.get(of.handle).map_or(Space::Shared, |owner| owner.space);
         let view = self.buffer(name, dtype, space, layout);
-        self.kernel.buffers[view.handle].view_of = is_own.then_some(of.handle);
+        let buffer = &mut self.kernel.buffers[view.handle];
+        (buffer.view_of, buffer.is_open) = (is_own.then_some(of.handle), false);
         view
+    }
+
+    /// Another name for a buffer in memory, with its dimensions in another order: dimension `i` of the view is dimension
+    /// `order[i]` of the buffer. The view follows the buffer's layout, whatever the compiler chooses.
+    #[track_caller]
+    pub fn transposed<const N: usize>(&mut self, name: &str, of: Buffer, order: [usize; N]) -> Buffer {
+        let (is_own, span) = (of.is_own(), Span::here());
+        let owner = self.kernel.buffers.get(of.handle).filter(|_| is_own).cloned();
+        let view = owner.map_or_else(|| Ok(placeholder(name, span)), |owner| reordered(&owner, name, &order, span));
+        let view = view.unwrap_or_else(|mistake| {
+            nodes::mistake(*mistake);
+            placeholder(name, span)
+        });
+        let view_of = is_own.then_some(of.handle);
+        let handle = self.kernel.buffers.push(tile::Buffer { view_of, ..view });
+        Buffer { handle, kernel: self.nodes.identity() }
     }
 
     #[track_caller]
     fn buffer(&mut self, name: &str, dtype: DType, space: Space, layout: impl IntoLayout) -> Buffer {
         let span = Span::here();
         let dynamic_shape = layout.dynamic_shape();
-        let is_open = space == Space::Fragment && layout.is_shape();
+        let is_shape = layout.is_shape();
         let (shape, layout) = match layout.into_layout() {
             Ok(given) => given,
             Err(error) => {
@@ -340,8 +360,10 @@ impl<'k> KernelBuilder<'k> {
             );
         }
         let name = name.to_string();
-        let layout = (!is_open).then_some(layout);
-        let buffer = tile::Buffer { name, dtype, shape, space, layout, dynamic_shape, view_of: None, span };
+        let layout = (space != Space::Fragment || !is_shape).then_some(layout);
+        let (view_of, order) = (None, None);
+        let is_open = space == Space::Shared && is_shape;
+        let buffer = tile::Buffer { name, dtype, shape, space, layout, dynamic_shape, view_of, order, is_open, span };
         Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.nodes.identity() }
     }
 

@@ -33,12 +33,13 @@ mod region;
 mod shape;
 mod size;
 mod value;
+mod views;
 
 pub use buffer::Buffer;
 pub use builder::{KernelBuilder, OpRef, ParallelRef, ScopeRef, kernel};
 pub use elements::{Elements, IntoCoords, StoreRef};
 pub use expr::Expr;
 pub use region::{Index, IntoRegion, Region, at};
-pub use shape::IntoLayout;
+pub use shape::{IntoLayout, RowMajor, Shape};
 pub use size::Size;
 pub use value::Value;

@@ -19,9 +19,38 @@ pub trait IntoLayout {
         None
     }
 
-    /// True if only a shape is given: row-major in memory; for a fragment, the layout is to be inferred.
+    /// True if only a shape is given: row-major in global memory; in shared memory and for a fragment, the compiler finds
+    /// the layout.
     fn is_shape(&self) -> bool {
         false
+    }
+}
+
+/// A shape that is laid out row-major, one row after the other, and not as the compiler chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowMajor(Vec<i64>);
+
+/// Shapes of constant extents.
+pub trait Shape {
+    /// The shape, laid out row-major: `k.shared("tile", F32, [32, 32].row_major())`.
+    fn row_major(self) -> RowMajor;
+}
+
+impl<const N: usize> Shape for [i64; N] {
+    fn row_major(self) -> RowMajor {
+        RowMajor(self.to_vec())
+    }
+}
+
+impl Shape for Vec<i64> {
+    fn row_major(self) -> RowMajor {
+        RowMajor(self)
+    }
+}
+
+impl IntoLayout for RowMajor {
+    fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
+        self.0.into_layout()
     }
 }
 

@@ -43,6 +43,8 @@ impl Small {
             layout: row_major.filter(|_| space != Space::Fragment),
             dynamic_shape: None,
             view_of: None,
+            order: None,
+            is_open: false,
             span: Span::here(),
         })
     }

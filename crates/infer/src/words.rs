@@ -121,6 +121,8 @@ mod tests {
             layout: None,
             dynamic_shape: None,
             view_of: None,
+            order: None,
+            is_open: false,
             span: Span::here(),
         }
     }

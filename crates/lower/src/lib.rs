@@ -23,6 +23,7 @@ pub mod permute_layout;
 mod reduce;
 mod refusal;
 mod roll;
+mod shared_layouts;
 mod sync;
 mod threads;
 mod trace;
@@ -31,3 +32,4 @@ mod unwritten;
 mod variant;
 
 pub use ops::{Options, lower};
+pub use shared_layouts::{Placement, SharedLayout, cost, reasons, trials};

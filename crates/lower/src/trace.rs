@@ -82,7 +82,7 @@ pub(crate) fn owner(program: &Program, memory: Handle<Memory>) -> Handle<Memory>
 }
 
 /// Values assumed for a variable that is read from data: one for every lane, as far apart as its range allows.
-fn scattered(var: &Var) -> Lanes {
+pub(crate) fn scattered(var: &Var) -> Lanes {
     let (range, lanes) = (var.range(), LANES as i64);
     let apart = range.hi.saturating_sub(range.lo).saturating_add(1) / lanes;
     std::array::from_fn(|lane| (range.lo + lane as i64 * apart.max(1)).min(range.hi))

@@ -5,11 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tilewright::diag::Diagnostic;
 use tilewright::infer::{Inferred, is_laid_out, lay_out};
-use tilewright::ir::tile::{Access, Buffer, Coord, Direction, ElementStmt, Space, Stmt, Value, contract, verify};
+use tilewright::ir::thread::Program;
+use tilewright::ir::tile::{
+    Access, Buffer, Coord, Direction, ElementStmt, Space, Stmt, Value, contract, pad_open, verify,
+};
 use tilewright::ir::{Handle, VerifiedKernel, VerifiedProgram, thread};
 use tilewright::layout::DType;
 use tilewright::layout::map::Map;
-use tilewright::lower::{Options, lower};
+use tilewright::lower::{Options, Placement, lower, trials};
 use tilewright::prelude::{Kernel, Target};
 
 use super::evaluate::{Bytes, Meaningless, Rules, evaluate};
@@ -81,19 +84,35 @@ pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wron
 /// The compiled kernel, the inferred layouts, and the thread program.
 type Compiled = (VerifiedKernel, Inferred, VerifiedProgram);
 
-/// The pipeline of `compile`, without emitting CUDA.
+/// The pipeline of `compile`, without emitting CUDA. Any layouts of open buffers that it would try have to be right,
+/// whether they are cheaper or not.
 fn compiled(kernel: Kernel) -> Result<Compiled, Vec<Diagnostic>> {
     let target = Target::Sm100a;
-    let contracted = verify(contract(verify(kernel, target)?), target)?;
-    let (laid_out, inferred) = match is_laid_out(contracted.kernel()) {
-        true => (contracted, Inferred::default()),
+    let padded = verify(pad_open(contract(verify(kernel, target)?), target), target)?;
+    let (laid_out, inferred, program) = lowered(padded.clone(), target)?;
+    let trials = trials(&laid_out, &program);
+    let tried = trials.get(laid_out.kernel().threads as usize / 32 % trials.len().max(1));
+    let tried = tried.and_then(|placement| lowered(placed(padded, placement)?, target).ok());
+    let (laid_out, inferred, program) = tried.unwrap_or((laid_out, inferred, program));
+    Ok((laid_out, inferred, thread::verify(program)?))
+}
+
+fn lowered(kernel: VerifiedKernel, target: Target) -> Result<(VerifiedKernel, Inferred, Program), Vec<Diagnostic>> {
+    let (laid_out, inferred) = match is_laid_out(kernel.kernel()) {
+        true => (kernel, Inferred::default()),
         false => {
-            let (laid_out, inferred) = lay_out(contracted.into_kernel())?;
+            let (laid_out, inferred) = lay_out(kernel.into_kernel())?;
             (verify(laid_out, target)?, inferred)
         }
     };
     let program = lower(&laid_out, target, &Options::default())?;
-    Ok((laid_out, inferred, thread::verify(program)?))
+    Ok((laid_out, inferred, program))
+}
+
+fn placed(kernel: VerifiedKernel, placement: &Placement) -> Option<VerifiedKernel> {
+    let mut placed = kernel.into_kernel();
+    placement.iter().try_for_each(|(buffer, layout)| placed.place(*buffer, layout)).ok()?;
+    verify(placed, Target::Sm100a).ok()
 }
 
 /// A refusal is correct if the kernel has no meaning; if it has one, only if layouts, limits or data are the reason.

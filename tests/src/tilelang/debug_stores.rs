@@ -65,6 +65,8 @@ fn debug_buffer(kernel: &Kernel, fragment: &Buffer, blocks: i64) -> Result<Buffe
         layout: Some(Layout::Tile(layout)),
         dynamic_shape: None,
         view_of: None,
+        order: None,
+        is_open: false,
         span: fragment.span,
     })
 }

@@ -63,6 +63,12 @@ pub struct Buffer {
     pub dynamic_shape: Option<DynamicShape>,
     /// The buffer whose storage this one shares, if it is a view.
     pub view_of: Option<Handle<Buffer>>,
+    /// For a view that only reorders dimensions: the dimension of its owner that each of its own is. It follows the
+    /// layout of the owner.
+    pub order: Option<Vec<usize>>,
+    /// Whether the compiler may choose the layout: a shared buffer for which only a shape was written. `layout` is
+    /// row-major until then.
+    pub is_open: bool,
     /// Where it was written.
     pub span: Span,
 }

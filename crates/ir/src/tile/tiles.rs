@@ -90,6 +90,8 @@ mod tests {
             layout: None,
             dynamic_shape: None,
             view_of: None,
+            order: None,
+            is_open: false,
             span: Span::here(),
         });
         Tile { buffer, starts: vec![Expr::constant(0); extents.len()], extents: extents.to_vec() }

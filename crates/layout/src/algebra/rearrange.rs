@@ -1,9 +1,38 @@
 //! Operations that reorder, repeat or drop shard iters.
 
-use crate::axis::Axis;
+use crate::axis::{Axis, M};
 use crate::error::LayoutError;
 use crate::iter::Iter;
+use crate::layout::Layout;
+use crate::swizzle::ComposeLayout;
 use crate::tile::TileLayout;
+
+impl Layout {
+    /// The layout of the same tile with its dimensions in another order: dimension `i` of the result is dimension
+    /// `order[i]` of `shape`, which is the present shape. Errors: a shape that does not agree with the layout, not a
+    /// permutation of the dimensions, a table with more elements than [`crate::ENUMERATION_LIMIT`].
+    pub fn reorder(&self, shape: &[i64], order: &[usize]) -> Result<Layout, LayoutError> {
+        self.check_shape(shape)?;
+        check_permutation(order, shape.len())?;
+        let of_tile = |tile: &TileLayout| {
+            let grouped = tile.group(shape)?;
+            grouped.layout.permute_groups(&grouped.separators, order)
+        };
+        Ok(match self {
+            Layout::Tile(tile) => Layout::Tile(of_tile(tile)?),
+            Layout::Compose(compose) => {
+                Layout::Compose(ComposeLayout::new(compose.swizzle(), of_tile(compose.tile())?)?)
+            }
+            Layout::Table(table) => {
+                if table.size() > crate::ENUMERATION_LIMIT {
+                    return Err(LayoutError::TooLarge { points: table.size() });
+                }
+                let elements = TileLayout::row_major(shape)?.permute_dims(order)?.positions(&M);
+                Layout::Table(table.select(&elements)?)
+            }
+        })
+    }
+}
 
 impl TileLayout {
     /// The shard iters in the order `permutation`: iter `i` of the result is iter `permutation[i]` of this layout.
@@ -70,6 +99,9 @@ fn check_permutation(permutation: &[usize], length: usize) -> Result<(), LayoutE
 
 #[cfg(test)]
 mod tests {
+    use crate::axis::M;
+    use crate::layout::Layout;
+    use crate::table::TableLayout;
     use crate::tile::TileLayout;
 
     fn layout(text: &str) -> TileLayout {
@@ -79,6 +111,28 @@ mod tests {
     #[test]
     fn a_transpose_swaps_two_iters() {
         assert_eq!(layout("S[(3,4):(4,1)]").permute_dims(&[1, 0]).unwrap().to_string(), "S[(4,3):(1@m,4@m)]");
+    }
+
+    #[test]
+    fn dimensions_are_reordered_in_every_kind_of_layout() {
+        let shape = [2, 4, 8];
+        let listed = layout("S[(2,4,8):(40,10,1)]").positions(&M);
+        let table = TableLayout::of_positions(&M, &listed).unwrap();
+        let swizzled = "swizzle(M=0,B=2,S=3) o S[(8,8):(8,1)]".parse().unwrap();
+        for of in [Layout::Tile(layout("S[(2,4,8):(40,10,1)]")), Layout::Table(table), swizzled] {
+            let turned = of.reorder(&shape, &[2, 0, 1]).unwrap();
+            for element in 0..64 {
+                let (i, j, k) = (element / 32, element / 8 % 4, element % 8);
+                assert_eq!(turned.memory_position(k * 8 + i * 4 + j), of.memory_position(element), "{of} at {element}");
+            }
+        }
+    }
+
+    #[test]
+    fn dimensions_are_reordered_by_a_permutation() {
+        let of = Layout::Tile(layout("S[(2,4):(4,1)]"));
+        let code = |shape: &[i64], order: &[usize]| of.reorder(shape, order).unwrap_err().code();
+        assert_eq!([code(&[2, 4], &[0, 0]), code(&[2, 4], &[0]), code(&[2, 5], &[1, 0])], ["L0116", "L0116", "L0105"]);
     }
 
     #[test]

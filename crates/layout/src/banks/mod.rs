@@ -25,12 +25,14 @@ use crate::layout::Layout;
 
 mod mode;
 mod pattern;
+mod rows;
 mod search;
 mod tile_banks;
 mod witness;
 
 pub use mode::{SwizzleChoice, choose_swizzle_mode};
 pub use pattern::AccessPattern;
+pub use rows::RowLayout;
 pub use search::{PatternCost, SwizzleSearch, find_swizzle};
 pub use witness::Witness;
 

@@ -340,16 +340,15 @@ fn check_fragment_view(buffer: &Buffer, owner: &Buffer, found: &mut Vec<Diagnost
 /// Checks that all shared buffers together fit in the shared memory of a CTA.
 fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     let owners = kernel.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
-    let mut total = 0i64;
     let mut largest: Option<(&Buffer, i64)> = None;
     for (_, buffer) in owners {
         let bytes = buffer.span_elements() * buffer.dtype.bytes();
-        total += crate::padded_shared_bytes(bytes);
         if largest.is_none_or(|(_, most)| bytes > most) {
             largest = Some((buffer, bytes));
         }
     }
     let Some((buffer, bytes)) = largest else { return };
+    let total = kernel.shared_bytes();
     if total > target.shared_bytes() {
         let message = format!("{total} bytes of shared memory, but a CTA of {target} has {}", target.shared_bytes());
         found.push(

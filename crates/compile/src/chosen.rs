@@ -1,0 +1,52 @@
+//! The layouts that the user did not write, and why they are what they are.
+
+use tilewright_infer::Inferred;
+use tilewright_ir::tile::Buffer;
+use tilewright_ir::{Handle, Kernel};
+use tilewright_layout::Layout;
+use tilewright_lower::SharedLayout;
+
+/// The layouts that the compiler found.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    /// Those of fragments and loops; empty if all were written.
+    pub(crate) inferred: Inferred,
+    /// Those of shared buffers for which only a shape was written.
+    pub(crate) shared: Vec<SharedLayout>,
+}
+
+impl Chosen {
+    /// The stage `layouts`: shared buffers, then what was inferred.
+    pub(crate) fn text(&self, kernel: &Kernel) -> String {
+        let shared = self.shared.iter().map(|one| shared_text(kernel, one));
+        let has_inferred = !self.inferred.fragments.is_empty() || !self.inferred.loops.is_empty();
+        let inferred = (has_inferred || self.shared.is_empty()).then(|| self.inferred.text(kernel));
+        shared.chain(inferred).collect::<Vec<String>>().join("\n")
+    }
+
+    /// Why a buffer has its layout. A view is traced to the buffer that owns its storage.
+    pub(crate) fn why(&self, kernel: &Kernel, buffer: Handle<Buffer>) -> String {
+        let storage = kernel.storage(buffer);
+        let Some(chosen) = self.shared.iter().find(|one| one.buffer == storage) else {
+            return self.inferred.why(kernel, buffer);
+        };
+        let (named, owner) = (&kernel.buffers[buffer], &kernel.buffers[storage]);
+        let view = match buffer == storage {
+            true => String::new(),
+            false => format!("{}: a view of {}  // {}\n", named.name, owner.name, named.span),
+        };
+        format!("{view}{}: {}\n  because: {}\n", owner.name, layout_text(owner), chosen.reason)
+    }
+}
+
+/// `shared left: f16(64,64) = S[(64,64):(72@m,1@m)]`, and the reason.
+fn shared_text(kernel: &Kernel, chosen: &SharedLayout) -> String {
+    let buffer = &kernel.buffers[chosen.buffer];
+    let shape: Vec<String> = buffer.shape.iter().map(i64::to_string).collect();
+    let kind = format!("{}({})", buffer.dtype, shape.join(","));
+    format!("shared {}: {kind} = {}\n  because: {}\n", buffer.name, layout_text(buffer), chosen.reason)
+}
+
+fn layout_text(buffer: &Buffer) -> String {
+    buffer.layout.as_ref().map_or_else(String::new, Layout::to_string)
+}

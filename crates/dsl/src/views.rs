@@ -1,0 +1,55 @@
+//! Views of a buffer with its dimensions in another order.
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::Expr;
+use tilewright_ir::tile::{self, DynamicShape, Space};
+use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
+
+/// What stands for a buffer until the mistake in its declaration is reported.
+pub(crate) fn placeholder(name: &str, span: Span) -> tile::Buffer {
+    tile::Buffer {
+        name: name.to_string(),
+        dtype: DType::B8,
+        shape: vec![1],
+        space: Space::Shared,
+        layout: Some(Layout::Tile(TileLayout::one())),
+        dynamic_shape: None,
+        view_of: None,
+        order: None,
+        is_open: false,
+        span,
+    }
+}
+
+/// A buffer with its dimensions in another order. Errors: a fragment, which has no memory to view; an order that is not
+/// one of the dimensions.
+pub(crate) fn reordered(
+    owner: &tile::Buffer,
+    name: &str,
+    order: &[usize],
+    span: Span,
+) -> Result<tile::Buffer, Box<Diagnostic>> {
+    let Some(layout) = owner.layout.as_ref().filter(|_| owner.space != Space::Fragment) else {
+        return Err(Box::new(
+            Diagnostic::error("K0225", format!("`{name}` is a transposed view of a fragment"))
+                .label(span, "viewed here")
+                .label(owner.span, "declared here")
+                .help("read the fragment with its indices in another order"),
+        ));
+    };
+    let wrong = |error: LayoutError| Box::new(error.diagnostic().label(span, format!("the dimensions of `{name}`")));
+    let layout = layout.reorder(&owner.shape, order).map_err(wrong)?;
+    let pick = |exprs: &[Expr]| order.iter().map(|&from| exprs[from].clone()).collect();
+    let dynamic_shape = owner.dynamic_shape.as_ref();
+    Ok(tile::Buffer {
+        name: name.to_string(),
+        shape: order.iter().map(|&from| owner.shape[from]).collect(),
+        layout: Some(layout),
+        dynamic_shape: dynamic_shape
+            .map(|known| DynamicShape { extents: pick(&known.extents), strides: pick(&known.strides) }),
+        order: Some(order.to_vec()),
+        is_open: false,
+        span,
+        ..owner.clone()
+    })
+}

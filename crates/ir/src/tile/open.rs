@@ -1,0 +1,79 @@
+//! Shared buffers whose layout the compiler chooses.
+
+use tilewright_layout::banks::RowLayout;
+use tilewright_layout::{Layout, LayoutError};
+
+use crate::arena::Handle;
+use crate::target::{Target, padded_shared_bytes};
+use crate::tile::buffer::{Buffer, Space};
+use crate::tile::kernel::Kernel;
+use crate::tile::op::{Op, OpClass};
+
+impl Kernel {
+    /// The shared buffers whose layout the compiler may choose: those for which only a shape of several rows was
+    /// written, and of which no view has a layout of its own.
+    pub fn open_buffers(&self) -> Vec<Handle<Buffer>> {
+        let is_fixed = |handle: Handle<Buffer>| {
+            self.buffers.iter().any(|(view, buffer)| {
+                buffer.view_of.is_some() && buffer.order.is_none() && self.storage(view) == handle
+            })
+        };
+        let is_open = |(handle, buffer): &(Handle<Buffer>, &Buffer)| {
+            buffer.is_open && buffer.shape.len() > 1 && !is_fixed(*handle)
+        };
+        self.buffers.iter().filter(is_open).map(|(handle, _)| handle).collect()
+    }
+
+    /// Gives an open buffer a layout, and its views the same in their order of dimensions. Error: a shape that does not
+    /// agree with the layout.
+    pub fn place(&mut self, handle: Handle<Buffer>, layout: &Layout) -> Result<(), LayoutError> {
+        self.buffers[handle].layout = Some(layout.clone());
+        let views: Vec<Handle<Buffer>> =
+            self.buffers.iter().filter(|(_, view)| view.view_of == Some(handle)).map(|(view, _)| view).collect();
+        for view in views {
+            let Some(order) = self.buffers[view].order.clone() else { continue };
+            let reordered = layout.reorder(&self.buffers[handle].shape, &order)?;
+            self.place(view, &reordered)?;
+        }
+        Ok(())
+    }
+
+    /// Whether an op takes a buffer as a factor of a product, or reads it with its dimensions in another order.
+    fn is_read_across(&self, handle: Handle<Buffer>) -> bool {
+        let is_factor = |op: &Op| match op.kind.info().class {
+            OpClass::Product => op.operands.iter().any(|tile| self.storage(tile.buffer) == handle),
+            OpClass::Elementwise | OpClass::Reduction | OpClass::Permutation | OpClass::Conversion => false,
+        };
+        let is_turned = |view: Handle<Buffer>| self.buffers[view].order.is_some() && self.storage(view) == handle;
+        self.ops.iter().any(|(_, op)| is_factor(op)) || self.buffers.iter().any(|(view, _)| is_turned(view))
+    }
+
+    /// Bytes of shared memory that the buffers of the kernel take.
+    pub fn shared_bytes(&self) -> i64 {
+        let owners = self.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
+        owners.map(|(_, buffer)| padded_shared_bytes(buffer.span_elements().saturating_mul(buffer.dtype.bytes()))).sum()
+    }
+}
+
+impl Buffer {
+    /// Bytes of a row, which is the last dimension.
+    pub fn row_bytes(&self) -> i64 {
+        self.shape.last().map_or(0, |extent| extent * self.dtype.bytes())
+    }
+}
+
+/// The kernel with padded rows in its open buffers that are read across: operands of a product, and buffers with
+/// transposed views. Inference and lowering then count on the vectors that this allows. They stay row-major if padding
+/// would not fit in shared memory.
+pub fn pad_open(kernel: Kernel, target: Target) -> Kernel {
+    let mut padded = kernel.clone();
+    for handle in kernel.open_buffers().into_iter().filter(|handle| kernel.is_read_across(*handle)) {
+        let buffer = &kernel.buffers[handle];
+        let usual = RowLayout::usual(buffer.row_bytes()).layout(&buffer.shape, buffer.dtype.bytes());
+        let is_placed = usual.and_then(|layout| padded.place(handle, &layout)).is_ok();
+        if !is_placed {
+            return kernel;
+        }
+    }
+    if padded.shared_bytes() <= target.shared_bytes() { padded } else { kernel }
+}

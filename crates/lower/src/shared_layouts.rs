@@ -1,0 +1,246 @@
+//! The layouts of shared buffers for which only a shape was written.
+//!
+//! Which bytes of a row each lane touches does not depend on where the rows are, so the accesses of a program that was
+//! lowered with one layout of rows tell what another one would cost: the wavefronts of the same bytes at other
+//! addresses, in narrower vectors where that layout splits them. Lowering may find still better accesses for it, so the
+//! promising layouts are lowered, and the cheapest program is taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_diag::counted;
+use tilewright_expr::{EvalError, Var};
+use tilewright_ir::plan::{OpPlan, PlanFacts};
+use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Observer, Program, WarpState, walk};
+use tilewright_ir::tile::Buffer;
+use tilewright_ir::{Handle, Kernel, VerifiedKernel};
+use tilewright_layout::Layout;
+use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
+use tilewright_layout::banks::RowLayout;
+use tilewright_layout::weights::WEIGHTS;
+
+use crate::trace::{owner, scattered, steps};
+
+/// The layout that the compiler chose for a shared buffer.
+#[derive(Clone, Debug)]
+pub struct SharedLayout {
+    /// The buffer.
+    pub buffer: Handle<Buffer>,
+    /// Why: what the accesses of a warp cost, and what they would cost row-major.
+    pub reason: String,
+}
+
+/// Layouts for some open buffers of a kernel.
+pub type Placement = Vec<(Handle<Buffer>, Layout)>;
+
+/// From this many accesses of a thread on, only the first iterations of each loop are looked at.
+const MOST_STEPS: u64 = 1 << 12;
+/// How many these are.
+const ITERATIONS: i64 = 4;
+/// Instructions that a swizzled address takes beyond a linear one: a shift and an exclusive or.
+const OF_A_SWIZZLE: i64 = 2;
+
+/// Other layouts for the open buffers of a kernel that may be cheaper than those of this program, most promising first;
+/// none if no buffer can be accessed with fewer wavefronts or takes more memory than it needs. The accesses that count
+/// are those of the first warp, and of warps that ops name.
+///
+/// Layouts that would not fit in shared memory together with all else are left out.
+pub fn trials(kernel: &VerifiedKernel, program: &Program) -> Vec<Placement> {
+    let kernel = kernel.kernel();
+    let tiles = accesses(kernel, program);
+    let free = program.target.shared_bytes() - program.shared_bytes();
+    let lists: Vec<Placement> = tiles.iter().map(|tile| tile.others(kernel, free / tiles.len() as i64)).collect();
+    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest).map(|at| lists.iter().filter_map(|list| list.get(at).cloned()).collect()).collect()
+}
+
+/// For every open buffer of a kernel that is accessed, why it has its layout.
+pub fn reasons(kernel: &VerifiedKernel, program: &Program) -> Vec<SharedLayout> {
+    let tiles = accesses(kernel.kernel(), program);
+    tiles.iter().map(|tile| SharedLayout { buffer: tile.buffer, reason: tile.reason() }).collect()
+}
+
+/// The cost of all ops of a program, as plans give it, times their executions.
+pub fn cost(program: &Program) -> i64 {
+    let of = |plan: &OpPlan| plan.facts().map_or(0, PlanFacts::cost).saturating_mul(plan.executions.range().hi);
+    program.plans.iter().map(of).fold(0, i64::saturating_add)
+}
+
+/// How the open buffers of a kernel are accessed, those that are.
+fn accesses(kernel: &Kernel, program: &Program) -> Vec<TileAccesses> {
+    let open = kernel.open_buffers();
+    if open.is_empty() {
+        return Vec::new();
+    }
+    let mut patterns = Patterns::new(kernel, program, &open);
+    let named = kernel.ops.iter().filter_map(|(_, op)| op.warp);
+    for position in named.chain([0]).collect::<BTreeSet<i64>>() {
+        let mut warp = WarpState::of(program, position);
+        // The accesses up to an expression that cannot be evaluated are known.
+        let _ = walk(program, &program.body, &mut warp, &mut patterns);
+    }
+    patterns.of.into_values().filter(|tile| !tile.patterns.is_empty()).collect()
+}
+
+/// How the warps of a program access its open buffers.
+struct Patterns<'a> {
+    program: &'a Program,
+    /// Whether only the first iterations of loops are looked at.
+    is_cut: bool,
+    /// The accesses to each open buffer.
+    of: BTreeMap<Handle<Memory>, TileAccesses>,
+}
+
+/// The accesses of warps to a tile.
+struct TileAccesses {
+    buffer: Handle<Buffer>,
+    /// Where its rows are in the program.
+    rows: RowLayout,
+    /// How often each pattern occurs.
+    patterns: BTreeMap<Pattern, i64>,
+}
+
+/// One access of a warp.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Pattern {
+    writes: bool,
+    /// Bytes of each lane.
+    width: i64,
+    /// The row, and the byte in it, where the access of each lane begins.
+    places: Vec<Option<(i64, i64)>>,
+}
+
+/// Bytes of a bank.
+const WORD: i64 = 4;
+
+/// What accesses cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cost {
+    instructions: i64,
+    wavefronts: i64,
+}
+
+impl Patterns<'_> {
+    fn new<'a>(kernel: &Kernel, program: &'a Program, open: &[Handle<Buffer>]) -> Patterns<'a> {
+        let memory = |name: &str| program.memories.iter().find(|(_, memory)| memory.name == name);
+        let tile = |handle: &Handle<Buffer>| {
+            let buffer = &kernel.buffers[*handle];
+            let rows = RowLayout::of(buffer.layout.as_ref()?, &buffer.shape, buffer.dtype.bytes())?;
+            let tile = TileAccesses { buffer: *handle, rows, patterns: BTreeMap::new() };
+            Some((memory(&buffer.name)?.0, tile))
+        };
+        Patterns { program, is_cut: steps(&program.body) > MOST_STEPS, of: open.iter().filter_map(tile).collect() }
+    }
+}
+
+impl Observer for Patterns<'_> {
+    fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
+        let Some(tile) = self.of.get_mut(&owner(self.program, access.memory)) else { return Ok(()) };
+        let element = self.program.memories[access.memory].dtype.bytes();
+        let index = warp.eval(access.index)?;
+        let is_active = |lane: usize| lane < access.lanes && warp.active()[lane];
+        let place = |lane: usize| is_active(lane).then(|| tile.rows.place(index[lane] * element));
+        let places: Vec<Option<(i64, i64)>> = (0..LANES).map(place).collect();
+        // Moved by whole rows it is the same access.
+        let first = places.iter().flatten().map(|(row, _)| *row).min().unwrap_or(0);
+        let first = first - first % ROWS_OF_A_PERIOD;
+        let places = places.into_iter().map(|place| place.map(|(row, byte)| (row - first, byte))).collect();
+        let pattern = Pattern { writes: access.effect.writes(), width: access.bytes(self.program), places };
+        *tile.patterns.entry(pattern).or_default() += 1;
+        Ok(())
+    }
+
+    fn data(&self, var: &Var) -> Lanes {
+        scattered(var)
+    }
+
+    fn last(&self, var: &Var) -> i64 {
+        let range = var.range();
+        if self.is_cut { range.hi.min(range.lo.saturating_add(ITERATIONS - 1)) } else { range.hi }
+    }
+}
+
+/// After this many rows, all rows fall on banks as the first ones do: rows begin at whole bytes, banks repeat after 128
+/// bytes, and no swizzle that is considered takes bits above those of 512 rows.
+const ROWS_OF_A_PERIOD: i64 = 512;
+
+impl TileAccesses {
+    /// Other layouts to try, among those that take up to `free` bytes more than the present one.
+    fn others(&self, kernel: &Kernel, free: i64) -> Placement {
+        let buffer = &kernel.buffers[self.buffer];
+        let (count, element) = (buffer.shape.iter().rev().skip(1).product::<i64>(), buffer.dtype.bytes());
+        let dense = RowLayout::dense(self.rows.row);
+        if self.is_ideal(&self.rows) && (self.rows == dense || !self.is_ideal(&dense)) {
+            return Vec::new();
+        }
+        let fits = |rows: &RowLayout| rows.bytes(count) - self.rows.bytes(count) <= free.max(0);
+        let mut all: Vec<RowLayout> = RowLayout::all(self.rows.row, count, element).into_iter().filter(fits).collect();
+        all.sort_by_cached_key(|rows| (self.cost(rows, element).weight(), rows.bytes(count)));
+        // Beside the cheapest, those that lowering may have other ways for.
+        let words = RowLayout::padded(self.rows.row, element.max(WORD));
+        let cheapest = all.first().copied();
+        let promising = |rows: &RowLayout| Some(*rows) == cheapest || *rows == words || *rows == dense;
+        let new = all.into_iter().filter(|rows| *rows != self.rows && promising(rows));
+        new.filter_map(|rows| Some((self.buffer, rows.layout(&buffer.shape, element).ok()?))).collect()
+    }
+
+    /// Why the tile has its layout.
+    fn reason(&self) -> String {
+        let wavefronts = |rows: &RowLayout| counted(self.cost(rows, 1).wavefronts, "wavefront");
+        let taken = format!("{}: a warp's accesses take {}", self.rows, wavefronts(&self.rows));
+        let dense = RowLayout::dense(self.rows.row);
+        if self.rows == dense { taken } else { format!("{taken}; row-major, {}", wavefronts(&dense)) }
+    }
+
+    /// Whether no access takes more instructions than now, or more wavefronts than any access to as many words.
+    fn is_ideal(&self, layout: &RowLayout) -> bool {
+        self.patterns.keys().all(|pattern| {
+            let access = pattern.at(layout, pattern.width);
+            pattern.width_in(layout, pattern.width) == pattern.width && access.wavefronts() == access.ideal_wavefronts()
+        })
+    }
+
+    fn cost(&self, layout: &RowLayout, element: i64) -> Cost {
+        let mut sum = Cost::default();
+        for (pattern, times) in &self.patterns {
+            let width = pattern.width_in(layout, element);
+            for part in 0..pattern.width / width {
+                let access = pattern.part(part * width).at(layout, width);
+                sum.wavefronts += times * i64::from(access.wavefronts());
+                sum.instructions += times * if layout.swizzle.is_none() { 1 } else { 1 + OF_A_SWIZZLE };
+            }
+        }
+        sum
+    }
+}
+
+impl Cost {
+    fn weight(self) -> i64 {
+        self.instructions * WEIGHTS.instruction + self.wavefronts * WEIGHTS.pass
+    }
+}
+
+impl Pattern {
+    /// The access with its rows where a layout puts them, `width` bytes for each lane.
+    fn at(&self, layout: &RowLayout, width: i64) -> WarpAccess {
+        let kind = if self.writes { AccessKind::Store } else { AccessKind::Load };
+        WarpAccess::of(width as u64, kind, |lane| self.places[lane].map(|(row, byte)| layout.address(row, byte) as u64))
+    }
+
+    /// The bytes from `offset` on of every lane.
+    fn part(&self, offset: i64) -> Pattern {
+        let places = self.places.iter().map(|place| place.map(|(row, byte)| (row, byte + offset))).collect();
+        Pattern { places, ..*self }
+    }
+
+    /// The widest vector, not below `least`, in which every lane accesses its bytes under a layout: a vector begins at a
+    /// multiple of its width, and a swizzle keeps 16 bytes together.
+    fn width_in(&self, layout: &RowLayout, least: i64) -> i64 {
+        let is_aligned =
+            |width: i64| self.places.iter().flatten().all(|(row, byte)| (row * layout.pitch + byte) % width == 0);
+        let mut width = self.width;
+        while width > least && !is_aligned(width) {
+            width /= 2;
+        }
+        width
+    }
+}
