@@ -28,7 +28,7 @@ use tilewright_emit::emit;
 use tilewright_infer::{Inferred, is_laid_out, lay_out};
 use tilewright_ir::thread::Program;
 use tilewright_ir::{Kernel, Target, VerifiedKernel, thread, tile};
-use tilewright_lower::{cost, lower, reasons, trials};
+use tilewright_lower::{OpenAccesses, cost, lower};
 
 /// Options of compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +51,10 @@ pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagno
     let kernel = tile::verify(Kernel { widest_global: options.target.widest_global(), ..kernel }, options.target)?;
     let kernel = tile::pad_open(tile::contract(kernel), options.target);
     let kernel = tile::verify(kernel, options.target)?;
-    let Lowered { kernel, inferred, program } = cheapest(kernel, options)?;
-    let shared = reasons(&kernel, &program);
+    let Lowered { kernel, inferred, program, accesses } = cheapest(kernel, options)?;
     let program = thread::verify(program)?;
     let emitted = emit(&program).map_err(|finding| vec![finding])?;
-    Artifact::new(kernel, Chosen { inferred, shared }, program, emitted)
+    Artifact::new(kernel, Chosen { inferred, shared: accesses.reasons() }, program, emitted)
 }
 
 /// A kernel with all layouts, and its program.
@@ -63,6 +62,8 @@ struct Lowered {
     kernel: VerifiedKernel,
     inferred: Inferred,
     program: Program,
+    /// How it accesses open buffers.
+    accesses: OpenAccesses,
 }
 
 /// The kernel and its program, with the layouts of open buffers under which it is the cheapest.
@@ -72,7 +73,7 @@ fn cheapest(kernel: VerifiedKernel, options: &Options) -> Result<Lowered, Vec<Di
     }
     let mut source = kernel.kernel().clone();
     let mut best = lowered(kernel, options)?;
-    for placement in trials(&best.kernel, &best.program) {
+    for placement in best.accesses.trials(&best.kernel, &best.program) {
         let mut placed = source.clone();
         let is_placed = placement.iter().all(|(buffer, layout)| placed.place(*buffer, layout).is_ok());
         let verified = tile::verify(placed.clone(), options.target).ok().filter(|_| is_placed);
@@ -81,6 +82,9 @@ fn cheapest(kernel: VerifiedKernel, options: &Options) -> Result<Lowered, Vec<Di
         let price = |program: &Program| (cost(program), program.shared_bytes());
         if price(&other.program) < price(&best.program) {
             (source, best) = (placed, other);
+            if best.accesses.trials(&best.kernel, &best.program).is_empty() {
+                break;
+            }
         }
     }
     Ok(best)
@@ -90,7 +94,8 @@ fn cheapest(kernel: VerifiedKernel, options: &Options) -> Result<Lowered, Vec<Di
 fn lowered(kernel: VerifiedKernel, options: &Options) -> Result<Lowered, Vec<Diagnostic>> {
     let (kernel, inferred) = laid_out(kernel, options.target)?;
     let program = lower(&kernel, options.target, &options.lower)?;
-    Ok(Lowered { kernel, inferred, program })
+    let accesses = OpenAccesses::of(&kernel, &program);
+    Ok(Lowered { kernel, inferred, program, accesses })
 }
 
 /// The kernel with all layouts, verified again if it had to be changed.

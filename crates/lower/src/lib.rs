@@ -32,4 +32,4 @@ mod unwritten;
 mod variant;
 
 pub use ops::{Options, lower};
-pub use shared_layouts::{Placement, SharedLayout, cost, reasons, trials};
+pub use shared_layouts::{OpenAccesses, Placement, SharedLayout, cost};

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_diag::counted;
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::plan::{OpPlan, PlanFacts};
-use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Observer, Program, WarpState, walk};
+use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Observer, Program, WarpState, for_each_stmt, walk};
 use tilewright_ir::tile::Buffer;
 use tilewright_ir::{Handle, Kernel, VerifiedKernel};
 use tilewright_layout::Layout;
@@ -36,49 +36,64 @@ pub type Placement = Vec<(Handle<Buffer>, Layout)>;
 const MOST_STEPS: u64 = 1 << 12;
 /// How many these are.
 const ITERATIONS: i64 = 4;
+/// A program of more statements is lowered again only once.
+const LONG: usize = 1 << 12;
 /// Instructions that a swizzled address takes beyond a linear one: a shift and an exclusive or.
 const OF_A_SWIZZLE: i64 = 2;
 
-/// Other layouts for the open buffers of a kernel that may be cheaper than those of this program, most promising first;
-/// none if no buffer can be accessed with fewer wavefronts or takes more memory than it needs. The accesses that count
-/// are those of the first warp, and of warps that ops name.
-///
-/// Layouts that would not fit in shared memory together with all else are left out.
-pub fn trials(kernel: &VerifiedKernel, program: &Program) -> Vec<Placement> {
-    let kernel = kernel.kernel();
-    let tiles = accesses(kernel, program);
-    let free = program.target.shared_bytes() - program.shared_bytes();
-    let lists: Vec<Placement> = tiles.iter().map(|tile| tile.others(kernel, free / tiles.len() as i64)).collect();
-    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
-    (0..longest).map(|at| lists.iter().filter_map(|list| list.get(at).cloned()).collect()).collect()
+/// How a program accesses the open buffers of its kernel. The accesses that count are those of the first warp, and of warps
+/// that ops name.
+#[derive(Clone, Debug, Default)]
+pub struct OpenAccesses {
+    tiles: Vec<TileAccesses>,
 }
 
-/// For every open buffer of a kernel that is accessed, why it has its layout.
-pub fn reasons(kernel: &VerifiedKernel, program: &Program) -> Vec<SharedLayout> {
-    let tiles = accesses(kernel.kernel(), program);
-    tiles.iter().map(|tile| SharedLayout { buffer: tile.buffer, reason: tile.reason() }).collect()
+impl OpenAccesses {
+    /// The accesses of a program that a kernel was lowered to.
+    pub fn of(kernel: &VerifiedKernel, program: &Program) -> OpenAccesses {
+        let kernel = kernel.kernel();
+        let open = kernel.open_buffers();
+        if open.is_empty() {
+            return OpenAccesses::default();
+        }
+        let mut patterns = Patterns::new(kernel, program, &open);
+        let named = kernel.ops.iter().filter_map(|(_, op)| op.warp);
+        for position in named.chain([0]).collect::<BTreeSet<i64>>() {
+            let mut warp = WarpState::of(program, position);
+            // The accesses up to an expression that cannot be evaluated are known.
+            let _ = walk(program, &program.body, &mut warp, &mut patterns);
+        }
+        OpenAccesses { tiles: patterns.of.into_values().filter(|tile| !tile.patterns.is_empty()).collect() }
+    }
+
+    /// Other layouts that may be cheaper than those of the program, most promising first; none if no buffer can be
+    /// accessed with fewer wavefronts or takes more memory than it needs.
+    ///
+    /// Layouts that would not fit in shared memory together with all else are left out.
+    pub fn trials(&self, kernel: &VerifiedKernel, program: &Program) -> Vec<Placement> {
+        let free = (program.target.shared_bytes() - program.shared_bytes()) / self.tiles.len().max(1) as i64;
+        let lists: Vec<Placement> = self.tiles.iter().map(|tile| tile.others(kernel.kernel(), free)).collect();
+        let longest = lists.iter().map(Vec::len).max().unwrap_or(0).min(most_trials(program));
+        (0..longest).map(|at| lists.iter().filter_map(|list| list.get(at).cloned()).collect()).collect()
+    }
+
+    /// Why each buffer has its layout.
+    pub fn reasons(&self) -> Vec<SharedLayout> {
+        self.tiles.iter().map(|tile| SharedLayout { buffer: tile.buffer, reason: tile.reason() }).collect()
+    }
+}
+
+/// How often a program is lowered again: the longer it is, the more each trial takes.
+fn most_trials(program: &Program) -> usize {
+    let mut statements = 0usize;
+    for_each_stmt(&program.body, &mut |_| statements += 1);
+    if statements > LONG { 1 } else { usize::MAX }
 }
 
 /// The cost of all ops of a program, as plans give it, times their executions.
 pub fn cost(program: &Program) -> i64 {
     let of = |plan: &OpPlan| plan.facts().map_or(0, PlanFacts::cost).saturating_mul(plan.executions.range().hi);
     program.plans.iter().map(of).fold(0, i64::saturating_add)
-}
-
-/// How the open buffers of a kernel are accessed, those that are.
-fn accesses(kernel: &Kernel, program: &Program) -> Vec<TileAccesses> {
-    let open = kernel.open_buffers();
-    if open.is_empty() {
-        return Vec::new();
-    }
-    let mut patterns = Patterns::new(kernel, program, &open);
-    let named = kernel.ops.iter().filter_map(|(_, op)| op.warp);
-    for position in named.chain([0]).collect::<BTreeSet<i64>>() {
-        let mut warp = WarpState::of(program, position);
-        // The accesses up to an expression that cannot be evaluated are known.
-        let _ = walk(program, &program.body, &mut warp, &mut patterns);
-    }
-    patterns.of.into_values().filter(|tile| !tile.patterns.is_empty()).collect()
 }
 
 /// How the warps of a program access its open buffers.
@@ -91,6 +106,7 @@ struct Patterns<'a> {
 }
 
 /// The accesses of warps to a tile.
+#[derive(Clone, Debug)]
 struct TileAccesses {
     buffer: Handle<Buffer>,
     /// Where its rows are in the program.
@@ -108,9 +124,6 @@ struct Pattern {
     /// The row, and the byte in it, where the access of each lane begins.
     places: Vec<Option<(i64, i64)>>,
 }
-
-/// Bytes of a bank.
-const WORD: i64 = 4;
 
 /// What accesses cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -176,7 +189,7 @@ impl TileAccesses {
         let mut all: Vec<RowLayout> = RowLayout::all(self.rows.row, count, element).into_iter().filter(fits).collect();
         all.sort_by_cached_key(|rows| (self.cost(rows, element).weight(), rows.bytes(count)));
         // Beside the cheapest, those that lowering may have other ways for.
-        let words = RowLayout::padded(self.rows.row, element.max(WORD));
+        let words = RowLayout::in_words(self.rows.row, element);
         let cheapest = all.first().copied();
         let promising = |rows: &RowLayout| Some(*rows) == cheapest || *rows == words || *rows == dense;
         let new = all.into_iter().filter(|rows| *rows != self.rows && promising(rows));

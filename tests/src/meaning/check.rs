@@ -12,7 +12,7 @@ use tilewright::ir::tile::{
 use tilewright::ir::{Handle, VerifiedKernel, VerifiedProgram, thread};
 use tilewright::layout::DType;
 use tilewright::layout::map::Map;
-use tilewright::lower::{Options, Placement, lower, trials};
+use tilewright::lower::{OpenAccesses, Options, Placement, lower};
 use tilewright::prelude::{Kernel, Target};
 
 use super::evaluate::{Bytes, Meaningless, Rules, evaluate};
@@ -90,7 +90,7 @@ fn compiled(kernel: Kernel) -> Result<Compiled, Vec<Diagnostic>> {
     let target = Target::Sm100a;
     let padded = verify(pad_open(contract(verify(kernel, target)?), target), target)?;
     let (laid_out, inferred, program) = lowered(padded.clone(), target)?;
-    let trials = trials(&laid_out, &program);
+    let trials = OpenAccesses::of(&laid_out, &program).trials(&laid_out, &program);
     let tried = trials.get(laid_out.kernel().threads as usize / 32 % trials.len().max(1));
     let tried = tried.and_then(|placement| lowered(placed(padded, placement)?, target).ok());
     let (laid_out, inferred, program) = tried.unwrap_or((laid_out, inferred, program));

@@ -38,14 +38,22 @@ impl Kernel {
         Ok(())
     }
 
-    /// Whether an op takes a buffer as a factor of a product, or reads it with its dimensions in another order.
-    fn is_read_across(&self, handle: Handle<Buffer>) -> bool {
+    /// The rows with which most accesses to an open buffer are free of conflicts: those of a factor of a product are read
+    /// in vectors of 16 bytes, and a transposed view is read across, element by element.
+    fn usual_rows(&self, handle: Handle<Buffer>) -> RowLayout {
+        let buffer = &self.buffers[handle];
         let is_factor = |op: &Op| match op.kind.info().class {
             OpClass::Product => op.operands.iter().any(|tile| self.storage(tile.buffer) == handle),
             OpClass::Elementwise | OpClass::Reduction | OpClass::Permutation | OpClass::Conversion => false,
         };
         let is_turned = |view: Handle<Buffer>| self.buffers[view].order.is_some() && self.storage(view) == handle;
-        self.ops.iter().any(|(_, op)| is_factor(op)) || self.buffers.iter().any(|(view, _)| is_turned(view))
+        if self.ops.iter().any(|(_, op)| is_factor(op)) {
+            RowLayout::in_vectors(buffer.row_bytes())
+        } else if self.buffers.iter().any(|(view, _)| is_turned(view)) {
+            RowLayout::in_words(buffer.row_bytes(), buffer.dtype.bytes())
+        } else {
+            RowLayout::dense(buffer.row_bytes())
+        }
     }
 
     /// Bytes of shared memory that the buffers of the kernel take.
@@ -62,15 +70,19 @@ impl Buffer {
     }
 }
 
-/// The kernel with padded rows in its open buffers that are read across: operands of a product, and buffers with
-/// transposed views. Inference and lowering then count on the vectors that this allows. They stay row-major if padding
-/// would not fit in shared memory.
+/// The kernel with padded rows in those of its open buffers that are factors of products or have transposed views.
+/// Inference and lowering then count on the vectors that this allows. They stay row-major if padding would not fit in
+/// shared memory.
 pub fn pad_open(kernel: Kernel, target: Target) -> Kernel {
+    let open = kernel.open_buffers();
+    if open.is_empty() {
+        return kernel;
+    }
     let mut padded = kernel.clone();
-    for handle in kernel.open_buffers().into_iter().filter(|handle| kernel.is_read_across(*handle)) {
+    for handle in open {
         let buffer = &kernel.buffers[handle];
-        let usual = RowLayout::usual(buffer.row_bytes()).layout(&buffer.shape, buffer.dtype.bytes());
-        let is_placed = usual.and_then(|layout| padded.place(handle, &layout)).is_ok();
+        let layout = kernel.usual_rows(handle).layout(&buffer.shape, buffer.dtype.bytes());
+        let is_placed = layout.and_then(|layout| padded.place(handle, &layout)).is_ok();
         if !is_placed {
             return kernel;
         }

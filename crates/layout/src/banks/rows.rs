@@ -25,6 +25,8 @@ pub struct RowLayout {
 const PADDED_UNITS: [i64; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Bytes that a swizzle keeps together: of a vector.
 const SWIZZLED_UNITS: [i64; 3] = [16, 8, 4];
+/// Bytes of a bank.
+const WORD: i64 = 4;
 /// Bytes of the widest vector in shared memory.
 const WIDEST_VECTOR: i64 = 16;
 /// Rows at most a power of two apart that a swizzle spreads over the banks: lanes that hold vectors of columns are as many
@@ -57,10 +59,16 @@ impl RowLayout {
         RowLayout { row, pitch: (units | 1) * unit, swizzle: None }
     }
 
-    /// What suits most tiles: rows of several 16-byte vectors are padded to an odd number of them, so that vectors of
-    /// rows and of columns are both free of conflicts; narrower ones are dense.
-    pub fn usual(row: i64) -> RowLayout {
+    /// Rows of several 16-byte vectors, padded to an odd number of them, so that vectors of rows and of columns are both
+    /// free of conflicts; narrower ones are dense.
+    pub fn in_vectors(row: i64) -> RowLayout {
         if row > WIDEST_VECTOR { RowLayout::padded(row, WIDEST_VECTOR) } else { RowLayout::dense(row) }
+    }
+
+    /// Rows padded to an odd number of words, or of wider elements of `element` bytes, so that the elements of a column
+    /// are free of conflicts.
+    pub fn in_words(row: i64, element: i64) -> RowLayout {
+        RowLayout::padded(row, element.max(WORD))
     }
 
     /// Layouts for `count` rows of elements of `element` bytes, the dense one first: those padded by up to half of a row
@@ -150,7 +158,7 @@ mod tests {
 
     #[test]
     fn rows_are_padded_to_an_odd_number_of_vectors() {
-        let pitch = |row| RowLayout::usual(row).pitch;
+        let pitch = |row| RowLayout::in_vectors(row).pitch;
         assert_eq!([8, 16, 32, 128, 136, 200, 256].map(pitch), [8, 16, 48, 144, 144, 208, 272]);
     }
 

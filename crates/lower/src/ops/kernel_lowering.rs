@@ -37,7 +37,7 @@ pub(super) struct KernelLowering<'a> {
 }
 
 /// The most statements of a program: about as many lines of CUDA.
-const MOST_STATEMENTS: usize = 1 << 17;
+const MOST_STATEMENTS: usize = 1 << 16;
 
 /// An op that is spread over a loop.
 pub(super) struct AcrossOp {
