@@ -180,6 +180,14 @@ fn fragments_and_replicas() {
         }),
     );
     assert_mistake(
+        "transposed_view_as_a_shape",
+        kernel("k", |k| {
+            let a = k.input("a", F32, [16, 32]);
+            let turned = k.transposed("turned", a, [1, 0]);
+            k.view("flat", turned, [512]);
+        }),
+    );
+    assert_mistake(
         "order_that_is_no_permutation",
         kernel("k", |k| {
             let a = k.input("a", F32, [4, 8, 16]);

@@ -41,6 +41,11 @@ fn odd([rows, columns]: [i64; 2], _: DType) -> Layout {
     format!("S[({rows},{columns}):({},1)]", columns + 1).parse().expect("a layout")
 }
 
+/// Columns one after the other, each followed by 16 bytes.
+fn by_columns([rows, columns]: [i64; 2], dtype: DType) -> Layout {
+    format!("S[({rows},{columns}):(1,{})]", rows + 16 / dtype.bytes()).parse().expect("a layout")
+}
+
 impl Product {
     fn kernel(&self, variant: Option<&str>) -> Kernel {
         let ([m, n, k_size], [of, of_sum], [a_turned, b_turned]) = (self.shape, self.dtypes, self.turned);
@@ -146,6 +151,26 @@ fn other_widths_are_loaded_where_lines_along_k_are_contiguous() {
         }
         let half = Product { dtypes, shape: [32, 16, 64], turned: [false, false], ..PLAIN };
         assert_eq!(half.chosen(), "ldmatrix", "only `a`: {dtypes:?}");
+    }
+}
+
+/// Whether `ldmatrix` loads from both tiles.
+fn loads_both(product: &Product) -> bool {
+    let artifact = compiled(&product.kernel(None));
+    let is_from = |line: &str, tile: &str| line.contains("ldmatrix") && line.contains(&format!(", {tile}, "));
+    ["left", "right"].iter().all(|tile| artifact.cuda().lines().any(|line| is_from(line, tile)))
+}
+
+#[test]
+fn contiguous_columns_are_loaded_as_contiguous_rows_are() {
+    for turned in TURNED {
+        let product = Product { shape: [64, 32, 48], threads: 64, turned, layout: by_columns, ..PLAIN };
+        assert_eq!(product.chosen(), "ldmatrix", "{turned:?}");
+        assert!(loads_both(&product), "{turned:?}");
+    }
+    for dtypes in [[I8, I32], [F32, F32]] {
+        let product = Product { dtypes, shape: [32, 16, 64], turned: [true, false], layout: by_columns, ..PLAIN };
+        assert_eq!(product.chosen(), "ldmatrix", "{dtypes:?}");
     }
 }
 

@@ -236,3 +236,19 @@ fn a_parameter_is_viewed_with_its_dimensions_in_another_order() {
         tilewright::runtime::Tolerance::EXACT,
     );
 }
+
+/// With sizes known at launch, lanes that go along the rows of a dense tile go across those of `x`.
+#[test]
+fn a_tile_is_padded_so_that_lanes_may_go_along_a_tensor() {
+    let turned = kernel("turned", |k| {
+        let (m, n) = (k.size("m").max(1024), k.size("n").max(1024));
+        let (x, y) = (k.input("x", F32, (m, n)), k.output("y", F32, (n, m)));
+        k.threads(128);
+        let [c, r] = k.grid([n.ceil_div(32), m.ceil_div(32)]);
+        let tile = k.shared("tile", F32, [32, 32]);
+        let columns = k.transposed("columns", x, [1, 0]);
+        k.copy(tile, columns.sub((at(c * 32, 32), at(r * 32, 32))));
+        k.copy(y.sub((at(c * 32, 32), at(r * 32, 32))), tile);
+    });
+    assert_eq!(shared(&turned), ["shared tile: f32(32,32) = S[(32,32):(33@m,1@m)]"]);
+}

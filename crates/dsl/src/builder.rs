@@ -19,7 +19,7 @@ use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::Size;
 use crate::value::Value;
-use crate::views::{placeholder, reordered};
+use crate::views::{flattened, placeholder, reordered};
 
 /// Builds the kernel `name` by running `body` once.
 #[track_caller]
@@ -311,7 +311,13 @@ impl<'k> KernelBuilder<'k> {
     #[track_caller]
     pub fn view_as(&mut self, name: &str, of: Buffer, dtype: DType, layout: impl IntoLayout) -> Buffer {
         let is_own = of.is_own();
-        let space = self.kernel.buffers.get(of.handle).map_or(Space::Shared, |owner| owner.space);
+        let owner = self.kernel.buffers.get(of.handle).filter(|_| is_own);
+        if let Some(mistake) =
+            owner.filter(|_| layout.is_shape()).and_then(|owner| flattened(owner, name, Span::here()))
+        {
+            nodes::mistake(mistake);
+        }
+        let space = owner.map_or(Space::Shared, |owner| owner.space);
         let view = self.buffer(name, dtype, space, layout);
         let buffer = &mut self.kernel.buffers[view.handle];
         (buffer.view_of, buffer.is_open) = (is_own.then_some(of.handle), false);

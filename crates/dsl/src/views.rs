@@ -53,3 +53,15 @@ pub(crate) fn reordered(
         ..owner.clone()
     })
 }
+
+/// The mistake of a view that has only a shape: `owner` is a transposed view, whose elements are not in that order.
+pub(crate) fn flattened(owner: &tile::Buffer, name: &str, span: Span) -> Option<Diagnostic> {
+    owner.order.as_ref()?;
+    let message = format!("`{name}` views `{}` as a shape, but its dimensions are in another order", owner.name);
+    Some(
+        Diagnostic::error("K0225", message)
+            .label(span, "viewed here")
+            .label(owner.span, "transposed here")
+            .help("view the buffer that was transposed, or give a layout with strides"),
+    )
+}

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_diag::counted;
 use tilewright_expr::{EvalError, Var};
-use tilewright_ir::plan::{OpPlan, PlanFacts};
+use tilewright_ir::plan::{MemoryKind, OpPlan, PlanFacts};
 use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Observer, Program, WarpState, for_each_stmt, walk};
 use tilewright_ir::tile::Buffer;
 use tilewright_ir::{Handle, Kernel, VerifiedKernel};
@@ -72,7 +72,9 @@ impl OpenAccesses {
     /// Layouts that would not fit in shared memory together with all else are left out.
     pub fn trials(&self, kernel: &VerifiedKernel, program: &Program) -> Vec<Placement> {
         let free = (program.target.shared_bytes() - program.shared_bytes()) / self.tiles.len().max(1) as i64;
-        let lists: Vec<Placement> = self.tiles.iter().map(|tile| tile.others(kernel.kernel(), free)).collect();
+        let is_wasteful = has_wasteful_accesses(program);
+        let others = |tile: &TileAccesses| tile.others(kernel.kernel(), free, is_wasteful);
+        let lists: Vec<Placement> = self.tiles.iter().map(others).collect();
         let longest = lists.iter().map(Vec::len).max().unwrap_or(0).min(most_trials(program));
         (0..longest).map(|at| lists.iter().filter_map(|list| list.get(at).cloned()).collect()).collect()
     }
@@ -81,6 +83,12 @@ impl OpenAccesses {
     pub fn reasons(&self) -> Vec<SharedLayout> {
         self.tiles.iter().map(|tile| SharedLayout { buffer: tile.buffer, reason: tile.reason() }).collect()
     }
+}
+
+/// Whether an op of a program touches twice as many sectors of global memory as hold its bytes.
+fn has_wasteful_accesses(program: &Program) -> bool {
+    let accesses = program.plans.iter().filter_map(OpPlan::facts).flat_map(|facts| &facts.accesses);
+    accesses.filter(|access| access.memory == MemoryKind::Global).any(|access| access.passes >= 2 * access.ideal)
 }
 
 /// How often a program is lowered again: the longer it is, the more each trial takes.
@@ -178,11 +186,13 @@ const ROWS_OF_A_PERIOD: i64 = 512;
 
 impl TileAccesses {
     /// Other layouts to try, among those that take up to `free` bytes more than the present one.
-    fn others(&self, kernel: &Kernel, free: i64) -> Placement {
+    /// Without conflicts there are none, unless the program `is_wasteful` elsewhere: lanes may go along rows of this tile
+    /// to avoid conflicts, and across rows of a tensor.
+    fn others(&self, kernel: &Kernel, free: i64, is_wasteful: bool) -> Placement {
         let buffer = &kernel.buffers[self.buffer];
         let (count, element) = (buffer.shape.iter().rev().skip(1).product::<i64>(), buffer.dtype.bytes());
         let dense = RowLayout::dense(self.rows.row);
-        if self.is_ideal(&self.rows) && (self.rows == dense || !self.is_ideal(&dense)) {
+        if !is_wasteful && self.is_ideal(&self.rows) && (self.rows == dense || !self.is_ideal(&dense)) {
             return Vec::new();
         }
         let fits = |rows: &RowLayout| rows.bytes(count) - self.rows.bytes(count) <= free.max(0);

@@ -1,25 +1,61 @@
-//! Registers that may be read before they are written: parts of fragments that a kernel never writes.
+//! Registers that may be read before they are written: parts of fragments that a kernel, or a thread, never writes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::Handle;
-use tilewright_ir::thread::{RegArray, Regs, Resource, Stmt};
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::thread::{Cond, Program, RegArray, Regs, Resource, Stmt, WarpState};
+use tilewright_ir::{Handle, HwIndex};
+use tilewright_layout::access::LANES;
 
-/// The arrays with a register that is read before any statement writes it. A write under a condition on data may not
-/// happen; a write under a condition on the thread is assumed to happen for the threads that read.
-pub(crate) fn unwritten(body: &[Stmt]) -> BTreeSet<Handle<RegArray>> {
-    let mut scan = Scan::default();
+/// The arrays with a register that a thread may read before it has written it.
+///
+/// For the arrays that `body` declares outside of all ops, which are fragments, a write under a condition counts for the
+/// threads for which the condition holds, and for what is under the same condition. In other arrays, which belong to one
+/// op, a write under a condition on the thread is assumed to happen for the threads that read.
+pub(crate) fn unwritten(program: &Program, body: &[Stmt]) -> BTreeSet<Handle<RegArray>> {
+    let declared = |stmt: &Stmt| match stmt {
+        Stmt::Declare(array) => Some(*array),
+        _ => None,
+    };
+    let mut scan = Scan {
+        program,
+        fragments: body.iter().filter_map(declared).collect(),
+        lets: BTreeMap::new(),
+        guards: Vec::new(),
+        branches: 0,
+        written: BTreeMap::new(),
+        found: BTreeSet::new(),
+    };
     scan.body(body);
     scan.found
 }
 
-#[derive(Default)]
-struct Scan {
-    written: BTreeSet<(Handle<RegArray>, i64)>,
+/// Why a statement may not be executed by all threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Guard {
+    /// Only where this holds.
+    Holds(Cond),
+    /// Only where not all of these hold.
+    NotAll(Vec<Cond>),
+    /// Only where data says so: the branch with this number.
+    Branch(usize),
+}
+
+struct Scan<'a> {
+    program: &'a Program,
+    fragments: BTreeSet<Handle<RegArray>>,
+    /// The values of named indices, in terms of those that are not named.
+    lets: BTreeMap<Var, Expr>,
+    /// Those around the current statement, outermost first.
+    guards: Vec<Guard>,
+    /// Branches on data seen so far.
+    branches: usize,
+    /// The guards under which each register was written.
+    written: BTreeMap<(Handle<RegArray>, i64), Vec<Vec<Guard>>>,
     found: BTreeSet<Handle<RegArray>>,
 }
 
-impl Scan {
+impl Scan<'_> {
     fn body(&mut self, body: &[Stmt]) {
         body.iter().for_each(|stmt| self.stmt(stmt));
     }
@@ -33,23 +69,141 @@ impl Scan {
             Resource::Registers(regs) => self.write(regs),
             Resource::Memory(_) => {}
         });
-        let before = matches!(stmt, Stmt::IfValue { .. }).then(|| self.written.clone());
-        self.body(stmt.inner());
-        if let Some(before) = before {
-            self.written = before;
+        match stmt {
+            Stmt::Let { var, value } => {
+                let value = self.resolved(value);
+                self.lets.insert(var.clone(), value);
+            }
+            Stmt::If { cond, body } => self.guarded(Guard::Holds(self.resolved_cond(cond)), body),
+            Stmt::Unless { conds, body } => {
+                let conds: Vec<Cond> = conds.iter().map(|cond| self.resolved_cond(cond)).collect();
+                self.guarded(Guard::NotAll(conds.clone()), body);
+                self.joined(&conds);
+            }
+            Stmt::IfValue { body, .. } => {
+                self.branches += 1;
+                self.guarded(Guard::Branch(self.branches), body);
+            }
+            _ => self.body(stmt.inner()),
+        }
+    }
+
+    fn guarded(&mut self, guard: Guard, body: &[Stmt]) {
+        self.guards.push(guard);
+        self.body(body);
+        self.guards.pop();
+    }
+
+    /// What is written both where all of these hold and where not all do is written.
+    fn joined(&mut self, conds: &[Cond]) {
+        let under = |guards: &[Guard], more: &mut dyn Iterator<Item = Guard>| -> Vec<Guard> {
+            guards.iter().cloned().chain(more).collect()
+        };
+        let all = under(&self.guards, &mut conds.iter().cloned().map(Guard::Holds));
+        let not_all = under(&self.guards, &mut std::iter::once(Guard::NotAll(conds.to_vec())));
+        for writes in self.written.values_mut() {
+            if writes.contains(&all) && writes.contains(&not_all) {
+                writes.push(self.guards.clone());
+            }
         }
     }
 
     fn read(&mut self, regs: &Regs) {
-        let is_written = registers(regs).is_some_and(|all| all.iter().all(|one| self.written.contains(one)));
+        if self.found.contains(&regs.array) {
+            return;
+        }
+        let is_written = registers(regs).is_some_and(|all| all.iter().all(|one| self.is_written(one)));
         if !is_written {
             self.found.insert(regs.array);
         }
     }
 
     fn write(&mut self, regs: &Regs) {
-        self.written.extend(registers(regs).into_iter().flatten());
+        let is_fragment = self.fragments.contains(&regs.array);
+        let counts = |guard: &&Guard| is_fragment || !matches!(guard, Guard::Holds(_) | Guard::NotAll(_));
+        let guards: Vec<Guard> = self.guards.iter().filter(counts).cloned().collect();
+        for register in registers(regs).into_iter().flatten() {
+            let writes = self.written.entry(register).or_default();
+            if !writes.iter().any(|known| is_subset(known, &guards)) {
+                writes.push(guards.clone());
+            }
+        }
     }
+
+    /// Whether every thread that executes the current statement has written a register.
+    fn is_written(&self, register: &(Handle<RegArray>, i64)) -> bool {
+        let Some(writes) = self.written.get(register) else { return false };
+        if writes.iter().any(|guards| is_subset(guards, &self.guards)) {
+            return true;
+        }
+        let mut missing = self.threads(&self.guards);
+        for guards in writes {
+            let by_thread: Vec<Guard> = guards.iter().filter(|guard| !self.guards.contains(guard)).cloned().collect();
+            if by_thread.iter().all(|guard| self.mask(guard).is_some()) {
+                let some = self.threads(&by_thread);
+                missing.iter_mut().zip(some).for_each(|(missing, has)| *missing &= !has);
+            }
+        }
+        !missing.contains(&true)
+    }
+
+    /// The threads for which all of these guards hold; those that depend on more than the thread may hold.
+    fn threads(&self, guards: &[Guard]) -> Vec<bool> {
+        let mut threads = vec![true; self.program.threads.max(0) as usize];
+        for mask in guards.iter().filter_map(|guard| self.mask(guard)) {
+            threads.iter_mut().zip(mask).for_each(|(thread, holds)| *thread &= holds);
+        }
+        threads
+    }
+
+    /// The threads for which a guard holds, if nothing else decides that.
+    fn mask(&self, guard: &Guard) -> Option<Vec<bool>> {
+        match guard {
+            Guard::Holds(cond) => self.mask_of(cond),
+            Guard::NotAll(conds) => {
+                let masks: Vec<Vec<bool>> = conds.iter().map(|cond| self.mask_of(cond)).collect::<Option<_>>()?;
+                let all = |thread: usize| masks.iter().all(|mask| mask[thread]);
+                Some((0..self.program.threads.max(0) as usize).map(|thread| !all(thread)).collect())
+            }
+            Guard::Branch(_) => None,
+        }
+    }
+
+    fn mask_of(&self, cond: &Cond) -> Option<Vec<bool>> {
+        let mut is_of_thread = true;
+        cond.sides().into_iter().for_each(|side| {
+            side.for_each_var(&mut |var| {
+                is_of_thread &= matches!(HwIndex::of(var), Some(HwIndex::Tid | HwIndex::Lane | HwIndex::Warp));
+            });
+        });
+        if !is_of_thread {
+            return None;
+        }
+        let threads = self.program.threads.max(0) as usize;
+        let mut mask = Vec::with_capacity(threads);
+        let mut warp = WarpState::first();
+        for position in 0..threads.div_ceil(LANES) {
+            warp.place([0; 3], position as i64);
+            mask.extend(warp.holds(cond).ok()?);
+        }
+        mask.truncate(threads);
+        Some(mask)
+    }
+
+    fn resolved(&self, expr: &Expr) -> Expr {
+        if self.lets.is_empty() { expr.clone() } else { expr.substitute(&|var| self.lets.get(var).cloned()) }
+    }
+
+    fn resolved_cond(&self, cond: &Cond) -> Cond {
+        let mut resolved = cond.clone();
+        resolved.sides_mut().into_iter().for_each(|side| *side = self.resolved(side));
+        resolved
+    }
+}
+
+/// Whether all of `guards` are among `others`.
+fn is_subset(guards: &[Guard], others: &[Guard]) -> bool {
+    guards.iter().all(|guard| others.contains(guard))
 }
 
 /// The registers, if their indices are constants. Others count as read, and not as written.

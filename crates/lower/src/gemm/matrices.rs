@@ -6,9 +6,9 @@ use tilewright_ir::Handle;
 use tilewright_ir::plan::{MemoryKind, Reason};
 use tilewright_ir::product::{Matrix, Product, WarpPart};
 use tilewright_ir::thread::{Call, Inst, RegArray, Stmt};
-use tilewright_layout::TileLayout;
 use tilewright_layout::axis::{LANEID, M, REG};
 use tilewright_layout::hardware::{MatrixOp, MatrixShape, matrix_fragment};
+use tilewright_layout::{Layout, TileLayout};
 
 use super::staging::flat_index;
 use crate::builder::{Builder, regs};
@@ -28,6 +28,8 @@ pub(super) struct MatrixLoads<'a> {
     matrix: Matrix,
     part: WarpPart<'a>,
     indices: &'a ThreadIndices,
+    /// Whether the rows of matrices, which are contiguous, are columns of the registers' matrices: they run across lines.
+    is_transposed: bool,
 }
 
 /// Matrices that one instruction loads.
@@ -40,6 +42,14 @@ struct Group {
     count: i64,
 }
 
+/// How many elements of a column of the stored matrix are contiguous and aligned.
+fn width_of_columns(layout: &TileLayout, product: &Product, matrix: Matrix) -> i64 {
+    let [lines, length] = product.extents(matrix);
+    let stored = if product.is_turned(matrix) { [length, lines] } else { [lines, length] };
+    let columns = Layout::Tile(layout.clone()).reorder(&stored, &[1, 0]);
+    columns.and_then(|columns| columns.vector_width(&M)).unwrap_or(1)
+}
+
 impl<'a> MatrixLoads<'a> {
     /// Error: why `ldmatrix` cannot load the operand.
     pub(super) fn of(
@@ -49,8 +59,13 @@ impl<'a> MatrixLoads<'a> {
         indices: &'a ThreadIndices,
     ) -> Result<MatrixLoads<'a>, Reason> {
         let part = product.part(matrix);
-        let loads = MatrixLoads { tile, layout, product, matrix, part, indices };
         let (title, bytes) = (&tile.title, tile.dtype.bytes());
+        let row = ROW_BYTES / bytes;
+        let is_turned = product.is_turned(matrix);
+        let is_along_columns =
+            layout.vector_width(&M) % row != 0 && width_of_columns(layout, product, matrix) % row == 0;
+        let is_transposed = is_turned != is_along_columns;
+        let loads = MatrixLoads { tile, layout, product, matrix, part, indices, is_transposed };
         let against = |text: String, accepted: &str| Err(Reason { text, accepted: accepted.to_string() });
         if tile.memory_kind != MemoryKind::Shared {
             return against(format!("`{title}` is not in shared memory"), "tiles in shared memory");
@@ -58,13 +73,13 @@ impl<'a> MatrixLoads<'a> {
         if bytes > WORD_BYTES {
             return against(format!("`ldmatrix` does not load elements of {}", tile.dtype), "elements of 8 to 32 bits");
         }
-        if bytes != 2 && product.is_turned(matrix) {
+        if bytes != 2 && is_transposed {
             let text = format!("`ldmatrix` does not transpose elements of {}", tile.dtype);
             return against(text, "elements of 16 bits, or lines along K that are contiguous");
         }
-        let row = ROW_BYTES / bytes;
         let kept = tile.placed.swizzle.map_or(row, |swizzle| 1 << swizzle.per_element());
-        let is_whole = layout.vector_width(&M) % row == 0 && tile.placed.start.multiple() % row == 0;
+        let has_rows = is_along_columns || layout.vector_width(&M) % row == 0;
+        let is_whole = has_rows && tile.placed.start.multiple() % row == 0;
         if !is_whole || kept % row != 0 || tile.alignment % ROW_BYTES != 0 {
             let text = format!("rows of 16 bytes of `{title}` are not contiguous and aligned");
             return against(text, "lines of whole 16 bytes, padded or swizzled by multiples of 16 bytes");
@@ -94,7 +109,7 @@ impl<'a> MatrixLoads<'a> {
     }
 
     fn inst(&self, count: i64) -> Inst {
-        match (count, self.product.is_turned(self.matrix)) {
+        match (count, self.is_transposed) {
             (4, false) => Inst::LoadMatrixX4,
             (2, false) => Inst::LoadMatrixX2,
             (_, false) => Inst::LoadMatrixX1,
@@ -149,7 +164,7 @@ impl<'a> MatrixLoads<'a> {
     fn index(&self, builder: &mut Builder, group: &Group, step: &Expr) -> Expr {
         let lane = Expr::var(&self.indices.lane);
         let (row, bits) = (&lane % 8, [&lane / 8 % 2, &lane / 16]);
-        let row_side = usize::from(self.product.is_turned(self.matrix));
+        let row_side = usize::from(self.is_transposed);
         let [across, along] = [0, 1].map(|side| {
             let own = if side == row_side { row.clone() } else { Expr::constant(0) };
             let moved = bits.iter().zip(group.steps).fold(own, |sum, (bit, step)| sum + bit * step[side]);

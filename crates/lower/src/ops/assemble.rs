@@ -20,7 +20,7 @@ impl KernelLowering<'_> {
         let program = &mut self.builder.program;
         // Elements of a fragment that the kernel reads and never writes are zero, not whatever a register held.
         program.body.extend(body);
-        for array in unwritten(&program.body) {
+        for array in unwritten(program, &program.body) {
             let to = regs(array, 0, program.registers[array].len);
             let place =
                 program.body.iter().position(|stmt| matches!(stmt, ThreadStmt::Declare(known) if *known == array));
