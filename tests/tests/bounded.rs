@@ -178,3 +178,71 @@ fn a_million_unrolled_steps_are_refused() {
     });
     assert_eq!(compiled(built).err(), Some("K0263"));
 }
+
+/// Serial loops in one another, `depth` of them with four iterations each.
+fn nested(k: &mut KernelBuilder, depth: usize, body: &mut dyn FnMut(&mut KernelBuilder)) {
+    match depth {
+        0 => body(k),
+        _ => k.serial(&format!("s{depth}"), 0..4, |k, _| nested(k, depth - 1, body)),
+    }
+}
+
+#[test]
+fn a_tile_of_which_the_layout_is_chosen_in_deep_loops() {
+    let deep = kernel("deep", |k| {
+        let (x, y) = (k.input("x", F32, [64, 32]), k.output("y", F32, [32, 64]));
+        k.threads(64);
+        let tile = k.shared("tile", F32, [64, 32]);
+        let columns = k.transposed("columns", tile, [1, 0]);
+        nested(k, 12, &mut |k| {
+            k.copy(tile, x);
+            k.copy(y, columns);
+        });
+    });
+    assert!(compiled(deep).is_ok());
+}
+
+#[test]
+fn short_loops_in_one_another_that_are_written_out_are_refused() {
+    fn inside(k: &mut Elements, depth: usize, at: Expr, body: &mut dyn FnMut(&mut Elements, Expr)) {
+        match depth {
+            0 => body(k, at),
+            _ => k.serial(&format!("s{depth}"), 0..4, |k, s| inside(k, depth - 1, at + s, body)),
+        }
+    }
+    let deep = kernel("deep", |k| {
+        let (x, y) = (k.input("x", I32, [32, 32]), k.output("y", I32, [32]));
+        k.threads(64);
+        let f = k.fragment("f", I32, [32]);
+        k.fill(f, 0);
+        k.parallel([32], |k, [i]| {
+            let mut body = |k: &mut Elements, at: Expr| {
+                k.store(f, (i,), f.at((i,)) + x.at((at % 32, i)));
+            };
+            inside(k, 12, Expr::from(0), &mut body);
+        });
+        k.copy(y, f);
+    });
+    assert_eq!(compiled(deep).err(), Some("K0263"));
+}
+
+/// Padding would leave no room for what a conversion stages.
+#[test]
+fn a_tile_is_dense_where_padding_and_scratch_exceed_shared_memory() {
+    let full = kernel("full", |k| {
+        let (x, y) = (k.input("x", F16, [1504, 64]), k.output("y", F16, [64, 1504]));
+        let (w, z) = (k.input("w", F32, [64, 64]), k.output("z", F32, [64, 64]));
+        k.threads(128);
+        k.allow_conversions();
+        let tile = k.shared("tile", F16, [1504, 64]);
+        let columns = k.transposed("columns", tile, [1, 0]);
+        k.copy(tile, x);
+        k.copy(y, columns);
+        let a = k.fragment("a", F32, ([64, 64], S([64, 2, 32], [1 * TX, 64 * TX, 1 * REG])));
+        let b = k.fragment("b", F32, ([64, 64], S([2, 32, 64], [64 * TX, 1 * REG, 1 * TX])));
+        k.copy(a, w);
+        k.parallel([64, 64], |k, [i, j]| k.store(b, (i, j), a.at((i, j))));
+        k.copy(z, b);
+    });
+    assert!(compiled(full).is_ok());
+}

@@ -193,6 +193,13 @@ fn the_reasons_against_it_are_given() {
     PLAIN.computes_by(Some("mma"));
 }
 
+/// A step is a constant in its addresses; templates in one another are limited to 200.
+#[test]
+fn hundreds_of_steps() {
+    let product = Product { shape: [16, 8, 3520], ..PLAIN };
+    product.computes_by(Some("ldmatrix"));
+}
+
 /// The instruction is in a function that is inlined: its accesses count at the line of the call, so at the op.
 #[test]
 fn its_wavefronts_are_counted_at_the_product() {

@@ -49,9 +49,7 @@ impl Options {
 /// Compiles a kernel to CUDA text. Errors: everything that is wrong with the kernel, at the user's lines.
 pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagnostic>> {
     let kernel = tile::verify(Kernel { widest_global: options.target.widest_global(), ..kernel }, options.target)?;
-    let kernel = tile::pad_open(tile::contract(kernel), options.target);
-    let kernel = tile::verify(kernel, options.target)?;
-    let Lowered { kernel, inferred, program, accesses } = cheapest(kernel, options)?;
+    let Lowered { kernel, inferred, program, accesses } = cheapest(tile::contract(kernel), options)?;
     let program = thread::verify(program)?;
     let emitted = emit(&program).map_err(|finding| vec![finding])?;
     Artifact::new(kernel, Chosen { inferred, shared: accesses.reasons() }, program, emitted)
@@ -67,18 +65,25 @@ struct Lowered {
 }
 
 /// The kernel and its program, with the layouts of open buffers under which it is the cheapest.
-fn cheapest(kernel: VerifiedKernel, options: &Options) -> Result<Lowered, Vec<Diagnostic>> {
-    if kernel.kernel().open_buffers().is_empty() {
+fn cheapest(kernel: Kernel, options: &Options) -> Result<Lowered, Vec<Diagnostic>> {
+    if kernel.open_buffers().is_empty() {
         return lowered(kernel, options);
     }
-    let mut source = kernel.kernel().clone();
-    let mut best = lowered(kernel, options)?;
+    let mut source = tile::pad_open(kernel.clone(), options.target);
+    let mut best = match lowered(source.clone(), options) {
+        Ok(padded) => padded,
+        // With scratch of ops, shared memory may suffice for dense rows only.
+        Err(_) => {
+            source = kernel;
+            lowered(source.clone(), options)?
+        }
+    };
     for placement in best.accesses.trials(&best.kernel, &best.program) {
         let mut placed = source.clone();
         let is_placed = placement.iter().all(|(buffer, layout)| placed.place(*buffer, layout).is_ok());
-        let verified = tile::verify(placed.clone(), options.target).ok().filter(|_| is_placed);
         // A layout that cannot be lowered is not taken.
-        let Some(other) = verified.and_then(|kernel| lowered(kernel, options).ok()) else { continue };
+        let other = is_placed.then(|| lowered(placed.clone(), options));
+        let Some(Ok(other)) = other else { continue };
         let price = |program: &Program| (cost(program), program.shared_bytes());
         if price(&other.program) < price(&best.program) {
             (source, best) = (placed, other);
@@ -91,8 +96,8 @@ fn cheapest(kernel: VerifiedKernel, options: &Options) -> Result<Lowered, Vec<Di
 }
 
 /// The kernel with all fragments and loops laid out, and its program.
-fn lowered(kernel: VerifiedKernel, options: &Options) -> Result<Lowered, Vec<Diagnostic>> {
-    let (kernel, inferred) = laid_out(kernel, options.target)?;
+fn lowered(kernel: Kernel, options: &Options) -> Result<Lowered, Vec<Diagnostic>> {
+    let (kernel, inferred) = laid_out(tile::verify(kernel, options.target)?, options.target)?;
     let program = lower(&kernel, options.target, &options.lower)?;
     let accesses = OpenAccesses::of(&kernel, &program);
     Ok(Lowered { kernel, inferred, program, accesses })

@@ -23,12 +23,14 @@ struct {CONSTANT} {{
   __device__ constexpr operator int() const {{ return kValue; }}
 }};
 
-// Calls f with the constants from 0 to kCount - 1.
-template <int kCount, class F>
+// Calls f with kCount constants from kFirst on.
+template <int kCount, int kFirst = 0, class F>
 __device__ __forceinline__ void {UNROLL}(F f) {{
-  if constexpr (kCount > 0) {{
-    {UNROLL}<kCount - 1>(f);
-    f({CONSTANT}<kCount - 1>());
+  if constexpr (kCount > 1) {{
+    {UNROLL}<kCount / 2, kFirst>(f);
+    {UNROLL}<kCount - kCount / 2, kFirst + kCount / 2>(f);
+  }} else if constexpr (kCount == 1) {{
+    f({CONSTANT}<kFirst>());
   }}
 }}
 "

@@ -27,7 +27,7 @@ pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: Stri
     let first = trace(program, body, warp..warp + 1, &Env::new());
     let mut worst = accesses(program, &first.touches);
     if !first.is_whole {
-        worst.iter_mut().for_each(|access| extend(access, &first.touches, steps(body)));
+        worst.iter_mut().for_each(|access| extend(access, &first.touches, steps(body, i64::MAX)));
     }
     let Counts { instructions, shuffles } = count(program, body);
     let registers = (register_bytes(program, body) + 3) / 4;

@@ -39,6 +39,17 @@ impl Refusal {
     }
 }
 
+/// The most statements of a program: about as many lines of CUDA.
+pub(crate) const MOST_STATEMENTS: usize = 1 << 16;
+
+/// The refusal of an op with which a program has more statements than that.
+pub(crate) fn too_many_statements() -> Refusal {
+    Refusal::Limit {
+        text: format!("up to here the kernel has more than {MOST_STATEMENTS} statements"),
+        help: "use k.serial instead of k.unroll, smaller tiles, or more threads",
+    }
+}
+
 impl From<String> for Refusal {
     fn from(text: String) -> Refusal {
         Refusal::Defect(text)

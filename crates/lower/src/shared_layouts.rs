@@ -32,12 +32,12 @@ pub struct SharedLayout {
 /// Layouts for some open buffers of a kernel.
 pub type Placement = Vec<(Handle<Buffer>, Layout)>;
 
-/// From this many accesses of a thread on, only the first iterations of each loop are looked at.
+/// The most accesses of a thread that are looked at, if fewer iterations of loops are enough for that.
 const MOST_STEPS: u64 = 1 << 12;
-/// How many these are.
-const ITERATIONS: i64 = 4;
 /// A program of more statements is lowered again only once.
-const LONG: usize = 1 << 12;
+const LONG: usize = 1 << 10;
+/// A program of more statements is not lowered again.
+const VERY_LONG: usize = 1 << 13;
 /// Instructions that a swizzled address takes beyond a linear one: a shift and an exclusive or.
 const OF_A_SWIZZLE: i64 = 2;
 
@@ -95,7 +95,11 @@ fn has_wasteful_accesses(program: &Program) -> bool {
 fn most_trials(program: &Program) -> usize {
     let mut statements = 0usize;
     for_each_stmt(&program.body, &mut |_| statements += 1);
-    if statements > LONG { 1 } else { usize::MAX }
+    match statements {
+        0..=LONG => usize::MAX,
+        ..=VERY_LONG => 1,
+        _ => 0,
+    }
 }
 
 /// The cost of all ops of a program, as plans give it, times their executions.
@@ -107,8 +111,8 @@ pub fn cost(program: &Program) -> i64 {
 /// How the warps of a program access its open buffers.
 struct Patterns<'a> {
     program: &'a Program,
-    /// Whether only the first iterations of loops are looked at.
-    is_cut: bool,
+    /// How many iterations of each loop are looked at.
+    iterations: i64,
     /// The accesses to each open buffer.
     of: BTreeMap<Handle<Memory>, TileAccesses>,
 }
@@ -149,7 +153,9 @@ impl Patterns<'_> {
             let tile = TileAccesses { buffer: *handle, rows, patterns: BTreeMap::new() };
             Some((memory(&buffer.name)?.0, tile))
         };
-        Patterns { program, is_cut: steps(&program.body) > MOST_STEPS, of: open.iter().filter_map(tile).collect() }
+        let is_few = |iterations: &i64| steps(&program.body, *iterations) <= MOST_STEPS;
+        let iterations = [i64::MAX, 4, 2].into_iter().find(is_few).unwrap_or(1);
+        Patterns { program, iterations, of: open.iter().filter_map(tile).collect() }
     }
 }
 
@@ -176,7 +182,7 @@ impl Observer for Patterns<'_> {
 
     fn last(&self, var: &Var) -> i64 {
         let range = var.range();
-        if self.is_cut { range.hi.min(range.lo.saturating_add(ITERATIONS - 1)) } else { range.hi }
+        range.hi.min(range.lo.saturating_add(self.iterations - 1))
     }
 }
 

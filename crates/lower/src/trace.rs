@@ -60,14 +60,14 @@ pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64
     Trace { touches: tracer.touches, is_whole }
 }
 
-/// How many accesses each thread executes if all conditions hold.
-pub(crate) fn steps(body: &[Stmt]) -> u64 {
+/// How many accesses each thread executes if all conditions hold, and no loop has more than `most` iterations.
+pub(crate) fn steps(body: &[Stmt], most: i64) -> u64 {
     let turns = |stmt: &Stmt| {
         let Stmt::For { var, .. } = stmt else { return 1 };
-        var.range().hi.saturating_sub(var.range().lo).saturating_add(1).max(0) as u64
+        var.range().hi.saturating_sub(var.range().lo).saturating_add(1).clamp(0, most) as u64
     };
     let of = |stmt: &Stmt| {
-        let inside = steps(stmt.inner()).saturating_mul(turns(stmt));
+        let inside = steps(stmt.inner(), most).saturating_mul(turns(stmt));
         inside.saturating_add(stmt.accesses().len() as u64)
     };
     body.iter().map(of).fold(0, u64::saturating_add)

@@ -71,21 +71,22 @@ impl Buffer {
 }
 
 /// The kernel with padded rows in those of its open buffers that are factors of products or have transposed views.
-/// Inference and lowering then count on the vectors that this allows. They stay row-major if padding would not fit in
-/// shared memory.
-pub fn pad_open(kernel: Kernel, target: Target) -> Kernel {
-    let open = kernel.open_buffers();
-    if open.is_empty() {
-        return kernel;
-    }
-    let mut padded = kernel.clone();
-    for handle in open {
+/// Inference and lowering then count on the vectors that this allows. A buffer for whose padding shared memory does not
+/// suffice stays row-major.
+pub fn pad_open(mut kernel: Kernel, target: Target) -> Kernel {
+    for handle in kernel.open_buffers() {
         let buffer = &kernel.buffers[handle];
-        let layout = kernel.usual_rows(handle).layout(&buffer.shape, buffer.dtype.bytes());
-        let is_placed = layout.and_then(|layout| padded.place(handle, &layout)).is_ok();
-        if !is_placed {
-            return kernel;
+        let rows = kernel.usual_rows(handle);
+        let count = buffer.shape.iter().rev().skip(1).product();
+        let more = rows.bytes(count) - RowLayout::dense(buffer.row_bytes()).bytes(count);
+        let layout = rows.layout(&buffer.shape, buffer.dtype.bytes());
+        if kernel.shared_bytes().saturating_add(padded_shared_bytes(more)) > target.shared_bytes() {
+            continue;
+        }
+        // A layout that has no place in 64 bits is not taken.
+        if let Ok(layout) = layout {
+            let _ = kernel.place(handle, &layout);
         }
     }
-    if padded.shared_bytes() <= target.shared_bytes() { padded } else { kernel }
+    kernel
 }

@@ -222,6 +222,8 @@ pub struct Vectors {
 struct Listed {
     /// The number of each iteration.
     own: Rc<Vec<i64>>,
+    /// For numbers that depend on sizes, a divisor of each of them whatever the sizes are.
+    divisors: Option<Rc<Vec<i64>>>,
     /// A number that divides the rest and, for a bound, the extent that the sum must be below; 0 if both are 0.
     rest: i64,
 }
@@ -230,11 +232,14 @@ impl Places {
     /// The places of an access, by the variables of its nest.
     pub fn of(kernel: &Kernel, access: &StaticAccess, splits: &mut Splits<'_>) -> Places {
         let (buffer, index) = (&kernel.buffers[access.buffer], &access.index);
-        let position = position(buffer, index, splits);
-        let position = position.map(|split| Listed { rest: split.other.multiple(), own: split.own });
+        let position = match position(buffer, index, splits) {
+            Some(split) => Some(Listed { rest: split.other.multiple(), own: split.own, divisors: None }),
+            None => Strided::of(buffer, index, splits).and_then(|position| position.listed()),
+        };
         let bounds = kernel.bounds(buffer, index, splits).into_iter().map(|bound| {
             let split = splits.of(&bound.index)?;
-            Some(Listed { rest: split.other.multiple().gcd(&bound.extent.multiple()), own: split.own })
+            let rest = split.other.multiple().gcd(&bound.extent.multiple());
+            Some(Listed { rest, own: split.own, divisors: None })
         });
         Places { position, bounds: bounds.collect() }
     }
@@ -322,7 +327,8 @@ impl Listed {
         let (first, width) = (steps.column(vector[0]), vector.len());
         let follows = |lane: usize, first: u32, here: u32| {
             let start = self.own[first as usize];
-            let is_aligned = lane > 0 || start % width as i64 == 0;
+            let divisor = self.divisors.as_ref().map_or(start, |divisors| divisors[first as usize]);
+            let is_aligned = lane > 0 || divisor % width as i64 == 0;
             is_aligned && here != NONE && self.own[here as usize] == start + lane as i64
         };
         self.rest % width as i64 == 0
@@ -340,6 +346,50 @@ impl Listed {
         vector[1..].iter().all(|step| of(vector[0]).eq(of(*step)))
     }
 }
+
+/// The position of an element of a tensor whose strides depend on sizes: for each dimension, the index and the stride.
+#[derive(Clone, Debug)]
+pub struct Strided {
+    /// The index, as a number for each iteration plus a rest, and the stride in elements.
+    pub parts: Vec<(Split, Expr)>,
+}
+
+impl Strided {
+    /// The position at an index; `None` if its strides are numbers, or an index cannot be listed.
+    pub fn of(buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Option<Strided> {
+        let shape = buffer.dynamic_shape.as_ref()?;
+        let parts = index.iter().zip(&shape.strides).map(|(index, stride)| Some((splits.of(index)?, stride.clone())));
+        Some(Strided { parts: parts.collect::<Option<_>>()? })
+    }
+
+    /// The positions for strides that stand for all others: each exceeds all distances along the dimensions before it, so
+    /// that two positions differ by 1 only if they do so whatever the sizes are. `None` if the numbers grow too large.
+    fn listed(&self) -> Option<Listed> {
+        let count = self.parts.first()?.0.own.len();
+        let (mut own, mut divisors, mut rest) = (vec![0i64; count], vec![0i64; count], 0);
+        let is_fixed = |part: &&(Split, Expr)| part.1.as_const().is_some();
+        let ordered = self.parts.iter().filter(is_fixed).chain(self.parts.iter().rev().filter(|part| !is_fixed(part)));
+        for (split, stride) in ordered {
+            let multiple = stride.multiple();
+            let factor = match stride.as_const() {
+                Some(number) => number,
+                None => {
+                    let span = own.iter().max()?.checked_sub(*own.iter().min()?)?.checked_add(1)?;
+                    multiple.checked_mul((2 * span / multiple.max(1) + 1) | 1)?
+                }
+            };
+            for ((own, divisor), index) in own.iter_mut().zip(&mut divisors).zip(split.own.iter()) {
+                *own = own.checked_add(index.checked_mul(factor)?).filter(|own| own.abs() < MOST_LISTED)?;
+                *divisor = divisor.gcd(&index.checked_mul(multiple)?);
+            }
+            rest = rest.gcd(&(split.other.clone() * stride.clone()).multiple());
+        }
+        Some(Listed { own: Rc::new(own), divisors: Some(Rc::new(divisors)), rest })
+    }
+}
+
+/// Positions that stand for others are below this, so that their bytes can be counted.
+const MOST_LISTED: i64 = 1 << 56;
 
 /// The position of an element in memory as a number for each iteration plus a rest; `None` if it cannot be listed.
 pub fn position(buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Option<Split> {
@@ -388,7 +438,7 @@ mod tests {
     use super::*;
 
     fn places(own: impl IntoIterator<Item = i64>, rest: i64) -> Places {
-        let listed = Listed { own: Rc::new(own.into_iter().collect()), rest };
+        let listed = Listed { own: Rc::new(own.into_iter().collect()), divisors: None, rest };
         Places { position: Some(listed), bounds: Vec::new() }
     }
 
@@ -423,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_vector_is_inside_or_outside_as_a_whole() {
-        let bound = |own: Vec<i64>, rest| Some(Listed { own: Rc::new(own), rest });
+        let bound = |own: Vec<i64>, rest| Some(Listed { own: Rc::new(own), divisors: None, rest });
         let within = |bound| Places { bounds: vec![bound], ..places(0..256, 0) };
         assert_eq!(width(&within(bound((0..256).collect(), 100))), 4);
         assert_eq!(width(&within(bound((0..256).collect(), 102))), 2);

@@ -78,6 +78,8 @@ pub(super) struct Lowering<'a> {
     pub(super) arms: usize,
     /// The statements so far.
     pub(super) out: Vec<Stmt>,
+    /// How many statements of the nest were lowered, one for each step and iteration of loops that are written out.
+    pub(super) lowered: usize,
 }
 
 impl<'a> Lowering<'a> {
@@ -98,6 +100,7 @@ impl<'a> Lowering<'a> {
             moved: Vec::new(),
             arms: 0,
             out: Vec::new(),
+            lowered: 0,
         }
     }
 

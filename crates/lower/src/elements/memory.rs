@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use num_integer::Integer;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::points::Split;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Stmt};
-use tilewright_ir::tile::vectors::position;
+use tilewright_ir::tile::vectors::{Strided, position};
 use tilewright_ir::tile::{Bound, Buffer, flat};
 use tilewright_layout::Layout;
 
@@ -21,6 +22,8 @@ pub(super) enum Address {
     Split(Split),
     /// The same for a swizzled layout: the position after the swizzle, and the element's index before it.
     Swizzled { position: Split, element: Split, layout: Rc<Layout> },
+    /// The same for each dimension of a tensor whose strides depend on sizes.
+    Strided(Strided),
     /// The position as an expression.
     Expr(Expr),
     /// An element whose position is looked up in a table, and the positions of all elements.
@@ -37,6 +40,9 @@ impl Address {
                 Some((layout, element)) => Address::Swizzled { position, element, layout: Rc::new(layout.clone()) },
                 None => Address::Split(position),
             };
+        }
+        if let Some(strided) = Strided::of(buffer, index, &mut points.splits) {
+            return Address::Strided(strided);
         }
         match (&buffer.dynamic_shape, &buffer.layout) {
             (Some(shape), _) => Address::Expr(shape.position(index)),
@@ -69,6 +75,14 @@ impl Address {
                     let own = points.numbers(&position.own, width, place, builder, out);
                     normalize(&(own + position.other.clone()))
                 })
+            }
+            Address::Strided(Strided { parts }) => {
+                let position = parts.iter().fold(Expr::constant(0), |sum, (split, stride)| {
+                    let multiple = width / width.gcd(&stride.multiple());
+                    let own = points.numbers(&split.own, multiple, place, builder, out);
+                    sum + (own + split.other.clone()) * stride.clone()
+                });
+                normalize(&position)
             }
             Address::Expr(expr) => points.at(expr, place, builder, out),
             Address::Listed(flat, positions) => {

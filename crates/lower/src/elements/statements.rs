@@ -12,8 +12,11 @@ use tilewright_layout::DType;
 use super::active_step::ActiveStep;
 use super::lowering::Lowering;
 use crate::builder::regs;
-use crate::refusal::Refusal;
+use crate::refusal::{MOST_STATEMENTS, Refusal, too_many_statements};
 
+/// The most statements of a nest that are lowered, one for each step and iteration: twice what a program may have, since
+/// vectors combine some of them.
+const MOST_LOWERED: usize = 2 * MOST_STATEMENTS;
 /// An inner loop of up to this many iterations is unrolled.
 const MOST_WRITTEN_OUT: i64 = 8;
 
@@ -29,6 +32,10 @@ impl Lowering<'_> {
     }
 
     pub(super) fn element(&mut self, element: &ElementStmt, place: &ActiveStep) -> Result<(), Refusal> {
+        self.lowered += 1;
+        if self.lowered > MOST_LOWERED {
+            return Err(too_many_statements());
+        }
         match element {
             ElementStmt::Let { name, value, .. } => self.name(name, value, place),
             ElementStmt::Store { to, value, .. } => {

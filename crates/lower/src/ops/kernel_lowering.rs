@@ -13,7 +13,7 @@ use super::options::Options;
 use super::variants::{all_names, variants};
 use crate::builder::Builder;
 use crate::conditions::merged;
-use crate::refusal::Refusal;
+use crate::refusal::{MOST_STATEMENTS, too_many_statements};
 use crate::sync::{Block, LoopRef, OpBlock};
 use crate::variant::{AcrossLoop, Choice, choose};
 
@@ -35,9 +35,6 @@ pub(super) struct KernelLowering<'a> {
     /// The ops that are spread over the loops around the current statement.
     pub(super) spread_ops: Vec<AcrossOp>,
 }
-
-/// The most statements of a program: about as many lines of CUDA.
-const MOST_STATEMENTS: usize = 1 << 16;
 
 /// An op that is spread over a loop.
 pub(super) struct AcrossOp {
@@ -102,11 +99,7 @@ impl KernelLowering<'_> {
         let before = self.statements;
         for_each_stmt(&block.body, &mut |_| self.statements += 1);
         if before <= MOST_STATEMENTS && self.statements > MOST_STATEMENTS {
-            let why = Refusal::Limit {
-                text: format!("up to here the kernel has more than {MOST_STATEMENTS} statements"),
-                help: "use k.serial instead of k.unroll, smaller tiles, or more threads",
-            };
-            self.found.push(why.diagnostic(&block.title, self.plans[block.op].span));
+            self.found.push(too_many_statements().diagnostic(&block.title, self.plans[block.op].span));
         }
     }
 
