@@ -75,7 +75,7 @@ fn check_value(size: &Size, value: i64) -> Result<i64, Diagnostic> {
         let wanted = format!("launch with {divides}{from}{multiple} to {}", range.hi / multiple * multiple);
         let help = if value < 1 { wanted } else { format!("{wanted}, or change the bounds of the size") };
         return Err(Diagnostic::error("R0612", format!("the kernel was not compiled for {name} = {value}"))
-            .label(size.span, format!("{divides}from 1 to {}", range.hi))
+            .label(size.span, format!("{divides}from {multiple} to {}", range.hi / multiple * multiple))
             .help(help));
     }
     Ok(value)

@@ -146,7 +146,9 @@ impl Artifact {
 
     /// Adds a writer that missed the element because of a condition or of data, or for an unknown reason.
     fn label_condition(&self, finding: Diagnostic, writer: &Writer<'_>) -> Diagnostic {
-        let mut finding = finding.label(writer.span, format!("{} writes it", writer.title));
+        let output = &self.kernel().buffers[writer.buffer].name;
+        let text = format!("{} writes `{output}`, but not this element", writer.title);
+        let mut finding = finding.label(writer.span, text);
         if writer.indices.iter().any(Option::is_none) {
             finding = finding.note(format!("which elements {} writes depends on data", writer.title));
         }

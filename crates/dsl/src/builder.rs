@@ -30,6 +30,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         sizes: Vec::new(),
         grid: [1, 1, 1].map(expr::Expr::constant),
         grid_span: Span::here(),
+        threads_span: Span::here(),
         threads: 32,
         buffers: Arena::new(),
         ops: Arena::new(),
@@ -261,7 +262,7 @@ impl<'k> KernelBuilder<'k> {
                 .label(span, "the number of warps is known from here on");
             nodes::mistake(finding.help("call k.threads first"));
         }
-        (self.kernel.threads, self.threads_at) = (threads, Some(span));
+        (self.kernel.threads, self.kernel.threads_span, self.threads_at) = (threads, span, Some(span));
     }
 
     /// The index of the warp in its CTA; call after [`KernelBuilder::threads`].
@@ -310,11 +311,10 @@ impl<'k> KernelBuilder<'k> {
     /// Another name for the storage of a buffer, with another dtype and layout; for a fragment, with another shape.
     #[track_caller]
     pub fn view_as(&mut self, name: &str, of: Buffer, dtype: DType, layout: impl IntoLayout) -> Buffer {
-        let is_own = of.is_own();
+        let (is_own, span) = (of.is_own(), Span::here());
         let owner = self.kernel.buffers.get(of.handle).filter(|_| is_own);
-        if let Some(mistake) =
-            owner.filter(|_| layout.is_shape()).and_then(|owner| flattened(owner, name, Span::here()))
-        {
+        let as_shape = owner.filter(|_| layout.is_shape());
+        if let Some(mistake) = as_shape.and_then(|owner| flattened(owner, name, span)) {
             nodes::mistake(mistake);
         }
         let space = owner.map_or(Space::Shared, |owner| owner.space);

@@ -37,7 +37,12 @@ pub(crate) fn reordered(
                 .help("read the fragment with its indices in another order"),
         ));
     };
-    let wrong = |error: LayoutError| Box::new(error.diagnostic().label(span, format!("the dimensions of `{name}`")));
+    let wrong = |error: LayoutError| {
+        let rank = owner.shape.len();
+        let known = if rank == 1 { "dimension 0".to_string() } else { format!("dimensions 0 to {}", rank - 1) };
+        let help = format!("`{}` has {known}: give each of them once", owner.name);
+        Box::new(error.diagnostic().label(span, format!("the order of the dimensions of `{name}`")).help(help))
+    };
     let layout = layout.reorder(&owner.shape, order).map_err(wrong)?;
     let pick = |exprs: &[Expr]| order.iter().map(|&from| exprs[from].clone()).collect();
     let dynamic_shape = owner.dynamic_shape.as_ref();

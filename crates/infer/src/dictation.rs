@@ -126,6 +126,7 @@ mod tests {
             sizes: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
             grid_span: Span::here(),
+            threads_span: Span::here(),
             threads: 64,
             buffers,
             ops,

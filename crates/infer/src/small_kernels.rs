@@ -86,6 +86,7 @@ impl Small {
             sizes: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
             grid_span: Span::here(),
+            threads_span: Span::here(),
             threads,
             buffers: self.buffers,
             ops: Arena::new(),

@@ -120,12 +120,10 @@ impl Product {
             );
             let most = (1..warps).rev().find(|fewer| shared(*fewer, tiles, [rows, columns], gemm.policy).is_some());
             let threads = counted(most.unwrap_or(1) * 32, "thread");
+            let lines = (m / rows + warps - 1) / warps * warps * rows;
             let accepted = format!(
-                "numbers of warps along M and N that divide {} and {}: {threads}, or a larger tile such as \
-                 {} x {columns}",
-                tiles[0],
-                tiles[1],
-                rows * warps
+                "numbers of warps along M and N that divide {} and {}: {threads}, or a larger tile such as {lines} x {n}",
+                tiles[0], tiles[1]
             );
             return Err(reason(text, &accepted));
         };

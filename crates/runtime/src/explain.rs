@@ -22,8 +22,8 @@ const NOT_APART_HELP: &str = "the store is declared unique, but two iterations s
                               different indices, add .any_wins() if any of the values will do, or use k.atomic_add";
 
 /// The help for CTAs that execute the same store to one element.
-const CTAS_HELP: &str = "CTAs of a grid are unordered: give each CTA its own part of the output, or fill the output in \
-                         another launch and add to it with k.atomic_add";
+const CTAS_HELP: &str = "CTAs of a grid are unordered: give each CTA its own part of the output; to combine their \
+                         results, let each write a row of its own, and add the rows in another kernel";
 
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {

@@ -205,7 +205,7 @@ impl HostTensor {
     pub(crate) fn pack(&self, parameter: &Parameter) -> Result<Vec<u8>, TensorError> {
         if self.dtype != parameter.dtype || !self.has_shape(&parameter.shape) {
             return Err(TensorError(format!(
-                "`{}` is {} of shape {:?}, not {} of shape {:?}",
+                "`{}` is {} of shape {:?}, but the tensor that was given is {} of shape {:?}",
                 parameter.name, parameter.dtype, parameter.shape, self.dtype, self.shape
             )));
         }

@@ -28,6 +28,8 @@ pub struct Kernel {
     pub grid_span: Span,
     /// Threads of one CTA.
     pub threads: i64,
+    /// Where their number was set; where the kernel was written, if it was not.
+    pub threads_span: Span,
     /// Global, shared and fragment buffers, and views of them.
     pub buffers: Arena<Buffer>,
     /// All tile ops; `body` refers to them.

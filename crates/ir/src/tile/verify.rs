@@ -104,7 +104,7 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     let threads = counted(kernel.threads, "thread");
     if kernel.threads < 1 || kernel.threads > most {
         let message = format!("a CTA cannot have {threads}");
-        found.push(Diagnostic::error("K0202", message).label(kernel.span, "in this kernel").help(help));
+        found.push(Diagnostic::error("K0202", message).label(kernel.threads_span, "set here").help(help));
     } else if let Some(op) = needs_whole_warps(kernel).filter(|_| kernel.threads % 32 != 0) {
         let message = format!("`{}` needs whole warps, but the CTA has {threads}", op.kind.info().name);
         found.push(Diagnostic::error("K0202", message).label(op.span, "this op needs whole warps").help(help));

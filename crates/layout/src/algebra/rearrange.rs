@@ -94,7 +94,9 @@ fn check_permutation(permutation: &[usize], length: usize) -> Result<(), LayoutE
     if sorted.iter().copied().eq(0..length) {
         return Ok(());
     }
-    Err(LayoutError::Permutation { problem: format!("{permutation:?} is not a permutation of 0..{length}") })
+    Err(LayoutError::Permutation {
+        problem: format!("{permutation:?} is not a permutation of the numbers below {length}"),
+    })
 }
 
 #[cfg(test)]
