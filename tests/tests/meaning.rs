@@ -293,8 +293,8 @@ fn ctas_that_write_one_element_get_help() {
     let failure = run(&artifact, &built, &inputs, &Device::Virtual).expect_err("a race");
     assert_eq!(
         failure.diagnostics[0].help,
-        ["CTAs of a grid are unordered: give each CTA its own part of the output, or fill the output in another \
-             launch and add to it with k.atomic_add"]
+        ["CTAs of a grid are unordered: give each CTA its own part of the output; to combine their results, let each \
+             write a row of its own, and add the rows in another kernel"]
     );
 }
 

@@ -85,6 +85,8 @@ fn three_dimensions_with_two_sizes_move_in_vectors() {
     for access in accesses(&scaled) {
         assert!(access.width == 16, "{access}");
     }
+    // The grid has a CTA for each index of the first dimension.
+    assert!(!compiled(&scaled).cuda().contains("bz <"), "{}", compiled(&scaled).cuda());
     let value = |at: i64| (at % 31) as f64;
     let given = tensor(F16, &[2, 17, 72], value);
     let expected = tensor(F16, &[2, 17, 72], |at| 2.0 * value(at));

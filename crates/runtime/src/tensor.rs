@@ -323,6 +323,7 @@ mod tests {
             tensor.pack(&parameter(layout.clone().into())).map_err(|error| error.to_string())
         };
         assert_eq!([packed(&[6]), packed(&[2, 1, 3])], [Ok(vec![1, 2, 3, 4, 5, 6]), Ok(vec![1, 2, 3, 4, 5, 6])]);
-        assert_eq!(packed(&[3, 2]), Err("`a` is u8 of shape [2, 3], not u8 of shape [3, 2]".to_string()));
+        let wrong = "`a` is u8 of shape [2, 3], but the tensor that was given is u8 of shape [3, 2]";
+        assert_eq!(packed(&[3, 2]), Err(wrong.to_string()));
     }
 }

@@ -27,9 +27,8 @@ impl Kernel {
             || Dim::ALL.into_iter().zip(&self.grid).any(|(dimension, grid)| {
                 let ctas = grid.operands().filter(|(whole, _)| *whole == size);
                 let per_cta = ctas.filter(|_| matches!(grid.node(), Node::Div(..)));
-                let Some(k) = per_cta.and_then(|(_, k)| k.as_const()).filter(|k| size.multiple() % k == 0) else {
-                    return false;
-                };
+                let k = if grid == size { Some(1) } else { per_cta.and_then(|(_, k)| k.as_const()) };
+                let Some(k) = k.filter(|k| size.multiple() % k == 0) else { return false };
                 let rest = start - &(Expr::var(&self.block(dimension)) * k);
                 within(&normalize(&rest), k)
             })

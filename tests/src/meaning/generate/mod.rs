@@ -168,7 +168,18 @@ impl<'r> Maker<'r> {
             }
             None => {
                 let value = self.small(held.dtype);
-                k.fill(held.buffer, value);
+                let is_fragment = self.fragments.iter().any(|fragment| fragment.buffer == held.buffer);
+                // The rest of a fragment is 0.
+                if is_fragment && self.rng.percent(25) {
+                    let [rows, columns] = held.extents;
+                    let part = match held.is_flat {
+                        true => vec![at(0, self.rng.within(1..=rows * columns))],
+                        false => vec![at(0, self.rng.within(1..=rows)), Index::All],
+                    };
+                    k.fill(held.buffer.sub(part), value);
+                } else {
+                    k.fill(held.buffer, value);
+                }
             }
         }
     }
