@@ -3,6 +3,7 @@
 //! Statements and expressions are printed by Rust; a Tera template has the skeleton around them. The text includes no
 //! header. A source map leads from each of its lines to the tile op and the user's line that it came from.
 
+mod combined;
 mod constants;
 mod defect;
 mod dtype;

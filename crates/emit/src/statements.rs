@@ -13,6 +13,7 @@ use tilewright_ir::thread::{
 use tilewright_ir::{Dim, Handle, HwIndex};
 use tilewright_layout::DType;
 
+use crate::combined::{combined_arrays, shuffled};
 use crate::constants::{self, CONSTANT, PARAMETER, UNROLL};
 use crate::defect::unprintable;
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
@@ -48,6 +49,8 @@ pub(crate) struct Printer<'a> {
     constants: Vec<Var>,
     /// Whether there is such a loop.
     uses_constants: bool,
+    /// The arrays of shuffles that are printed inside of values.
+    combined: BTreeSet<usize>,
 }
 
 /// How often a block loads to an array.
@@ -89,6 +92,7 @@ impl<'a> Printer<'a> {
             values: Values::new(program),
             constants: Vec::new(),
             uses_constants: false,
+            combined: combined_arrays(program),
         }
     }
 
@@ -142,6 +146,13 @@ impl<'a> Printer<'a> {
             {
                 rest = after;
                 self.choice(conds, inside, body)?;
+            } else if let (Stmt::Inst(call), [Stmt::Assign { to, value }, after @ ..]) = (stmt, after)
+                && let Some(array) = shuffled(self.program, call).filter(|array| self.is_combined(*array))
+            {
+                rest = after;
+                let shuffle = self.call(call)?;
+                let (target, value) = (self.reg(to, 0)?, self.values.assigned_with(to.array, value, (array, shuffle))?);
+                self.line(format_args!("{target} = {value};"));
             } else {
                 self.stmt(stmt)?;
             }
@@ -306,8 +317,12 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
+    fn is_combined(&self, array: Handle<RegArray>) -> bool {
+        self.combined.contains(&array.index())
+    }
+
     fn declare(&mut self, array: Handle<RegArray>) -> Result<(), Diagnostic> {
-        if !self.mentioned.has_array(array) {
+        if !self.mentioned.has_array(array) || self.is_combined(array) {
             return Ok(());
         }
         let RegArray { name, dtype, len, vector } = &self.program.registers[array];

@@ -44,6 +44,8 @@ pub(crate) struct Values<'a> {
     summed: BTreeSet<usize>,
     /// Whether the value that is printed now becomes an operand of a sum.
     reaches_sum: bool,
+    /// A call that is printed in place of the register that it writes.
+    inside: Option<(Handle<RegArray>, String)>,
 }
 
 impl<'a> Values<'a> {
@@ -54,7 +56,15 @@ impl<'a> Values<'a> {
         names.extend(program.sizes.iter().map(|size| size.name().to_string()));
         for_each_definition(&program.body, &mut |vars| names.extend(vars.iter().map(|var| var.name().to_string())));
         let summed = products::summed_arrays(program);
-        Values { program, names, long_names: BTreeSet::new(), helpers: BTreeSet::new(), summed, reaches_sum: false }
+        Values {
+            program,
+            names,
+            long_names: BTreeSet::new(),
+            helpers: BTreeSet::new(),
+            summed,
+            reaches_sum: false,
+            inside: None,
+        }
     }
 
     /// The lines that define the functions that were needed.
@@ -77,6 +87,19 @@ impl<'a> Values<'a> {
         self.reaches_sum = self.summed.contains(&array.index());
         let text = self.text(value);
         self.reaches_sum = false;
+        text
+    }
+
+    /// The same, with a call in place of the register that it writes.
+    pub(crate) fn assigned_with(
+        &mut self,
+        array: Handle<RegArray>,
+        value: &Value,
+        call: (Handle<RegArray>, String),
+    ) -> Result<String, Diagnostic> {
+        self.inside = Some(call);
+        let text = self.assigned(array, value);
+        self.inside = None;
         text
     }
 
@@ -110,7 +133,10 @@ impl<'a> Values<'a> {
         match value {
             Value::Const(dtype, value) => Ok(constant(*dtype, *value)),
             Value::Index(dtype, index) => Ok(self.index_value(*dtype, index)),
-            Value::Reg(array, at) => Ok(Text::new(register(self.program, *array, at)?, Level::Postfix)),
+            Value::Reg(array, at) => match &self.inside {
+                Some((inside, call)) if inside == array => Ok(Text::new(call.clone(), Level::Postfix)),
+                Some(_) | None => Ok(Text::new(register(self.program, *array, at)?, Level::Postfix)),
+            },
             Value::Op(op, operands) => self.operation(*op, operands),
             Value::Cast(to, narrowing, of) => self.cast(*to, *narrowing, of),
             Value::Bits(to, of) => self.bits(*to, of),
