@@ -42,7 +42,7 @@ const VERY_LONG: usize = 1 << 13;
 const OF_A_SWIZZLE: i64 = 2;
 
 /// How a program accesses the open buffers of its kernel. The accesses that count are those of the first warp, and of warps
-/// that ops name.
+/// that ops name; branches on data count as taken, and indices from data as far apart as their range allows.
 #[derive(Clone, Debug, Default)]
 pub struct OpenAccesses {
     tiles: Vec<TileAccesses>,
