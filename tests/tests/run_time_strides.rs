@@ -92,3 +92,23 @@ fn three_dimensions_with_two_sizes_move_in_vectors() {
     let expected = tensor(F16, &[2, 17, 72], |at| 2.0 * value(at));
     check(&scaled, &[("b", 2), ("m", 17), ("n", 72)], &[given], &[expected], Tolerance::EXACT);
 }
+
+#[test]
+fn a_copy_to_a_fragment_moves_in_vectors_too() {
+    let copied = kernel("copied", |k| {
+        let (m, n) = (k.size("m").max(1024), k.size("n").multiple_of(4).max(1 << 16));
+        let (x, y) = (k.input("x", F32, (m, n)), k.output("y", F32, (m, n)));
+        let [c, r] = k.grid([n.ceil_div(128), m.ceil_div(8)]);
+        k.threads(64);
+        let held = k.fragment("held", F32, [8, 128]);
+        k.copy(held, x.sub((at(r * 8, 8), at(c * 128, 128))));
+        k.copy(y.sub((at(r * 8, 8), at(c * 128, 128))), held);
+    });
+    for plan in compiled(&copied).plans() {
+        for access in &plan.facts().expect("a plan").accesses {
+            assert!(access.width == 16 && access.passes == access.ideal, "{access}");
+        }
+    }
+    let given = tensor(F32, &[9, 132], |at| at as f64);
+    check(&copied, &[("m", 9), ("n", 132)], &[given.clone()], &[given], Tolerance::EXACT);
+}

@@ -82,8 +82,17 @@ impl Scene<'_> {
         let whole = |storage: &usize| of_registers(self.storages[*storage].granules, self.storages[*storage].bytes);
         let least = family.storages.iter().map(whole).sum();
         plans.extend(family.storages.iter().map(|storage| Plan { way: Way::Whole(*storage), least }));
-        plans.sort_by_key(|plan| plan.least);
+        plans.sort_by_key(|plan| (plan.least, self.has_idle_width(plan.way)));
         plans
+    }
+
+    /// Whether a nest is shared in vectors that are wider than any of its accesses can be: these move as much with
+    /// narrower ones, which leave no gaps between threads.
+    fn has_idle_width(&self, way: Way) -> bool {
+        let Way::Nest(item, spread, _) = way else { return false };
+        let moves = self.work(item).map_or(&[][..], |work| &work.moves);
+        let most = moves.iter().map(|moves| moves.most).max().unwrap_or(0);
+        most > 1 && spread.vector > most
     }
 
     /// Whether an access of a nest is adjacent in memory along a dimension other than the last.

@@ -224,7 +224,8 @@ struct Listed {
     own: Rc<Vec<i64>>,
     /// For numbers that depend on sizes, a divisor of each of them whatever the sizes are.
     divisors: Option<Rc<Vec<i64>>>,
-    /// A number that divides the rest and, for a bound, the extent that the sum must be below; 0 if both are 0.
+    /// A number that divides the rest and, for a bound, the extent that the sum must be below, or what strides that depend
+    /// on sizes add to numbers; 0 if all are 0.
     rest: i64,
 }
 
@@ -381,6 +382,9 @@ impl Strided {
             for ((own, divisor), index) in own.iter_mut().zip(&mut divisors).zip(split.own.iter()) {
                 *own = own.checked_add(index.checked_mul(factor)?).filter(|own| own.abs() < MOST_LISTED)?;
                 *divisor = divisor.gcd(&index.checked_mul(multiple)?);
+                if stride.as_const().is_none() {
+                    rest = rest.gcd(&index.checked_mul(multiple)?);
+                }
             }
             rest = rest.gcd(&(split.other.clone() * stride.clone()).multiple());
         }
