@@ -110,5 +110,11 @@ fn a_copy_to_a_fragment_moves_in_vectors_too() {
         }
     }
     let given = tensor(F32, &[9, 132], |at| at as f64);
-    check(&copied, &[("m", 9), ("n", 132)], &[given.clone()], &[given], Tolerance::EXACT);
+    check(
+        &copied,
+        &[("m", 9), ("n", 132)],
+        std::slice::from_ref(&given),
+        std::slice::from_ref(&given),
+        Tolerance::EXACT,
+    );
 }
