@@ -31,6 +31,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
 
 /// The columns of the left operand, and rows of the right one, that a CTA multiplies in one step.
 const STEP: i64 = 64;
+
 /// Both operands go through shared memory a step at a time. What lies beyond their edges reads as 0.
 fn gemm(config: &Config) -> Kernel {
     let [rows, cols, depth, tile, threads] = ["rows", "cols", "depth", "tile", "threads"].map(|name| config.size(name));

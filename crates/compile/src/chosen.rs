@@ -42,9 +42,8 @@ impl Chosen {
 /// `shared left: f16(64,64) = S[(64,64):(72@m,1@m)]`, and the reason.
 fn shared_text(kernel: &Kernel, chosen: &SharedLayout) -> String {
     let buffer = &kernel.buffers[chosen.buffer];
-    let shape: Vec<String> = buffer.shape.iter().map(i64::to_string).collect();
-    let kind = format!("{}({})", buffer.dtype, shape.join(","));
-    format!("shared {}: {kind} = {}\n  because: {}\n", buffer.name, layout_text(buffer), chosen.reason)
+    let (kind, layout) = (buffer.type_text(), layout_text(buffer));
+    format!("shared {}: {kind} = {layout}\n  because: {}\n", buffer.name, chosen.reason)
 }
 
 fn layout_text(buffer: &Buffer) -> String {

@@ -48,7 +48,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         later: &later,
         loops: Vec::new(),
         has_grid: false,
-        threads_at: None,
+        has_threads: false,
         warp_id_at: Cell::new(None),
     };
     body(&mut builder);
@@ -68,8 +68,8 @@ pub struct KernelBuilder<'k> {
     loops: Vec<String>,
     /// Whether [`KernelBuilder::grid`] was called.
     has_grid: bool,
-    /// Where [`KernelBuilder::threads`] was called.
-    threads_at: Option<Span>,
+    /// Whether [`KernelBuilder::threads`] was called.
+    has_threads: bool,
     /// Where [`KernelBuilder::warp_id`] was called before [`KernelBuilder::threads`].
     warp_id_at: Cell<Option<Span>>,
 }
@@ -250,10 +250,10 @@ impl<'k> KernelBuilder<'k> {
     #[track_caller]
     pub fn threads(&mut self, threads: i64) {
         let span = Span::here();
-        if let Some(first) = self.threads_at {
+        if self.has_threads {
             let finding = Diagnostic::error("K0202", "`k.threads` is called twice")
                 .label(span, "called again here")
-                .label(first, "first called here");
+                .label(self.kernel.threads_span, "first called here");
             nodes::mistake(finding.help("call it once, before anything that depends on it"));
         }
         if let Some(called) = self.warp_id_at.take().filter(|_| threads != self.kernel.threads) {
@@ -262,13 +262,13 @@ impl<'k> KernelBuilder<'k> {
                 .label(span, "the number of warps is known from here on");
             nodes::mistake(finding.help("call k.threads first"));
         }
-        (self.kernel.threads, self.kernel.threads_span, self.threads_at) = (threads, span, Some(span));
+        (self.kernel.threads, self.kernel.threads_span, self.has_threads) = (threads, span, true);
     }
 
     /// The index of the warp in its CTA; call after [`KernelBuilder::threads`].
     #[track_caller]
     pub fn warp_id(&self) -> Expr {
-        if self.threads_at.is_none() {
+        if !self.has_threads {
             self.warp_id_at.set(Some(self.warp_id_at.get().unwrap_or(Span::here())));
         }
         Expr::from(&self.kernel.warp())

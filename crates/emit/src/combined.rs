@@ -1,12 +1,14 @@
-//! Shuffles whose result the next statement takes: they are printed inside of its value.
+//! Shuffles whose result the next statement combines with something: they are printed inside of its value. All lanes have
+//! to execute a shuffle, so this is done only for operations that compute all of their operands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Inst, Program, RegArray, Resource, Stmt, for_each_stmt};
+use tilewright_ir::thread::{Call, Inst, Program, RegArray, Resource, Stmt, Value, for_each_stmt};
+use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
-/// The arrays of one register that only shuffles write, and that only the statement after each of them reads, once.
+/// The arrays of one register that only shuffles write, and that only the operation after each of them reads, once.
 pub(crate) fn combined_arrays(program: &Program) -> BTreeSet<usize> {
     let mut uses: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
     for_each_stmt(&program.body, &mut |stmt| {
@@ -22,13 +24,13 @@ pub(crate) fn combined_arrays(program: &Program) -> BTreeSet<usize> {
     pairs.into_iter().filter(|(array, pairs)| uses.get(array) == Some(&[*pairs; 2])).map(|(array, _)| array).collect()
 }
 
-/// Counts the shuffles to each array that are followed by a statement that reads it once.
+/// Counts the shuffles to each array that are followed by an operation that takes its value.
 fn count_pairs(program: &Program, body: &[Stmt], pairs: &mut BTreeMap<usize, usize>) {
     for pair in body.windows(2) {
-        if let [Stmt::Inst(call), taken @ Stmt::Assign { to, .. }] = pair
+        if let [Stmt::Inst(call), Stmt::Assign { to, value }] = pair
             && let Some(array) = shuffled(program, call)
             && to.array != array
-            && reads_of(taken, array) == 1
+            && combines(value, array)
         {
             *pairs.entry(array.index()).or_default() += 1;
         }
@@ -36,13 +38,10 @@ fn count_pairs(program: &Program, body: &[Stmt], pairs: &mut BTreeMap<usize, usi
     body.iter().for_each(|stmt| count_pairs(program, stmt.inner(), pairs));
 }
 
-fn reads_of(stmt: &Stmt, array: Handle<RegArray>) -> usize {
-    let mut reads = 0;
-    stmt.reads(&mut |resource| match resource {
-        Resource::Registers(regs) => reads += usize::from(regs.array == array),
-        Resource::Memory(_) => {}
-    });
-    reads
+/// Whether a value is a sum, a maximum or a minimum with the register of an array as one operand.
+fn combines(value: &Value, array: Handle<RegArray>) -> bool {
+    let Value::Op(ElementOp::Add | ElementOp::Max | ElementOp::Min, operands) = value else { return false };
+    operands.iter().filter(|operand| matches!(operand, Value::Reg(of, _) if *of == array)).count() == 1
 }
 
 /// The array of one register to which a call shuffles values; in C++, the call has the type of the register.
@@ -51,4 +50,52 @@ pub(crate) fn shuffled(program: &Program, call: &Call) -> Option<Handle<RegArray
     let RegArray { dtype, len, vector, .. } = &program.registers[to.array];
     let is_typed = matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::U32 | DType::I64 | DType::U64);
     (*len == 1 && *vector == 1 && is_typed).then_some(to.array)
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_expr::Expr;
+    use tilewright_ir::Target;
+    use tilewright_ir::thread::Regs;
+
+    use super::*;
+
+    /// Whether the register of a shuffle is printed inside of the value that `build` makes of it and another register.
+    fn is_combined(build: impl Fn(Value, Value) -> Value) -> bool {
+        let mut program = Program::new("k", Target::Sm100a, 32);
+        let [own, other] = ["own", "other"].map(|name| {
+            program.registers.push(RegArray { name: name.to_string(), dtype: DType::F32, len: 1, vector: 1 })
+        });
+        let regs = |array| Regs { array, first: Expr::constant(0), count: 1, step: 1 };
+        let call = Call {
+            to: Some(regs(other)),
+            from: vec![regs(own)],
+            arguments: vec![Expr::constant(1)],
+            ..Call::plain(Inst::ShuffleXor)
+        };
+        let value = build(Value::reg(own, 0), Value::reg(other, 0));
+        program.body = vec![Stmt::Inst(call), Stmt::Assign { to: regs(own), value }];
+        combined_arrays(&program).contains(&other.index())
+    }
+
+    #[test]
+    fn a_shuffle_is_part_of_the_sum_that_takes_it() {
+        assert!(is_combined(|own, other| Value::Op(ElementOp::Add, vec![own, other])));
+        assert!(is_combined(|own, other| Value::Op(ElementOp::Max, vec![other, own])));
+    }
+
+    #[test]
+    fn a_shuffle_that_is_taken_twice_or_never_stands_alone() {
+        assert!(!is_combined(|_, other| Value::Op(ElementOp::Add, vec![other.clone(), other])));
+        assert!(!is_combined(|own, _| Value::Op(ElementOp::Add, vec![own.clone(), own])));
+    }
+
+    /// A lane that does not choose it would not execute it.
+    #[test]
+    fn a_shuffle_in_a_choice_stands_alone() {
+        assert!(!is_combined(|own, other| {
+            let less = Value::Op(ElementOp::Lt, vec![own.clone(), own.clone()]);
+            Value::Op(ElementOp::Select, vec![less, own, other])
+        }));
+    }
 }

@@ -60,7 +60,7 @@ fn has_pitch(expr: &Expr) -> bool {
     match expr.node() {
         Node::Add(a, b) => has_pitch(a) || has_pitch(b),
         Node::Mul(_, factor) => factor.as_const().is_some_and(is_pitch),
-        _ => false,
+        Node::Const(_) | Node::Var(_) | Node::Div(..) | Node::Mod(..) | Node::Xor(..) | Node::And(..) => false,
     }
 }
 

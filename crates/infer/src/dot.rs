@@ -6,7 +6,7 @@ use tilewright_ir::tile::{Buffer, Kernel};
 use crate::inferred::Inferred;
 use crate::known::{Pass, Reason};
 use crate::node::Origin;
-use crate::text::{layout_text, type_text};
+use crate::text::layout_text;
 use crate::uses::{OpVertex, Use, Vertex};
 
 impl Inferred {
@@ -40,7 +40,7 @@ impl Inferred {
     fn fragment_line(&self, kernel: &Kernel, at: usize, fragment: Handle<Buffer>) -> String {
         let buffer = &kernel.buffers[fragment];
         let layout = self.fragments.get(&fragment).map(|placed| format!("\n{}", layout_text(buffer, placed)));
-        let label = format!("{}\n{}{}", buffer.name, type_text(buffer), layout.unwrap_or_default());
+        let label = format!("{}\n{}{}", buffer.name, buffer.type_text(), layout.unwrap_or_default());
         format!("  n{at} [shape=ellipse, color={}, label={}];", self.color_of(fragment), quoted(&label))
     }
 

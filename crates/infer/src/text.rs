@@ -40,7 +40,7 @@ impl Inferred {
         let buffer = &kernel.buffers[handle];
         let taken = registers(placed.map.slots(), placed.bytes);
         let mut lines = vec![
-            format!("fragment {}: {} = {}", buffer.name, type_text(buffer), layout_text(buffer, placed)),
+            format!("fragment {}: {} = {}", buffer.name, buffer.type_text(), layout_text(buffer, placed)),
             format!("  {} of each thread, {} of each element", counted(taken, "register"), copies(&placed.map)),
         ];
         lines.extend(threads_with_some(&placed.map).map(|threads| format!("  on {threads}")));
@@ -85,12 +85,6 @@ fn is_shown(kernel: &Kernel, origin: Origin) -> bool {
         Origin::Parallel(_) => true,
         Origin::Op(op) => kernel.ops[op].operands.iter().any(|tile| is_fragment(tile.buffer)),
     }
-}
-
-/// `f32(4,16)`
-pub(crate) fn type_text(buffer: &Buffer) -> String {
-    let shape: Vec<String> = buffer.shape.iter().map(i64::to_string).collect();
-    format!("{}({})", buffer.dtype, shape.join(","))
 }
 
 /// The layout of a fragment, as it was written or found.

@@ -13,10 +13,7 @@ use tilewright_layout::access::LANES;
 /// threads for which the condition holds, and for what is under the same condition. In other arrays, which belong to one
 /// op, a write under a condition on the thread is assumed to happen for the threads that read.
 pub(crate) fn unwritten(program: &Program, body: &[Stmt]) -> BTreeSet<Handle<RegArray>> {
-    let declared = |stmt: &Stmt| match stmt {
-        Stmt::Declare(array) => Some(*array),
-        _ => None,
-    };
+    let declared = |stmt: &Stmt| if let Stmt::Declare(array) = stmt { Some(*array) } else { None };
     let mut scan = Scan {
         program,
         fragments: body.iter().filter_map(declared).collect(),
@@ -84,7 +81,10 @@ impl Scan<'_> {
                 self.branches += 1;
                 self.guarded(Guard::Branch(self.branches), body);
             }
-            _ => self.body(stmt.inner()),
+            Stmt::Op { body, .. } | Stmt::For { body, .. } => self.body(body),
+            Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
+            Stmt::Move { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => {}
+            Stmt::Mma { .. } | Stmt::Inst(_) => {}
         }
     }
 

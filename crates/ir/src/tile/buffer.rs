@@ -83,6 +83,12 @@ impl Buffer {
         }
     }
 
+    /// Its dtype and shape: `f32(4,16)`.
+    pub fn type_text(&self) -> String {
+        let shape: Vec<String> = self.shape.iter().map(i64::to_string).collect();
+        format!("{}({})", self.dtype, shape.join(","))
+    }
+
     /// Its layout as text for messages: `laid out as ...`.
     pub fn laid_out(&self) -> String {
         match &self.layout {
