@@ -9,9 +9,13 @@ fn compiled(kernel: &Kernel) -> Artifact {
     compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("it compiles")
 }
 
-/// The lines of the stage `tile` that declare shared buffers.
 fn shared(kernel: &Kernel) -> Vec<String> {
-    let text = compiled(kernel).stage(Stage::Tile);
+    shared_of(&compiled(kernel))
+}
+
+/// The lines of the stage `tile` that declare shared buffers.
+fn shared_of(artifact: &Artifact) -> Vec<String> {
+    let text = artifact.stage(Stage::Tile);
     text.lines().filter(|line| line.trim_start().starts_with("shared")).map(|line| line.trim().to_string()).collect()
 }
 
@@ -52,7 +56,82 @@ fn matrix_and_transpose(dtype: DType) -> [tilewright::runtime::HostTensor; 2] {
 fn rows_of_the_factors_of_a_product_are_16_bytes_apart_from_the_banks_of_their_neighbours() {
     let expected =
         ["shared left: f16(64,64) = S[(64,64):(72@m,1@m)]", "shared right: f16(64,128) = S[(64,128):(136@m,1@m)]"];
-    assert_eq!(shared(&product(64, 128, 64)), expected);
+    let hopper = compile(product(64, 128, 64), &Options::new(Target::Sm90a)).expect("it compiles");
+    assert_eq!(shared_of(&hopper), expected);
+}
+
+/// With the even and odd words of B apart, a lane has four neighbouring sums.
+#[test]
+fn sums_are_stored_in_16_bytes_where_threads_load_32() {
+    let [left, right] = ["left: f16(64,64) = S[(64,64)", "right: f16(64,128) = S[(64,8,4,2,2)"];
+    let expected = [format!("shared {left}:(72@m,1@m)]"), format!("shared {right}:(136@m,8@m,2@m,64@m,1@m)]")];
+    let kernel = product(64, 128, 64);
+    assert_eq!(shared(&kernel), expected);
+    let cuda = compiled(&kernel).cuda().to_string();
+    assert!(cuda.contains("write c: 16 x 16 B, 256 sectors (ideal 256)"), "{cuda}");
+}
+
+/// Sums that are the left factor of another product are where that product needs them.
+#[test]
+fn words_are_not_apart_where_the_sums_are_factors() {
+    let chained = kernel("chained", |k| {
+        let (a, b) = (k.input("a", F16, [64, 64]), k.input("b", F16, [64, 64]));
+        let (c, d) = (k.input("c", F16, [64, 64]), k.output("d", F32, [64, 64]));
+        k.threads(128);
+        let [first, second, third] = ["first", "second", "third"].map(|name| k.shared(name, F16, [64, 64]));
+        let (sums, sums_of_sums) = (k.fragment("sums", F32, [64, 64]), k.fragment("sums_of_sums", F32, [64, 64]));
+        let factors = k.fragment("factors", F16, [64, 64]);
+        [(first, a), (second, b), (third, c)].into_iter().for_each(|(tile, from)| {
+            k.copy(tile, from);
+        });
+        let rows = Gemm { policy: WarpPolicy::FullRow, clear: true, ..Gemm::PLAIN };
+        k.gemm(sums, first, second).with(rows);
+        k.parallel([64, 64], |k, [i, j]| k.store(factors, (i, j), sums.at((i, j)).cast(F16)));
+        k.gemm(sums_of_sums, factors, third).with(rows);
+        k.parallel([64, 64], |k, [i, j]| k.store(d, (i, j), sums_of_sums.at((i, j))));
+    });
+    assert_eq!(shared(&chained)[1], "shared second: f16(64,64) = S[(64,64):(72@m,1@m)]");
+    let unit = |at: i64| f64::from(at / 64 == (at % 64 * 5 + 3) % 64);
+    let number = |at: i64| ((at * 7 + at / 5) % 11 - 5) as f64;
+    // Rows of `c`, taken by two permutations.
+    let d = tensor(F32, &[64, 64], |at| {
+        number((0..2).fold(at / 64, |row, _| (row - 3) * 13 % 64 + 64) % 64 * 64 + at % 64)
+    });
+    let [a, b] = [unit, unit].map(|unit| tensor(F16, &[64, 64], unit));
+    computes(&chained, &[a, b, tensor(F16, &[64, 64], number)], &[d]);
+}
+
+/// Every number of columns and warps, stages of a deeper tile, and loops and copies that store.
+#[test]
+fn products_with_words_apart_are_right() {
+    let cases =
+        [(16, 16, 32), (64, 32, 64), (32, 48, 32), (64, 96, 128), (128, 160, 128), (32, 256, 128), (64, 24, 32)];
+    for (m, n, threads) in cases {
+        for copies in [false, true] {
+            let kernel = kernel("staged", |k| {
+                let (a, b) = (k.input("a", F16, [m, 64]), k.input("b", F16, [64, n]));
+                let c = k.output("c", F32, [m, n]);
+                k.threads(threads);
+                let (left, right) = (k.shared("left", F16, [m, 64]), k.shared("right", F16, [2, 32, n]));
+                let sums = k.fragment("sums", F32, [m, n]);
+                k.copy(left, a);
+                k.fill(sums, 0.0);
+                for stage in 0..2 {
+                    k.copy(right.sub((stage, .., ..)), b.sub((at(stage * 32, 32), ..)));
+                    k.gemm(sums, left.sub((.., at(stage * 32, 32))), right.sub((stage, .., ..)));
+                }
+                if copies {
+                    k.copy(c, sums);
+                } else {
+                    k.parallel([m, n], |k, [i, j]| k.store(c, (i, j), sums.at((i, j))));
+                }
+            });
+            let number = |at: i64| ((at * 7 + at / 5) % 5 - 2) as f64;
+            let element = |at: i64| (0..64).map(|k| number(at / n * 64 + k) * number(k * n + at % n)).sum();
+            let [a, b] = [[m, 64], [64, n]].map(|shape| tensor(F16, &shape, number));
+            computes(&kernel, &[a, b], &[tensor(F32, &[m, n], element)]);
+        }
+    }
 }
 
 /// Eight lanes store two rows at a time, and no distance between these suits eight rows of 16 bytes too.

@@ -69,23 +69,14 @@ fn cheapest(kernel: Kernel, options: &Options) -> Result<Lowered, Vec<Diagnostic
     if kernel.open_buffers().is_empty() {
         return lowered(kernel, options);
     }
-    let mut source = tile::pad_open(kernel.clone(), options.target);
-    let mut best = match lowered(source.clone(), options) {
-        Ok(padded) => padded,
-        // With scratch of ops, shared memory may suffice for dense rows only.
-        Err(_) => {
-            source = kernel;
-            lowered(source.clone(), options)?
-        }
-    };
+    let (mut source, mut best) = first_lowered(tile::with_open_placed(&kernel, options.target), options)?;
     for placement in best.accesses.trials(&best.kernel, &best.program) {
         let mut placed = source.clone();
         let is_placed = placement.iter().all(|(buffer, layout)| placed.place(*buffer, layout).is_ok());
         // A layout that cannot be lowered is not taken.
         let other = is_placed.then(|| lowered(placed.clone(), options));
         let Some(Ok(other)) = other else { continue };
-        let price = |program: &Program| (cost(program), program.shared_bytes());
-        if price(&other.program) < price(&best.program) {
+        if other.price() < best.price() {
             (source, best) = (placed, other);
             if best.accesses.trials(&best.kernel, &best.program).is_empty() {
                 break;
@@ -93,6 +84,33 @@ fn cheapest(kernel: Kernel, options: &Options) -> Result<Lowered, Vec<Diagnostic
         }
     }
     Ok(best)
+}
+
+/// The first of several guesses that can be lowered; the cheapest one, if it could have been lowered at the price of
+/// conversions. Error: what is wrong with the last one.
+fn first_lowered(guesses: Vec<Kernel>, options: &Options) -> Result<(Kernel, Lowered), Vec<Diagnostic>> {
+    let (mut found, mut wrong) = (None::<(Kernel, Lowered)>, Vec::new());
+    for guess in guesses {
+        match lowered(guess.clone(), options) {
+            Err(findings) => wrong = findings,
+            Ok(other) if found.as_ref().is_none_or(|(_, best)| other.price() < best.price()) => {
+                let is_final = !guess.allow_conversions;
+                found = Some((guess, other));
+                if is_final {
+                    break;
+                }
+            }
+            Ok(_) => {}
+        }
+    }
+    found.ok_or(wrong)
+}
+
+impl Lowered {
+    /// The cost of its ops, then the shared memory that it takes.
+    fn price(&self) -> (i64, i64) {
+        (cost(&self.program), self.program.shared_bytes())
+    }
 }
 
 /// The kernel with all fragments and loops laid out, and its program.

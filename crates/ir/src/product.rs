@@ -9,8 +9,9 @@ mod atom;
 mod matrix;
 
 use tilewright_diag::counted;
-use tilewright_layout::DType;
+use tilewright_layout::banks::RowLayout;
 use tilewright_layout::map::Map;
+use tilewright_layout::{DType, LayoutError, TileLayout};
 
 pub use atom::Atom;
 pub use matrix::Matrix;
@@ -32,6 +33,9 @@ pub struct Product {
     pub transpose_a: bool,
     /// Whether B is stored as N x K.
     pub transpose_b: bool,
+    /// Whether the columns of each two neighbouring instructions are interleaved in pairs, as the even and odd words of B
+    /// in shared memory are: a lane then holds four neighbours of a row of C instead of two pairs.
+    pub is_interleaved: bool,
     /// The matrices of the instruction, in the order of [`Matrix::ALL`].
     matrices: [Atom; 3],
 }
@@ -88,7 +92,15 @@ impl Product {
             let text = format!("{} and {} have different dtypes", dtype(a), dtype(b));
             return Err(reason(text, "operands `a` and `b` of one dtype"));
         }
-        Product::new([m, n, k], [dtype(a), dtype(c)], kernel.threads / 32, gemm)
+        let product = Product::new([m, n, k], [dtype(a), dtype(c)], kernel.threads / 32, gemm)?;
+        Ok(Product { is_interleaved: product.can_interleave() && has_odd_words_apart(kernel, b), ..product })
+    }
+
+    /// Whether the columns of B can be interleaved: they are stored along rows as pairs that are words, and each warp has
+    /// whole pairs of instructions.
+    pub fn can_interleave(&self) -> bool {
+        let [lines, _] = self.part(Matrix::B).atoms;
+        !self.transpose_b && self.inst.info().multiplicand.bytes() == 2 && lines % 2 == 0
     }
 
     /// The product of these extents (M, N and K) and dtypes (of multiplicands and accumulator), divided among `warps`
@@ -141,7 +153,7 @@ impl Product {
             })
         };
         let matrices = [atom(Matrix::C)?, atom(Matrix::A)?, atom(Matrix::B)?];
-        Ok(Product { inst, shape, warps, transpose_a, transpose_b, matrices })
+        Ok(Product { inst, shape, warps, transpose_a, transpose_b, is_interleaved: false, matrices })
     }
 
     /// The part of a matrix that a warp holds.
@@ -212,12 +224,35 @@ impl Product {
             let first = added(part.first(atom), part.atom.position(0, register));
             for thread in 0..warps * 32 {
                 let of_warp = added(first, self.first_of_warp(matrix, thread / 32));
-                let [line, index] = added(of_warp, lanes[(thread % 32) as usize]);
+                let [line, index] = self.stored(matrix, added(of_warp, lanes[(thread % 32) as usize]));
                 let element = if self.is_turned(matrix) { index * lines + line } else { line * along + index };
                 map.put(thread as usize, (part.slot(atom) + register) as usize, element as usize);
             }
         }
         map
+    }
+
+    /// The line, and the index along it, of the stored matrix that the instructions have at a position.
+    fn stored(&self, matrix: Matrix, [line, index]: [i64; 2]) -> [i64; 2] {
+        // Digits of a column: the pair of instructions, which of them, the pair of columns, the column.
+        let column = |at: i64| at - at % 16 + at % 8 / 2 * 4 + at % 16 / 8 * 2 + at % 2;
+        match matrix {
+            Matrix::C if self.is_interleaved => [line, column(index)],
+            Matrix::B if self.is_interleaved => [column(line), index],
+            Matrix::C | Matrix::A | Matrix::B => [line, index],
+        }
+    }
+
+    /// The layout of a stored matrix with its columns in the order of the instructions. Error: a layout of C in which
+    /// they cannot be separated.
+    pub fn in_order(&self, matrix: Matrix, layout: &TileLayout) -> Result<TileLayout, LayoutError> {
+        if !self.is_interleaved || matrix == Matrix::A {
+            return Ok(layout.clone());
+        }
+        let [lines, along] = self.extents(matrix);
+        let [rows, columns] = if self.is_turned(matrix) { [along, lines] } else { [lines, along] };
+        let grouped = layout.group(&[rows, columns / 16, 4, 2, 2])?;
+        grouped.layout.permute_groups(&grouped.separators, &[0, 1, 3, 2, 4])
     }
 
     /// The line at which a warp's part begins, and the index along it.
@@ -226,6 +261,15 @@ impl Product {
         let [by_row, by_column] = self.steps(matrix);
         [0, 1].map(|side| row * by_row[side] + column * by_column[side])
     }
+}
+
+/// Whether a tile is whole rows of a shared buffer whose layout the compiler chose such that their even and odd words are
+/// apart.
+fn has_odd_words_apart(kernel: &Kernel, tile: &Tile) -> bool {
+    let buffer = &kernel.buffers[tile.buffer];
+    let has_whole_rows = tile.extents.last() == buffer.shape.last();
+    let rows = buffer.layout.as_ref().and_then(|layout| RowLayout::of(layout, &buffer.shape, buffer.dtype.bytes()));
+    buffer.is_open && has_whole_rows && rows.is_some_and(|rows| rows.odd_words.is_some())
 }
 
 fn added(a: [i64; 2], b: [i64; 2]) -> [i64; 2] {

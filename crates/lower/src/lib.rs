@@ -22,6 +22,7 @@ mod pairs;
 pub mod permute_layout;
 mod reduce;
 mod refusal;
+mod reorder;
 mod roll;
 mod shared_layouts;
 mod sync;

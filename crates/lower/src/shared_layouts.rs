@@ -200,8 +200,13 @@ impl TileAccesses {
         let buffer = &kernel.buffers[self.buffer];
         let (count, element) = (buffer.shape.iter().rev().skip(1).product::<i64>(), buffer.dtype.bytes());
         let dense = RowLayout::dense(self.rows.row);
-        if !is_wasteful && self.is_ideal(&self.rows) && (self.rows == dense || !self.is_ideal(&dense)) {
+        let is_needed = self.rows == dense || self.rows.odd_words.is_some() || !self.is_ideal(&dense);
+        if !is_wasteful && self.is_ideal(&self.rows) && is_needed {
             return Vec::new();
+        }
+        if self.rows.odd_words.is_some() {
+            let plain = RowLayout::in_vectors(self.rows.row).layout(&buffer.shape, element);
+            return plain.map(|layout| (self.buffer, layout)).into_iter().collect();
         }
         let fits = |rows: &RowLayout| rows.bytes(count) - self.rows.bytes(count) <= free.max(0);
         let mut all: Vec<RowLayout> = RowLayout::all(self.rows.row, count, element).into_iter().filter(fits).collect();
@@ -219,7 +224,13 @@ impl TileAccesses {
         let wavefronts = |rows: &RowLayout| counted(self.cost(rows, 1).wavefronts, "wavefront");
         let taken = format!("{}: a warp's accesses take {}", self.rows, wavefronts(&self.rows));
         let dense = RowLayout::dense(self.rows.row);
-        if self.rows == dense { taken } else { format!("{taken}; row-major, {}", wavefronts(&dense)) }
+        if self.rows.odd_words.is_some() {
+            format!("{taken}; each thread has 4 neighbouring columns of products with it")
+        } else if self.rows == dense {
+            taken
+        } else {
+            format!("{taken}; row-major, {}", wavefronts(&dense))
+        }
     }
 
     /// Whether no access takes more instructions than now, or more wavefronts than any access to as many words.

@@ -1,7 +1,8 @@
 //! The order in which threads walk over a tile: its iters sorted so that one side is walked in order of address.
 
 use tilewright_expr::Expr;
-use tilewright_layout::{Axis, Iter, PlacedTile, TileLayout};
+use tilewright_layout::axis::M;
+use tilewright_layout::{Axis, Iter, PlacedTile, TileLayout, refine_together};
 
 use crate::operand::MemoryTile;
 use crate::refusal::Refusal;
@@ -40,6 +41,32 @@ impl Traversal {
             (iter.axis == *axis, std::cmp::Reverse(iter.stride.abs()))
         });
         Ok(Traversal { dst: reordered(main, &order)?, src: reordered(other, &order)? })
+    }
+
+    /// The traversal with the elements of each step, `step` on end, in an order of their own on the side that is not
+    /// walked in order of address: by address there. Beside it, for each element of that order, its index in the step.
+    /// `None` if the iters have no step of this length.
+    pub(crate) fn reordered_in_steps(
+        &self,
+        placed: &PlacedTile,
+        step: i64,
+        main_is_dst: bool,
+    ) -> Option<(Traversal, Vec<usize>)> {
+        let (main, other) = if main_is_dst { (&self.dst, &self.src) } else { (&self.src, &self.dst) };
+        let whole = TileLayout::row_major(&[main.size() / step, step]).ok()?;
+        let [main, other, whole]: [TileLayout; 3] = refine_together(&[main, other, &whole]).ok()?.try_into().ok()?;
+        let first = whole.shard().iter().position(|iter| iter.stride < step)?;
+        let mut order: Vec<usize> = (0..other.shard().len()).collect();
+        order[first..].sort_by_key(|&i| {
+            let iter = &other.shard()[i];
+            std::cmp::Reverse(iter.stride.abs().saturating_mul(placed.stride_of(&iter.axis).range().hi))
+        });
+        let of_step =
+            TileLayout::new(order[first..].iter().map(|i| whole.shard()[*i].clone()).collect(), Vec::new(), []);
+        let places = of_step.ok()?.positions(&M).into_iter().map(|place| place as usize).collect();
+        let other = reordered(&other, &order).ok()?;
+        let both = if main_is_dst { Traversal { dst: main, src: other } } else { Traversal { dst: other, src: main } };
+        Some((both, places))
     }
 
     /// Keeps the order of the tile's elements; the layouts need not have common iters.

@@ -7,7 +7,7 @@ use tilewright::diag::Diagnostic;
 use tilewright::infer::{Inferred, is_laid_out, lay_out};
 use tilewright::ir::thread::Program;
 use tilewright::ir::tile::{
-    Access, Buffer, Coord, Direction, ElementStmt, Space, Stmt, Value, contract, pad_open, verify,
+    Access, Buffer, Coord, Direction, ElementStmt, Space, Stmt, Value, contract, verify, with_open_placed,
 };
 use tilewright::ir::{Handle, VerifiedKernel, VerifiedProgram, thread};
 use tilewright::layout::DType;
@@ -88,8 +88,15 @@ type Compiled = (VerifiedKernel, Inferred, VerifiedProgram);
 /// whether they are cheaper or not.
 fn compiled(kernel: Kernel) -> Result<Compiled, Vec<Diagnostic>> {
     let target = Target::Sm100a;
-    let padded = verify(pad_open(contract(verify(kernel, target)?), target), target)?;
-    let (laid_out, inferred, program) = lowered(padded.clone(), target)?;
+    let mut found = Err(Vec::new());
+    for guess in with_open_placed(&contract(verify(kernel, target)?), target) {
+        let placed = verify(guess, target)?;
+        found = lowered(placed.clone(), target).map(|lowered| (placed, lowered));
+        if found.is_ok() {
+            break;
+        }
+    }
+    let (padded, (laid_out, inferred, program)) = found?;
     let trials = OpenAccesses::of(&laid_out, &program).trials(&laid_out, &program);
     let tried = trials.get(laid_out.kernel().threads as usize / 32 % trials.len().max(1));
     let tried = tried.and_then(|placement| lowered(placed(padded, placement)?, target).ok());

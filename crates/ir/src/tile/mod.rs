@@ -29,7 +29,7 @@ pub use element::{Claim, ElementStmt, Parallel};
 pub use integers::{Comparison, IndexOp, IntegerRange};
 pub use kernel::{If, Kernel, Loop, Size, Stmt, Unroll};
 pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand};
-pub use open::pad_open;
+pub use open::with_open_placed;
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use tiles::{Tile, non_unit_extents};
 pub use value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value, flat};

@@ -4,6 +4,7 @@ use tilewright_layout::banks::RowLayout;
 use tilewright_layout::{Layout, LayoutError};
 
 use crate::arena::Handle;
+use crate::product::Product;
 use crate::target::{Target, padded_shared_bytes};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::kernel::Kernel;
@@ -40,20 +41,40 @@ impl Kernel {
 
     /// The rows with which most accesses to an open buffer are free of conflicts: those of a factor of a product are read
     /// in vectors of 16 bytes, and a transposed view is read across, element by element.
-    fn usual_rows(&self, handle: Handle<Buffer>) -> RowLayout {
+    fn usual_rows(&self, handle: Handle<Buffer>, interleaves: bool) -> RowLayout {
         let buffer = &self.buffers[handle];
-        let is_factor = |op: &Op| match op.kind.info().class {
-            OpClass::Product => op.operands.iter().any(|tile| self.storage(tile.buffer) == handle),
-            OpClass::Elementwise | OpClass::Reduction | OpClass::Permutation | OpClass::Conversion => false,
-        };
         let is_turned = |view: Handle<Buffer>| self.buffers[view].order.is_some() && self.storage(view) == handle;
-        if self.ops.iter().any(|(_, op)| is_factor(op)) {
-            RowLayout::in_vectors(buffer.row_bytes())
+        if self.products_of(handle).next().is_some() {
+            let is_interleaved = interleaves && self.can_interleave(handle);
+            let rows = if is_interleaved { RowLayout::with_odd_words_apart } else { RowLayout::in_vectors };
+            rows(buffer.row_bytes())
         } else if self.buffers.iter().any(|(view, _)| is_turned(view)) {
             RowLayout::in_words(buffer.row_bytes(), buffer.dtype.bytes())
         } else {
             RowLayout::dense(buffer.row_bytes())
         }
+    }
+
+    /// The products that have a buffer as an operand.
+    fn products_of(&self, handle: Handle<Buffer>) -> impl Iterator<Item = &Op> {
+        let is_product = |op: &&Op| match op.kind.info().class {
+            OpClass::Product => true,
+            OpClass::Elementwise | OpClass::Reduction | OpClass::Permutation | OpClass::Conversion => false,
+        };
+        let uses = move |op: &&Op| op.operands.iter().any(|tile| self.storage(tile.buffer) == handle);
+        self.ops.iter().map(|(_, op)| op).filter(is_product).filter(uses)
+    }
+
+    /// Whether an open buffer is the right factor of its products, with columns that can be interleaved. It pays where
+    /// threads load the 32 bytes that become a vector of even and one of odd words.
+    fn can_interleave(&self, handle: Handle<Buffer>) -> bool {
+        let is_right = |op: &Op| {
+            let [_, left, right] = &op.operands[..] else { return false };
+            let is_whole = right.buffer == handle && right.extents.last() == self.buffers[handle].shape.last();
+            let product = Product::of(self, op);
+            is_whole && self.storage(left.buffer) != handle && product.is_ok_and(|product| product.can_interleave())
+        };
+        self.widest_global >= RowLayout::BYTES_OF_BOTH_WORDS && self.products_of(handle).all(is_right)
     }
 
     /// Bytes of shared memory that the buffers of the kernel take.
@@ -70,23 +91,32 @@ impl Buffer {
     }
 }
 
-/// The kernel with padded rows in those of its open buffers that are factors of products or have transposed views.
+/// The kernel with layouts for its open buffers, most promising first: factors of products and buffers with transposed
+/// views have padded rows, at first with the even and odd words of right factors apart; at last all rows are dense.
 /// Inference and lowering then count on the vectors that this allows. A buffer for whose padding shared memory does not
 /// suffice stays row-major.
-pub fn pad_open(mut kernel: Kernel, target: Target) -> Kernel {
+pub fn with_open_placed(kernel: &Kernel, target: Target) -> Vec<Kernel> {
+    let mut all = vec![pad_open(kernel, target, true), pad_open(kernel, target, false), kernel.clone()];
+    all.dedup_by(|one, other| {
+        one.buffers.iter().map(|(_, b)| &b.layout).eq(other.buffers.iter().map(|(_, b)| &b.layout))
+    });
+    all
+}
+
+fn pad_open(kernel: &Kernel, target: Target, interleaves: bool) -> Kernel {
+    let mut padded = kernel.clone();
     for handle in kernel.open_buffers() {
         let buffer = &kernel.buffers[handle];
-        let rows = kernel.usual_rows(handle);
+        let rows = kernel.usual_rows(handle, interleaves);
         let count = buffer.shape.iter().rev().skip(1).product();
         let more = rows.bytes(count) - RowLayout::dense(buffer.row_bytes()).bytes(count);
-        let layout = rows.layout(&buffer.shape, buffer.dtype.bytes());
-        if kernel.shared_bytes().saturating_add(padded_shared_bytes(more)) > target.shared_bytes() {
+        if padded.shared_bytes().saturating_add(padded_shared_bytes(more)) > target.shared_bytes() {
             continue;
         }
         // A layout that has no place in 64 bits is not taken.
-        if let Ok(layout) = layout {
-            let _ = kernel.place(handle, &layout);
+        if let Ok(layout) = rows.layout(&buffer.shape, buffer.dtype.bytes()) {
+            let _ = padded.place(handle, &layout);
         }
     }
-    kernel
+    padded
 }

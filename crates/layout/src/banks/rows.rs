@@ -6,6 +6,7 @@ use super::mode::MODES;
 use crate::access::WAVEFRONT_BYTES;
 use crate::axis::M;
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::swizzle::{ComposeLayout, SwizzleLayout};
 use crate::tile::TileLayout;
@@ -19,6 +20,8 @@ pub struct RowLayout {
     pub pitch: i64,
     /// The swizzle of the addresses of bytes; rows are dense under one.
     pub swizzle: Option<SwizzleLayout>,
+    /// How many bytes the odd words of each 32 bytes of a row are after the even ones, if they are apart.
+    pub odd_words: Option<i64>,
 }
 
 /// Padding of a row: bytes of a vector, an odd number of which is from one row to the next.
@@ -27,6 +30,8 @@ const PADDED_UNITS: [i64; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SWIZZLED_UNITS: [i64; 3] = [16, 8, 4];
 /// Bytes of a bank.
 const WORD: i64 = 4;
+/// Words that are even, and words that are odd, in a row whose words are apart come in vectors of this many.
+const WORDS_OF_A_VECTOR: i64 = WIDEST_VECTOR / WORD;
 /// Bytes of the widest vector in shared memory.
 const WIDEST_VECTOR: i64 = 16;
 /// Rows at most a power of two apart that a swizzle spreads over the banks: lanes that hold vectors of columns are as many
@@ -34,9 +39,12 @@ const WIDEST_VECTOR: i64 = 16;
 const APART: [i64; 5] = [1, 2, 4, 8, 16];
 
 impl RowLayout {
+    /// Bytes of a row in which the even and the odd words are a vector each.
+    pub const BYTES_OF_BOTH_WORDS: i64 = 2 * WIDEST_VECTOR;
+
     /// Rows one after the other.
     pub fn dense(row: i64) -> RowLayout {
-        RowLayout { row, pitch: row, swizzle: None }
+        RowLayout { row, pitch: row, swizzle: None, odd_words: None }
     }
 
     /// The rows of a tile of this shape that is laid out by [`RowLayout::layout`]; `None` if it is laid out otherwise.
@@ -48,21 +56,31 @@ impl RowLayout {
             Layout::Table(_) => return None,
         };
         let pitch = if tile.size() > columns { tile.position(columns, &M) } else { columns };
-        let rows = RowLayout { row: columns * element, pitch: pitch * element, swizzle };
-        rows.layout(shape, element).is_ok_and(|known| known == *layout).then_some(rows)
+        let row = columns * element;
+        let with = |odd_words| RowLayout { row, pitch: pitch * element, swizzle, odd_words };
+        let all = [None, Some(WIDEST_VECTOR), Some(row / 2)].map(with);
+        all.into_iter().find(|rows| rows.layout(shape, element).is_ok_and(|known| known == *layout))
     }
 
     /// Rows that begin at an odd multiple of `unit` bytes from each other, the least that holds a row: vectors of `unit`
     /// bytes in one column of neighbouring rows are in different banks.
     pub fn padded(row: i64, unit: i64) -> RowLayout {
         let units = (row + unit - 1) / unit;
-        RowLayout { row, pitch: (units | 1) * unit, swizzle: None }
+        RowLayout { pitch: (units | 1) * unit, ..RowLayout::dense(row) }
     }
 
     /// Rows of several 16-byte vectors, padded to an odd number of them, so that vectors of rows and of columns are both
     /// free of conflicts; narrower ones are dense.
     pub fn in_vectors(row: i64) -> RowLayout {
         if row > WIDEST_VECTOR { RowLayout::padded(row, WIDEST_VECTOR) } else { RowLayout::dense(row) }
+    }
+
+    /// Rows of whole 32 bytes, padded as those of [`RowLayout::in_vectors`], whose even and odd words are apart: a thread
+    /// writes 32 neighbouring bytes as a vector of even and one of odd words. Where 8 threads write the same row, the odd
+    /// words are in its second half, so that the vectors of neighbouring threads are neighbours.
+    pub fn with_odd_words_apart(row: i64) -> RowLayout {
+        let odd_words = if row >= 2 * WAVEFRONT_BYTES { row / 2 } else { WIDEST_VECTOR };
+        RowLayout { odd_words: Some(odd_words), ..RowLayout::in_vectors(row) }
     }
 
     /// Rows padded to an odd number of words, or of wider elements of `element` bytes, so that the elements of a column
@@ -95,7 +113,7 @@ impl RowLayout {
         found
     }
 
-    /// The address of a byte of a row.
+    /// The address of a byte of a row. Bytes of a row whose odd words are apart count as they are in memory.
     pub fn address(&self, row: i64, byte: i64) -> i64 {
         let address = row * self.pitch + byte;
         self.swizzle.map_or(address, |swizzle| swizzle.apply(address))
@@ -117,12 +135,31 @@ impl RowLayout {
         let mut padded = outer.to_vec();
         padded.push(self.pitch / element);
         let strides: Vec<i64> = TileLayout::row_major(&padded)?.shard().iter().map(|iter| iter.stride).collect();
-        let iters = shape.iter().zip(strides).map(|(extent, stride)| crate::Iter::memory(*extent, stride)).collect();
+        let iters = shape.iter().zip(strides).map(|(extent, stride)| Iter::memory(*extent, stride));
+        let iters = match self.odd_words {
+            None => iters.collect(),
+            Some(odd_words) => iters.take(outer.len()).chain(self.words_apart(odd_words, element)?).collect(),
+        };
         let tile = TileLayout::new(iters, Vec::new(), [])?;
         Ok(match self.swizzle {
             None => Layout::Tile(tile),
             Some(swizzle) => Layout::Compose(ComposeLayout::new(swizzle.pack(element)?, tile)?),
         })
+    }
+
+    /// The iters of a row whose odd words are apart: groups of 32 bytes, pairs of words, the words, and their elements.
+    fn words_apart(&self, odd_words: i64, element: i64) -> Result<[Iter; 4], LayoutError> {
+        let (group, elements) = (RowLayout::BYTES_OF_BOTH_WORDS, WORD / element);
+        if self.row % group != 0 || WORD % element != 0 {
+            return Err(LayoutError::Extent { extent: self.row });
+        }
+        let step = if odd_words == WIDEST_VECTOR { group } else { WIDEST_VECTOR };
+        Ok([
+            Iter::memory(self.row / group, step / element),
+            Iter::memory(WORDS_OF_A_VECTOR, elements),
+            Iter::memory(2, odd_words / element),
+            Iter::memory(elements, 1),
+        ])
     }
 
     /// The bytes from the first to the last of `rows` rows.
@@ -148,6 +185,11 @@ impl fmt::Display for RowLayout {
             (None, 0) => f.write_str("row-major"),
             (None, 1) => f.write_str("rows padded by 1 byte"),
             (None, padding) => write!(f, "rows padded by {padding} bytes"),
+        }?;
+        match self.odd_words {
+            None => Ok(()),
+            Some(WIDEST_VECTOR) => f.write_str(", even and odd words in vectors of their own"),
+            Some(_) => f.write_str(", even words before odd ones"),
         }
     }
 }
@@ -199,6 +241,24 @@ mod tests {
             assert_eq!(layout.memory_span() * 2, rows.bytes(16), "{rows}");
             assert_eq!(RowLayout::of(&layout, &[2, 8, 64], 2), Some(rows));
         }
+    }
+
+    #[test]
+    fn even_and_odd_words_are_apart() {
+        let layout = |row: i64| RowLayout::with_odd_words_apart(row).layout(&[8, row / 2], 2).unwrap();
+        assert_eq!(layout(128).to_string(), "S[(8,4,4,2,2):(72@m,16@m,2@m,8@m,1@m)]");
+        assert_eq!(layout(256).to_string(), "S[(8,8,4,2,2):(136@m,8@m,2@m,64@m,1@m)]");
+        for row in [32, 64, 96, 128, 256, 512] {
+            let mut positions: Vec<i64> = (0..row * 4).map(|at| layout(row).memory_position(at)).collect();
+            positions.sort_unstable();
+            positions.dedup();
+            assert_eq!(positions.len() as i64, row * 4, "no two elements share a place");
+            assert_eq!(RowLayout::of(&layout(row), &[8, row / 2], 2), Some(RowLayout::with_odd_words_apart(row)));
+        }
+        assert_eq!(RowLayout::with_odd_words_apart(40).layout(&[8, 20], 2).unwrap_err().code(), "L0102");
+        let [narrow, wide] = [128, 256].map(|row| RowLayout::with_odd_words_apart(row).to_string());
+        assert_eq!(narrow, "rows padded by 16 bytes, even and odd words in vectors of their own");
+        assert_eq!(wide, "rows padded by 16 bytes, even words before odd ones");
     }
 
     #[test]

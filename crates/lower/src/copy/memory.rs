@@ -14,6 +14,7 @@ use crate::builder::{Builder, regs};
 use crate::conditions::{MANY_GUARDED, either, in_step, never_hold, under, with};
 use crate::operand::{MemoryTile, all_inside};
 use crate::refusal::Against;
+use crate::reorder::reordered;
 use crate::traversal::{Traversal, widest};
 
 /// Bytes that one thread stages at once: enough loads in flight to hide latency, few enough registers for occupancy.
@@ -28,6 +29,9 @@ pub(crate) struct MemorySchedule {
     traversal: Traversal,
     /// Elements of one access to the destination, and to the source.
     widths: [i64; 2],
+    /// Where the elements of a step, in the order of the destination, are in the order of the source, if that is another
+    /// order.
+    order: Option<Vec<usize>>,
 }
 
 /// Walks over the tile in the address order of either side, with accesses as wide as both sides allow (or 16 bytes of
@@ -52,6 +56,9 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
             widest(bytes, side.widest, |width| traversal.allows(side, layout, width))
         });
         let common = allowed[0].min(allowed[1]);
+        if common * bytes < WIDEST {
+            schedules.extend(reordered_in_steps(&traversal, [dst, src], by_dst, common));
+        }
         let half_of_32_bytes = if common * bytes > WIDEST { common / 2 } else { common };
         let mut choices = vec![[common; 2], [half_of_32_bytes; 2], allowed];
         choices.dedup();
@@ -61,9 +68,39 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
             src: src.clone(),
             traversal: traversal.clone(),
             widths,
+            order: None,
         }));
     }
     Ok(schedules)
+}
+
+/// The copy with the elements of a step in another order in registers, if that makes accesses wider than `common`: one
+/// side is walked in the widest vectors that it allows, and the elements of each are neighbours on the other side as well.
+fn reordered_in_steps(
+    traversal: &Traversal,
+    [dst, src]: [&MemoryTile; 2],
+    by_dst: bool,
+    common: i64,
+) -> Option<MemorySchedule> {
+    let (main, other) = if by_dst { (dst, src) } else { (src, dst) };
+    let of =
+        |traversal: &Traversal, is_dst: bool| if is_dst { traversal.dst().clone() } else { traversal.src().clone() };
+    let allowed = |traversal: &Traversal, side: &MemoryTile, is_dst: bool| {
+        let layout = of(traversal, is_dst);
+        widest(side.dtype.bytes(), side.widest, |width| traversal.allows(side, &layout, width))
+    };
+    let step = allowed(traversal, main, by_dst);
+    let (traversal, places) = traversal.reordered_in_steps(&other.placed, step, by_dst)?;
+    let inner = allowed(&traversal, other, !by_dst).min(step);
+    let mut order = places.clone();
+    let widths = if by_dst {
+        places.iter().enumerate().for_each(|(at, place)| order[*place] = at);
+        [step, inner]
+    } else {
+        [inner, step]
+    };
+    let (dst, src) = (dst.clone(), src.clone());
+    (inner > common).then_some(MemorySchedule { dst, src, traversal, widths, order: Some(order) })
 }
 
 /// Copies element by element, in the order of the tile: correct for all layouts.
@@ -71,7 +108,7 @@ pub(crate) fn accept_elementwise(context: &Context) -> Result<MemorySchedule, Ve
     let (dst, src) = context.both_in_memory()?;
     let (to, from) = iters_of(dst, src)?;
     let traversal = Traversal::as_written(to, from);
-    Ok(MemorySchedule { dst: dst.clone(), src: src.clone(), traversal, widths: [1, 1] })
+    Ok(MemorySchedule { dst: dst.clone(), src: src.clone(), traversal, widths: [1, 1], order: None })
 }
 
 fn iters_of<'a>(dst: &'a MemoryTile, src: &'a MemoryTile) -> Result<(&'a TileLayout, &'a TileLayout), Vec<Reason>> {
@@ -110,16 +147,23 @@ impl MemorySchedule {
         let batch = (STAGED_BYTES / (step * dst.dtype.bytes())).clamp(1, MOST_STEPS);
         let mut body = Vec::new();
         let held = batch.min((vectors + context.team.threads - 1) / context.team.threads);
-        let vector = if to == from && step * dst.dtype.bytes() <= WIDEST { step } else { 1 };
-        let array = builder.staging_vectors(dst.dtype, held * step, vector, &mut body);
-        let sides = [(src, self.traversal.src(), from, false), (dst, self.traversal.dst(), to, true)];
+        let vector = if to == from && self.order.is_none() && step * dst.dtype.bytes() <= WIDEST { step } else { 1 };
+        let loaded = builder.staging_vectors(dst.dtype, held * step, vector, &mut body);
+        let stored = match &self.order {
+            Some(_) => builder.staging_vectors(dst.dtype, held * step, vector, &mut body),
+            None => loaded,
+        };
+        let sides = [(src, self.traversal.src(), from, loaded), (dst, self.traversal.dst(), to, stored)];
         let steps = spread_steps(builder, &context.team, vectors, batch, |builder, base, steps| {
-            let mut piece = Vec::new();
-            for (operand, layout, width, is_store) in sides {
+            let [load, store] = sides.map(|(operand, layout, width, array)| {
                 let team = &context.team;
-                let walk = SideAccesses { operand, layout, width, step, team, vectors, array, is_guarded };
-                piece.extend(walk.steps(builder, base, steps, is_store));
+                SideAccesses { operand, layout, width, step, team, vectors, array, is_guarded }
+            });
+            let mut piece = load.steps(builder, base, steps, false);
+            for (at, order) in (0..steps).flat_map(|at| self.order.iter().map(move |order| (at, order))) {
+                piece.extend(reordered([stored, loaded], dst.dtype, at * step, order));
             }
+            piece.extend(store.steps(builder, base, steps, true));
             piece
         });
         body.extend(steps);

@@ -16,12 +16,10 @@ use super::names::Name;
 use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
+use crate::reorder::reordered;
 
 /// Steps that are lowered together if no access to memory determines how many.
 const IN_REGISTERS: usize = 8;
-
-/// Bytes of a register of the machine.
-const WORD_BYTES: i64 = 4;
 
 /// An access to memory that neighbouring steps may make together.
 struct VectorizableAccess {
@@ -222,23 +220,12 @@ impl Lowering<'_> {
         true
     }
 
-    /// Moves the registers of loads to those of stores, in words where both have whole words.
+    /// Moves the registers of loads to those of stores.
     fn reorder(&mut self, loads: &VectorAccess, stores: &VectorAccess) {
-        let [from, to] = [loads, stores].map(|moved| &moved.vectors.steps);
-        let word = (WORD_BYTES / self.builder.program.registers[loads.array].dtype.bytes()).max(1) as usize;
-        let place = |step: &usize| from.iter().position(|loaded| loaded == step);
-        for (at, steps) in to.chunks(word).enumerate() {
-            let places: Vec<usize> = steps.iter().filter_map(place).collect();
-            let is_word = places.len() == word
-                && places[0].is_multiple_of(word)
-                && places.windows(2).all(|two| two[1] == two[0] + 1);
-            let count = if is_word { word } else { 1 };
-            for (lane, place) in places.into_iter().enumerate().step_by(count) {
-                let part = |array: Handle<RegArray>, first: usize| regs(array, first as i64, count as i64);
-                let (to, from) = (part(stores.array, at * word + lane), part(loads.array, place));
-                self.out.push(Stmt::Move { to, from });
-            }
-        }
+        let place = |step: &usize| loads.vectors.steps.iter().position(|loaded| loaded == step);
+        let places: Vec<usize> = stores.vectors.steps.iter().filter_map(place).collect();
+        let dtype = self.builder.program.registers[loads.array].dtype;
+        self.out.extend(reordered([stores.array, loads.array], dtype, 0, &places));
     }
 
     /// Lowers a nest that only copies between memory and a fragment whose registers are in the order of memory:

@@ -68,10 +68,17 @@ impl Context {
         let (OpKind::Gemm(gemm), [c, a, b]) = (op.kind, &op.operands[..]) else {
             return Err(other_operands(kernel, op));
         };
-        let source = |tile: &Tile| Source::of(builder, kernel, op, tile);
-        let sources = [source(c)?, source(a)?, source(b)?];
+        let product = Product::of(kernel, op);
+        let source = |tile: &Tile, matrix: Matrix| {
+            let found = Source::of(builder, kernel, op, tile)?;
+            Ok::<_, Diagnostic>(found.and_then(|source| match &product {
+                Ok(product) => source.in_order(product, matrix),
+                Err(_) => Ok(source),
+            }))
+        };
+        let sources = [source(c, Matrix::C)?, source(a, Matrix::A)?, source(b, Matrix::B)?];
         let indices = ThreadIndices::in_cta(kernel);
-        Ok(Context { product: Product::of(kernel, op), sources, clear: gemm.clear, indices })
+        Ok(Context { product, sources, clear: gemm.clear, indices })
     }
 }
 
@@ -87,6 +94,17 @@ impl Source {
                 Ok(layout.and_then(|layout| inside.map(|()| Source::Memory(Box::new(tile), layout))))
             }
             Operand::Fragment(tile) => Ok(Err(reason(format!("`{}` is in registers", tile.title), "a tile in memory"))),
+        }
+    }
+
+    /// The source with its columns in the order of the instructions of a product.
+    fn in_order(self, product: &Product, matrix: Matrix) -> Result<Source, Reason> {
+        match self {
+            Source::Registers(..) => Ok(self),
+            Source::Memory(tile, layout) => match product.in_order(matrix, &layout) {
+                Ok(layout) => Ok(Source::Memory(tile, layout)),
+                Err(why) => Err(reason(format!("the columns of `{}`: {why}", tile.title), "rows of 16 columns")),
+            },
         }
     }
 
