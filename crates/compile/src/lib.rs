@@ -64,12 +64,32 @@ struct Lowered {
     accesses: OpenAccesses,
 }
 
-/// The kernel and its program, with the layouts of open buffers under which it is the cheapest.
+/// The kernel and its program, with the layouts of open buffers under which it is the cheapest. Error: what is wrong with
+/// it whatever these are.
 fn cheapest(kernel: Kernel, options: &Options) -> Result<Lowered, Vec<Diagnostic>> {
     if kernel.open_buffers().is_empty() {
         return lowered(kernel, options);
     }
-    let (mut source, mut best) = first_lowered(tile::with_open_placed(&kernel, options.target), options)?;
+    let (mut best, mut wrong) = (None::<Lowered>, Vec::new());
+    for guess in tile::with_open_placed(&kernel, options.target) {
+        match lowered(guess.clone(), options) {
+            Err(findings) => wrong = findings,
+            Ok(first) => {
+                let other = improved(guess, first, options);
+                if best.as_ref().is_none_or(|best| other.price() < best.price()) {
+                    best = Some(other);
+                }
+                if !kernel.compares_open_layouts() {
+                    break;
+                }
+            }
+        }
+    }
+    best.ok_or(wrong)
+}
+
+/// A lowered kernel with other layouts of its open buffers, where these make it cheaper.
+fn improved(mut source: Kernel, mut best: Lowered, options: &Options) -> Lowered {
     for placement in best.accesses.trials(&best.kernel, &best.program) {
         let mut placed = source.clone();
         let is_placed = placement.iter().all(|(buffer, layout)| placed.place(*buffer, layout).is_ok());
@@ -83,27 +103,7 @@ fn cheapest(kernel: Kernel, options: &Options) -> Result<Lowered, Vec<Diagnostic
             }
         }
     }
-    Ok(best)
-}
-
-/// The first of several guesses that can be lowered; the cheapest one, if it could have been lowered at the price of
-/// conversions. Error: what is wrong with the last one.
-fn first_lowered(guesses: Vec<Kernel>, options: &Options) -> Result<(Kernel, Lowered), Vec<Diagnostic>> {
-    let (mut found, mut wrong) = (None::<(Kernel, Lowered)>, Vec::new());
-    for guess in guesses {
-        match lowered(guess.clone(), options) {
-            Err(findings) => wrong = findings,
-            Ok(other) if found.as_ref().is_none_or(|(_, best)| other.price() < best.price()) => {
-                let is_final = !guess.allow_conversions;
-                found = Some((guess, other));
-                if is_final {
-                    break;
-                }
-            }
-            Ok(_) => {}
-        }
-    }
-    found.ok_or(wrong)
+    best
 }
 
 impl Lowered {

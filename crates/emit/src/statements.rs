@@ -438,15 +438,16 @@ impl<'a> Printer<'a> {
         filled(call.inst.info().cuda, &operands)
     }
 
-    /// A call of the function around an instruction: where it writes, and the array and byte from which on it reads.
+    /// A call of the function around an instruction: its registers, and the array and the byte at which its memory begins.
     fn wrapped_call(&self, call: &Call) -> Result<String, Diagnostic> {
-        let (Some(to), Some((memory, _)), Some([offset, rest])) =
-            (&call.to, call.memory.first(), constants::split(self.program, call, &self.constants))
+        let regs = call.to.as_ref().or(call.from.first());
+        let (Some(regs), Some((memory, _)), Some([offset, rest])) =
+            (regs, call.memory.first(), constants::split(self.program, call, &self.constants))
         else {
             return Err(unprintable("a function around an instruction without registers or memory".to_string()));
         };
-        let to = format!("{} + {}", self.program.registers[to.array].name, first(to));
-        let operands = [to, self.program.memories[*memory].name.clone(), c_index(&rest)];
+        let regs = format!("{} + {}", self.program.registers[regs.array].name, first(regs));
+        let operands = [regs, self.program.memories[*memory].name.clone(), c_index(&rest)];
         Ok(wrapped::call(self.program, &call.inst.info(), &c_index(&offset), &operands))
     }
 }

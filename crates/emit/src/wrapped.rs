@@ -46,27 +46,43 @@ fn used(program: &Program) -> BTreeSet<Inst> {
     used
 }
 
-/// The lines that define the function of an instruction, followed by an empty line. It writes adjacent words and reads
-/// shared memory from byte `byte + kOffset` of an array on, so that calls share all but the constant.
+/// The lines that define the function of an instruction, followed by an empty line. It loads adjacent words from shared
+/// memory, or stores them there, from byte `byte + kOffset` of an array on, so that calls share all but the constant.
 fn function(info: &InstInfo) -> Vec<String> {
-    let words = match info.result {
-        Some(RegisterOperand::Words(words)) => words,
-        Some(RegisterOperand::Word | RegisterOperand::WordOrPair | RegisterOperand::Element) | None => 1,
+    let words = |operand: &RegisterOperand| match operand {
+        RegisterOperand::Words(words) => *words,
+        RegisterOperand::Word | RegisterOperand::WordOrPair | RegisterOperand::Element => 1,
     };
-    let numbers: Vec<String> = (0..words).map(|at| format!("%{at}")).collect();
-    let results: Vec<String> = (0..words).map(|at| format!("\"=r\"(words[{at}])")).collect();
-    vec![
-        "template <int kOffset>".to_string(),
-        format!("__device__ __forceinline__ void {}(void* to, const void* shared, int byte) {{", info.name),
-        "  unsigned int* const words = static_cast<unsigned int*>(to);".to_string(),
-        format!("  asm volatile(\"{} {{{}}}, [%{words} + %{}];\"", info.ptx, numbers.join(", "), words + 1),
-        format!("               : {}", results.join(", ")),
-        "               : \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(shared)) + byte), \"n\"(kOffset)"
-            .to_string(),
-        "               : \"memory\");".to_string(),
-        "}".to_string(),
-        String::new(),
-    ]
+    let list = |count: i64, text: &dyn Fn(i64) -> String| (0..count).map(text).collect::<Vec<_>>().join(", ");
+    let address = "\"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(shared)) + byte), \"n\"(kOffset)";
+    let name = info.name;
+    let body = match info.result.as_ref().map(words) {
+        Some(count) => {
+            let (numbers, results) =
+                (list(count, &|at| format!("%{at}")), list(count, &|at| format!("\"=r\"(words[{at}])")));
+            vec![
+                format!("__device__ __forceinline__ void {name}(void* to, const void* shared, int byte) {{"),
+                "  unsigned int* const words = static_cast<unsigned int*>(to);".to_string(),
+                format!("  asm volatile(\"{} {{{numbers}}}, [%{count} + %{}];\"", info.ptx, count + 1),
+                format!("               : {results}"),
+                format!("               : {address}"),
+            ]
+        }
+        None => {
+            let count = info.registers.first().map_or(0, words);
+            let (numbers, sources) =
+                (list(count, &|at| format!("%{}", at + 2)), list(count, &|at| format!("\"r\"(words[{at}])")));
+            vec![
+                format!("__device__ __forceinline__ void {name}(const void* from, void* shared, int byte) {{"),
+                "  const unsigned int* const words = static_cast<const unsigned int*>(from);".to_string(),
+                format!("  asm volatile(\"{} [%0 + %1], {{{numbers}}};\"", info.ptx),
+                "               :".to_string(),
+                format!("               : {address}, {sources}"),
+            ]
+        }
+    };
+    let ends = ["               : \"memory\");", "}", ""].map(str::to_string);
+    std::iter::once("template <int kOffset>".to_string()).chain(body).chain(ends).collect()
 }
 
 #[cfg(test)]
@@ -93,5 +109,19 @@ __device__ __forceinline__ void ldmatrix_x2_trans(void* to, const void* shared, 
 }
 "#;
         assert_eq!(function(&Inst::LoadMatrixTransX2.info()).join("\n"), expected);
+    }
+
+    #[test]
+    fn words_that_are_stored_are_sources() {
+        let expected = r#"template <int kOffset>
+__device__ __forceinline__ void stmatrix_x2(const void* from, void* shared, int byte) {
+  const unsigned int* const words = static_cast<const unsigned int*>(from);
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0 + %1], {%2, %3};"
+               :
+               : "r"(static_cast<unsigned int>(__cvta_generic_to_shared(shared)) + byte), "n"(kOffset), "r"(words[0]), "r"(words[1])
+               : "memory");
+}
+"#;
+        assert_eq!(function(&Inst::StoreMatrixX2.info()).join("\n"), expected);
     }
 }

@@ -10,7 +10,7 @@ use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
 
 use crate::arena::{Arena, Handle};
-use crate::thread::inst::RegisterOperand;
+use crate::thread::inst::{InstInfo, RegisterOperand};
 use crate::thread::packed::{Packed, WORD, is_word};
 use crate::thread::program::{Call, Cond, Memory, Program, Stmt};
 use crate::thread::registers::{RegArray, Regs};
@@ -314,10 +314,13 @@ pub fn widest_accesses(
                 widen(regs.array, access.bytes_in(registers, memories));
             }
         }
-        if let Stmt::Inst(Call { inst, to: Some(to), .. }) = stmt
-            && let Some(RegisterOperand::Words(_)) = inst.info().result
-        {
-            widen(to.array, WORD);
+        if let Stmt::Inst(Call { inst, to, from, .. }) = stmt {
+            let InstInfo { result, registers, .. } = inst.info();
+            for (regs, operand) in to.iter().zip(&result).chain(from.iter().zip(registers)) {
+                if matches!(operand, RegisterOperand::Words(_)) {
+                    widen(regs.array, WORD);
+                }
+            }
         }
         if let Stmt::Mma { sums, a, b, .. } = stmt {
             [sums, a, b].iter().for_each(|regs| widen(regs.array, bytes(regs).max(WORD)));

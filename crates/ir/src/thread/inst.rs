@@ -101,8 +101,8 @@ macro_rules! instructions {
 }
 
 /// The 8 rows of each of `matrices` matrices, whose addresses as many lanes give.
-const fn rows_of(matrices: usize) -> MemoryOperand {
-    MemoryOperand { may_be_global: false, bytes: Some(16), lanes: 8 * matrices, effect: Effect::Read }
+const fn rows_of(matrices: usize, effect: Effect) -> MemoryOperand {
+    MemoryOperand { may_be_global: false, bytes: Some(16), lanes: 8 * matrices, effect }
 }
 
 instructions! {
@@ -168,7 +168,7 @@ instructions! {
         name: "ldmatrix_x4",
         ptx: "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
         result: Some(RegisterOperand::Words(4)),
-        memory: const { &[rows_of(4)] },
+        memory: const { &[rows_of(4, Effect::Read)] },
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }
@@ -177,7 +177,7 @@ instructions! {
         name: "ldmatrix_x2",
         ptx: "ldmatrix.sync.aligned.m8n8.x2.shared.b16",
         result: Some(RegisterOperand::Words(2)),
-        memory: const { &[rows_of(2)] },
+        memory: const { &[rows_of(2, Effect::Read)] },
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }
@@ -186,7 +186,7 @@ instructions! {
         name: "ldmatrix_x1",
         ptx: "ldmatrix.sync.aligned.m8n8.x1.shared.b16",
         result: Some(RegisterOperand::Words(1)),
-        memory: const { &[rows_of(1)] },
+        memory: const { &[rows_of(1, Effect::Read)] },
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }
@@ -196,7 +196,7 @@ instructions! {
         name: "ldmatrix_x4_trans",
         ptx: "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
         result: Some(RegisterOperand::Words(4)),
-        memory: const { &[rows_of(4)] },
+        memory: const { &[rows_of(4, Effect::Read)] },
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }
@@ -206,7 +206,7 @@ instructions! {
         name: "ldmatrix_x2_trans",
         ptx: "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
         result: Some(RegisterOperand::Words(2)),
-        memory: const { &[rows_of(2)] },
+        memory: const { &[rows_of(2, Effect::Read)] },
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }
@@ -216,7 +216,65 @@ instructions! {
         name: "ldmatrix_x1_trans",
         ptx: "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
         result: Some(RegisterOperand::Words(1)),
-        memory: const { &[rows_of(1)] },
+        memory: const { &[rows_of(1, Effect::Read)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// Word `m` of each lane is stored in matrix `m`: lane `l` has word `l % 4` of row `l / 4`. Lane `8 * m + r` gives the address
+    /// of row `r` of matrix `m`, 16 bytes (PTX ISA, "Warp-level matrix store instruction: stmatrix").
+    StoreMatrixX4 {
+        name: "stmatrix_x4",
+        ptx: "stmatrix.sync.aligned.m8n8.x4.shared.b16",
+        registers: &[RegisterOperand::Words(4)],
+        memory: const { &[rows_of(4, Effect::Write)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// As [`StoreMatrixX4`](Inst::StoreMatrixX4), for two matrices: only the addresses of the first 16 lanes count.
+    StoreMatrixX2 {
+        name: "stmatrix_x2",
+        ptx: "stmatrix.sync.aligned.m8n8.x2.shared.b16",
+        registers: &[RegisterOperand::Words(2)],
+        memory: const { &[rows_of(2, Effect::Write)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// As [`StoreMatrixX4`](Inst::StoreMatrixX4), for one matrix: only the addresses of the first 8 lanes count.
+    StoreMatrixX1 {
+        name: "stmatrix_x1",
+        ptx: "stmatrix.sync.aligned.m8n8.x1.shared.b16",
+        registers: &[RegisterOperand::Words(1)],
+        memory: const { &[rows_of(1, Effect::Write)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// As [`StoreMatrixX4`](Inst::StoreMatrixX4), with each matrix of 16-bit elements transposed: lane `l` has column `l / 4` of
+    /// rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
+    StoreMatrixTransX4 {
+        name: "stmatrix_x4_trans",
+        ptx: "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+        registers: &[RegisterOperand::Words(4)],
+        memory: const { &[rows_of(4, Effect::Write)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// As [`StoreMatrixX2`](Inst::StoreMatrixX2), with each matrix of 16-bit elements transposed: lane `l` has column `l / 4` of
+    /// rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
+    StoreMatrixTransX2 {
+        name: "stmatrix_x2_trans",
+        ptx: "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
+        registers: &[RegisterOperand::Words(2)],
+        memory: const { &[rows_of(2, Effect::Write)] },
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
+    }
+    /// As [`StoreMatrixX1`](Inst::StoreMatrixX1), with each matrix of 16-bit elements transposed: lane `l` has column `l / 4` of
+    /// rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
+    StoreMatrixTransX1 {
+        name: "stmatrix_x1_trans",
+        ptx: "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
+        registers: &[RegisterOperand::Words(1)],
+        memory: const { &[rows_of(1, Effect::Write)] },
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }

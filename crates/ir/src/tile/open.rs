@@ -77,6 +77,16 @@ impl Kernel {
         self.widest_global >= RowLayout::BYTES_OF_BOTH_WORDS && self.products_of(handle).all(is_right)
     }
 
+    /// Whether layouts of open buffers have a price elsewhere: conversions of fragments that they would not agree with, or
+    /// sums of products, in another order, that `stmatrix` would have stored in shared memory.
+    pub fn compares_open_layouts(&self) -> bool {
+        let takes_sums = |(handle, buffer): (Handle<Buffer>, &Buffer)| {
+            let is_narrow = buffer.space == Space::Shared && buffer.dtype.bytes() < 4;
+            is_narrow && self.products_of(self.storage(handle)).next().is_none()
+        };
+        self.allow_conversions || self.buffers.iter().any(takes_sums)
+    }
+
     /// Bytes of shared memory that the buffers of the kernel take.
     pub fn shared_bytes(&self) -> i64 {
         let owners = self.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());

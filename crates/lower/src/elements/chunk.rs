@@ -84,7 +84,7 @@ impl Lowering<'_> {
         for store in &accesses.stores {
             let Some(mask) = self.firsts_of(chunk) else { continue };
             let vectors = self.vectors(store, chunk, &mask);
-            if vectors.width > 1 {
+            if vectors.width > 1 || self.matrices(&store.known, &vectors, &mask).is_some() {
                 after.push((self.moved_through(&store.known, true, vectors), mask));
             }
         }
@@ -156,6 +156,14 @@ impl Lowering<'_> {
     /// Adds an access in all its steps, for the threads of `mask`.
     fn move_all(&mut self, moved: &VectorAccess, mask: &Mask) {
         let width = moved.vectors.width;
+        let registers: Vec<i64> = (0..moved.vectors.steps.len() as i64).collect();
+        if moved.writes
+            && let Some(matrices) = self.matrices(&moved.known, &moved.vectors, mask)
+            && let Some(stores) = self.matrix_stores(&matrices, moved, &registers)
+        {
+            self.out.extend(stores);
+            return;
+        }
         for (at, vector) in moved.vectors.steps.chunks(width).enumerate() {
             let place = ActiveStep { step: vector[0], mask: mask.clone() };
             self.move_vector(moved, (at * width) as i64, &place);
@@ -257,12 +265,19 @@ impl Lowering<'_> {
             }
         }
         let width = vectors.width;
+        let moved = VectorAccess { known: memory.known.clone(), writes, array: held.array, vectors };
+        if writes
+            && let Some(matrices) = self.matrices(&moved.known, &moved.vectors, &mask)
+            && let Some(stores) = self.matrix_stores(&matrices, &moved, &registers)
+        {
+            self.guarded(&mask, &chunk.mask, stores);
+            return Ok(true);
+        }
         let adjacent =
             |group: &[i64]| group[0] % group.len() as i64 == 0 && group.windows(2).all(|pair| pair[1] == pair[0] + 1);
         if !registers.chunks(width).all(adjacent) {
             return Ok(false);
         }
-        let moved = VectorAccess { known: memory.known.clone(), writes, array: held.array, vectors };
         let body = self.aside(|this| {
             for (vector, group) in moved.vectors.steps.chunks(width).zip(registers.chunks(width)) {
                 this.move_vector(&moved, group[0], &ActiveStep { step: vector[0], mask: mask.clone() });

@@ -10,6 +10,7 @@ mod cases;
 mod chunk;
 mod known_slots;
 mod lowering;
+mod matrices;
 mod memory;
 mod moved;
 mod names;

@@ -1,0 +1,94 @@
+//! Fragments that `stmatrix` stores in shared memory.
+
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::*;
+use tilewright_tests::pages::{computes, tensor};
+
+const ROWS: Gemm = Gemm { policy: WarpPolicy::FullRow, clear: true, ..Gemm::PLAIN };
+
+/// The product of two matrices of 64 x 64, as `of`, through a tile in shared memory that `store` fills.
+fn product(
+    of: DType,
+    shape: [i64; 2],
+    layout: Option<&str>,
+    store: impl Fn(&mut KernelBuilder, Buffer, Buffer),
+) -> Kernel {
+    kernel("product", |k| {
+        let (a, b) = (k.input("a", F16, [64, 64]), k.input("b", F16, [64, 64]));
+        let c = k.output("c", of, shape);
+        k.threads(128);
+        let (left, right) = (k.shared("left", F16, [64, 64]), k.shared("right", F16, [64, 64]));
+        let sums = k.fragment("sums", F32, [64, 64]);
+        let tile = match layout {
+            Some(layout) => k.shared("tile", of, (shape, layout.parse::<Layout>().expect("a layout"))),
+            None => k.shared("tile", of, shape),
+        };
+        k.copy(left, a);
+        k.copy(right, b);
+        k.gemm(sums, left, right).with(ROWS);
+        store(k, tile, sums);
+        k.copy(c, tile);
+    })
+}
+
+fn number(at: i64) -> f64 {
+    ((at * 7 + at / 5) % 5 - 2) as f64
+}
+
+fn element(at: i64) -> f64 {
+    (0..64).map(|k| number(at / 64 * 64 + k) * number(k * 64 + at % 64)).sum()
+}
+
+fn cuda(kernel: &Kernel) -> String {
+    compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("it compiles").cuda().to_string()
+}
+
+/// The kernel is right, and calls `inst`.
+fn stores(kernel: &Kernel, of: DType, by: impl Fn(i64) -> f64, inst: &str) {
+    let [a, b] = [(); 2].map(|()| tensor(F16, &[64, 64], number));
+    computes(kernel, &[a, b], &[tensor(of, &[64, 64], by)]);
+    let cuda = cuda(kernel);
+    assert!(cuda.contains(inst), "{cuda}");
+}
+
+fn rounded(k: &mut KernelBuilder, tile: Buffer, sums: Buffer) {
+    k.parallel([64, 64], |k, [i, j]| k.store(tile, (i, j), sums.at((i, j)).cast(F16)));
+}
+
+#[test]
+fn sums_are_stored_as_four_matrices_at_once() {
+    stores(&product(F16, [64, 64], None, rounded), F16, element, "stmatrix_x4<");
+}
+
+#[test]
+fn a_fragment_is_copied_as_matrices() {
+    let copied = product(F16, [64, 64], None, |k, tile, sums| {
+        let halves = k.fragment("halves", F16, [64, 64]);
+        k.parallel([64, 64], |k, [i, j]| k.store(halves, (i, j), sums.at((i, j)).cast(F16)));
+        k.copy(tile, halves);
+    });
+    stores(&copied, F16, element, "stmatrix_x4<");
+}
+
+#[test]
+fn swizzled_and_padded_tiles_are_stored_as_matrices() {
+    for layout in ["swizzle(M=3,B=3,S=3) o S[(64,64):(64,1)]", "S[(64,64):(72,1)]"] {
+        stores(&product(F16, [64, 64], Some(layout), rounded), F16, element, "stmatrix_x4<");
+    }
+}
+
+#[test]
+fn sums_are_transposed_by_the_store() {
+    let turned = product(F16, [64, 64], Some("S[(64,64):(72,1)]"), |k, tile, sums| {
+        k.parallel([64, 64], |k, [i, j]| k.store(tile, (j, i), sums.at((i, j)).cast(F16)));
+    });
+    stores(&turned, F16, |at| element(at % 64 * 64 + at / 64), "stmatrix_x4_trans<");
+}
+
+#[test]
+fn a_tile_without_rows_of_16_bytes_is_stored_by_lanes() {
+    let odd = product(F16, [64, 64], Some("S[(64,64):(66,1)]"), rounded);
+    let [a, b] = [(); 2].map(|()| tensor(F16, &[64, 64], number));
+    computes(&odd, &[a, b], &[tensor(F16, &[64, 64], element)]);
+    assert!(!cuda(&odd).contains("stmatrix"));
+}
