@@ -55,7 +55,7 @@ fn attention(config: &Config) -> Kernel {
         let [cta] = k.grid([ceil_div(rows, block)]);
         k.threads(threads);
         let first = cta * block;
-        let queries = k.shared("queries", F16, [block, depth]);
+        let queries = k.fragment("queries", F16, [block, depth]);
         let keys = k.shared("keys", F16, [cols, depth]);
         let values = k.shared("values", F16, [cols, depth]);
         let scores = k.fragment("scores", F32, [block, cols]);

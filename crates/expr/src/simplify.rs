@@ -1,16 +1,17 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use std::time::Duration;
 
-use egg::{CostFunction, Extractor, Id, Language, RecExpr, Rewrite, Runner, Symbol};
+use egg::{CostFunction, EGraph, Extractor, Id, Language, RecExpr, Rewrite, Symbol};
 
 use crate::expr::{Expr, Node, Var};
-use crate::linear::normalize;
+use crate::linear::{Linear, linear, normalize};
 use crate::rules::{Index, RULES, Ranges};
 
 /// Limits of one search. There is no time limit: results must not depend on the machine.
 const ITERATIONS: usize = 12;
 const NODES: usize = 20_000;
+/// A rule with more matches is left out of an iteration.
+const MATCHES: usize = 1_000;
 /// Sums and egg take turns at most this often; two turns settle every index seen so far.
 const TURNS: usize = 4;
 
@@ -35,20 +36,36 @@ impl Simplifier {
         if let Some(known) = self.seen.get(expr) {
             return known.clone();
         }
-        let mut best = normalize(expr);
-        for _ in 0..TURNS {
-            if !has_work_for_egg(&best) {
-                break;
+        // Addresses often differ by a constant only.
+        let Linear { terms, constant } = linear(expr);
+        let rest = Linear { terms, constant: 0 }.to_expr();
+        let best = match self.seen.get(&rest) {
+            Some(known) => known.clone(),
+            None => {
+                let found = search(&rest);
+                self.seen.insert(rest, found.clone());
+                found
             }
-            let next = normalize(&rewrite(&best));
-            if next == best || cost(&next) >= cost(&best) {
-                break;
-            }
-            best = next;
-        }
+        };
+        let best = normalize(&(best + constant));
         self.seen.insert(expr.clone(), best.clone());
         best
     }
+}
+
+fn search(expr: &Expr) -> Expr {
+    let mut best = normalize(expr);
+    for _ in 0..TURNS {
+        if !has_work_for_egg(&best) {
+            break;
+        }
+        let next = normalize(&rewrite(&best));
+        if next == best || cost(&next) >= cost(&best) {
+            break;
+        }
+        best = next;
+    }
+    best
 }
 
 /// True when an operation other than a sum has something to rewrite: another operation below it, or operands without
@@ -73,14 +90,34 @@ fn rewrite(expr: &Expr) -> Expr {
     let mut start = RecExpr::default();
     to_egg(expr, &mut variables, &mut start);
     let known = Ranges { variables: variables.iter().enumerate().map(|(at, var)| (symbol(at), var.facts())).collect() };
-    let runner: Runner<Index, Ranges, ()> = Runner::new(known)
-        .with_iter_limit(ITERATIONS)
-        .with_node_limit(NODES)
-        .with_time_limit(Duration::MAX)
-        .with_expr(&start)
-        .run(REWRITES.iter());
-    let (_, found) = Extractor::new(&runner.egraph, Instructions).find_best(runner.roots[0]);
+    let mut egraph = EGraph::new(known);
+    let root = egraph.add_expr(&start);
+    egraph.rebuild();
+    saturate(&mut egraph);
+    let (_, found) = Extractor::new(&egraph, Instructions).find_best(root);
     from_egg(&found, Id::from(found.len() - 1), &variables).unwrap_or_else(|| expr.clone())
+}
+
+/// Applies the rules until nothing changes or a limit is reached. Unlike egg's runner, this reads no clock.
+fn saturate(egraph: &mut EGraph<Index, Ranges>) {
+    for _ in 0..ITERATIONS {
+        let size = (egraph.total_size(), egraph.number_of_classes());
+        let found: Vec<_> = REWRITES.iter().map(|rule| rule.search_with_limit(egraph, MATCHES + 1)).collect();
+        let mut changed = false;
+        for (rule, matches) in REWRITES.iter().zip(found) {
+            if matches.iter().map(|one| one.substs.len()).sum::<usize>() <= MATCHES {
+                changed |= !rule.apply(egraph, &matches).is_empty();
+            }
+            if egraph.total_size() > NODES {
+                egraph.rebuild();
+                return;
+            }
+        }
+        egraph.rebuild();
+        if !changed && size == (egraph.total_size(), egraph.number_of_classes()) {
+            return;
+        }
+    }
 }
 
 /// Position-based names keep the search independent of how the user's variables are called.

@@ -20,6 +20,9 @@ use crate::plan::Reason;
 use crate::thread::MmaInst;
 use crate::tile::{Gemm, Kernel, Op, OpKind, Tile, WarpPolicy};
 
+/// Elements of 16 bits that are interleaved: 32 bytes of them.
+const INTERLEAVED: i64 = 16;
+
 /// A matrix product, and how warps divide it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Product {
@@ -33,8 +36,9 @@ pub struct Product {
     pub transpose_a: bool,
     /// Whether B is stored as N x K.
     pub transpose_b: bool,
-    /// Whether the columns of each two neighbouring instructions are interleaved in pairs, as the even and odd words of B
-    /// in shared memory are: a lane then holds four neighbours of a row of C instead of two pairs.
+    /// Whether the even and the odd words of each 32 bytes of a row of B are apart in shared memory. If rows are along N,
+    /// the columns of two instructions are interleaved in pairs, and a lane holds four neighbours of a row of C instead
+    /// of two pairs. If they are along K, so is the depth of each instruction, and a lane holds four neighbours of A.
     pub is_interleaved: bool,
     /// The matrices of the instruction, in the order of [`Matrix::ALL`].
     matrices: [Atom; 3],
@@ -96,11 +100,12 @@ impl Product {
         Ok(Product { is_interleaved: product.can_interleave() && has_odd_words_apart(kernel, b), ..product })
     }
 
-    /// Whether the columns of B can be interleaved: they are stored along rows as pairs that are words, and each warp has
-    /// whole pairs of instructions.
+    /// Whether the words of rows of B can be apart: they have two elements, and each warp has whole groups of 16.
     pub fn can_interleave(&self) -> bool {
-        let [lines, _] = self.part(Matrix::B).atoms;
-        !self.transpose_b && self.inst.info().multiplicand.bytes() == 2 && lines % 2 == 0
+        let part = self.part(Matrix::B);
+        let [columns, depth] = [0, 1].map(|side| part.atoms[side] * part.atom.extents()[side]);
+        let along_rows = if self.transpose_b { part.atom.extents()[1].min(depth) } else { columns };
+        self.inst.info().multiplicand.bytes() == 2 && along_rows % INTERLEAVED == 0
     }
 
     /// The product of these extents (M, N and K) and dtypes (of multiplicands and accumulator), divided among `warps`
@@ -234,25 +239,44 @@ impl Product {
 
     /// The line, and the index along it, of the stored matrix that the instructions have at a position.
     fn stored(&self, matrix: Matrix, [line, index]: [i64; 2]) -> [i64; 2] {
-        // Digits of a column: the pair of instructions, which of them, the pair of columns, the column.
-        let column = |at: i64| at - at % 16 + at % 8 / 2 * 4 + at % 16 / 8 * 2 + at % 2;
-        match matrix {
-            Matrix::C if self.is_interleaved => [line, column(index)],
-            Matrix::B if self.is_interleaved => [column(line), index],
-            Matrix::C | Matrix::A | Matrix::B => [line, index],
+        // Digits of a position: the group, the half of it, the pair in the half, the element.
+        let of = |at: i64| at - at % INTERLEAVED + at % 8 / 2 * 4 + at % INTERLEAVED / 8 * 2 + at % 2;
+        match self.interleaved_side(matrix) {
+            None => [line, index],
+            Some(0) => [of(line), index],
+            Some(_) => [line, of(index)],
         }
     }
 
-    /// The layout of a stored matrix with its columns in the order of the instructions. Error: a layout of C in which
-    /// they cannot be separated.
-    pub fn in_order(&self, matrix: Matrix, layout: &TileLayout) -> Result<TileLayout, LayoutError> {
-        if !self.is_interleaved || matrix == Matrix::A {
-            return Ok(layout.clone());
+    /// Whether lines (0) or the indices along them (1) of a matrix are interleaved.
+    fn interleaved_side(&self, matrix: Matrix) -> Option<usize> {
+        match (matrix, self.transpose_b) {
+            (Matrix::C, false) | (Matrix::A | Matrix::B, true) => Some(1),
+            (Matrix::B, false) => Some(0),
+            (Matrix::C, true) | (Matrix::A, false) => None,
         }
-        let [lines, along] = self.extents(matrix);
-        let [rows, columns] = if self.is_turned(matrix) { [along, lines] } else { [lines, along] };
-        let grouped = layout.group(&[rows, columns / 16, 4, 2, 2])?;
-        grouped.layout.permute_groups(&grouped.separators, &[0, 1, 3, 2, 4])
+        .filter(|_| self.is_interleaved)
+    }
+
+    /// The layout of a stored matrix with its elements in the order of the instructions. Error: a layout in which the
+    /// words of rows cannot be separated.
+    pub fn in_order(&self, matrix: Matrix, layout: &TileLayout) -> Result<TileLayout, LayoutError> {
+        let Some(side) = self.interleaved_side(matrix) else { return Ok(layout.clone()) };
+        let extents = self.extents(matrix);
+        let stored = if self.is_turned(matrix) { [1, 0] } else { [0, 1] };
+        let (mut shape, mut order): (Vec<i64>, Vec<usize>) = (Vec::new(), Vec::new());
+        for here in stored {
+            let first = shape.len();
+            if here == side {
+                shape.extend([extents[here] / INTERLEAVED, 4, 2, 2]);
+                order.extend([0, 2, 1, 3].map(|digit| first + digit));
+            } else {
+                shape.push(extents[here]);
+                order.push(first);
+            }
+        }
+        let grouped = layout.group(&shape)?;
+        grouped.layout.permute_groups(&grouped.separators, &order)
     }
 
     /// The line at which a warp's part begins, and the index along it.

@@ -225,7 +225,7 @@ impl TileAccesses {
         let taken = format!("{}: a warp's accesses take {}", self.rows, wavefronts(&self.rows));
         let dense = RowLayout::dense(self.rows.row);
         if self.rows.odd_words.is_some() {
-            format!("{taken}; each thread has 4 neighbouring columns of products with it")
+            format!("{taken}; a thread has 4 neighbours of a row of products with it, or of their left factor")
         } else if self.rows == dense {
             taken
         } else {

@@ -112,7 +112,14 @@ impl Scan<'_> {
         if self.found.contains(&regs.array) {
             return;
         }
-        let is_written = registers(regs).is_some_and(|all| all.iter().all(|one| self.is_written(one)));
+        let is_written = match registers(regs) {
+            Some(all) => all.iter().all(|one| self.is_written(one)),
+            // The index depends on a loop: all registers in its range count.
+            None => {
+                let (range, last) = (regs.first.range(), (regs.count - 1) * regs.step);
+                (range.lo..=range.hi + last).all(|register| self.is_written(&(regs.array, register)))
+            }
+        };
         if !is_written {
             self.found.insert(regs.array);
         }
@@ -206,7 +213,7 @@ fn is_subset(guards: &[Guard], others: &[Guard]) -> bool {
     guards.iter().all(|guard| others.contains(guard))
 }
 
-/// The registers, if their indices are constants. Others count as read, and not as written.
+/// The registers, if their indices are constants. Others do not count as written.
 fn registers(regs: &Regs) -> Option<Vec<(Handle<RegArray>, i64)>> {
     let first = regs.first.as_const()?;
     Some((0..regs.count).map(|at| (regs.array, first + at * regs.step)).collect())

@@ -65,14 +65,18 @@ impl Kernel {
         self.ops.iter().map(|(_, op)| op).filter(is_product).filter(uses)
     }
 
-    /// Whether an open buffer is the right factor of its products, with columns that can be interleaved. It pays where
-    /// threads load the 32 bytes that become a vector of even and one of odd words.
+    /// Whether the words of an open buffer's rows can be apart: it is the right factor of its products, and the left
+    /// factor, which has the same order if rows are along K, is in registers then. It pays where threads load the 32
+    /// bytes that become a vector of even and one of odd words.
     fn can_interleave(&self, handle: Handle<Buffer>) -> bool {
         let is_right = |op: &Op| {
             let [_, left, right] = &op.operands[..] else { return false };
             let is_whole = right.buffer == handle && right.extents.last() == self.buffers[handle].shape.last();
-            let product = Product::of(self, op);
-            is_whole && self.storage(left.buffer) != handle && product.is_ok_and(|product| product.can_interleave())
+            let is_possible = Product::of(self, op).is_ok_and(|product| {
+                let is_free = !product.transpose_b || self.buffers[left.buffer].space == Space::Fragment;
+                is_free && product.can_interleave()
+            });
+            is_whole && self.storage(left.buffer) != handle && is_possible
         };
         self.widest_global >= RowLayout::BYTES_OF_BOTH_WORDS && self.products_of(handle).all(is_right)
     }

@@ -56,8 +56,10 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
             widest(bytes, side.widest, |width| traversal.allows(side, layout, width))
         });
         let common = allowed[0].min(allowed[1]);
-        if common * bytes < WIDEST {
-            schedules.extend(reordered_in_steps(&traversal, [dst, src], by_dst, common));
+        let reordered = (common * bytes < WIDEST).then(|| reordered_in_steps(&traversal, [dst, src], by_dst, common));
+        if let Some(reordered) = reordered.flatten() {
+            schedules.push(reordered);
+            continue;
         }
         let half_of_32_bytes = if common * bytes > WIDEST { common / 2 } else { common };
         let mut choices = vec![[common; 2], [half_of_32_bytes; 2], allowed];

@@ -8,6 +8,7 @@ mod matrices;
 mod staging;
 
 use tilewright_diag::Diagnostic;
+use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::product::{Matrix, Product, WarpPart};
@@ -234,16 +235,12 @@ impl Schedule<Context> for GemmSchedule {
         } else {
             body.extend(sums.moves(builder, false));
         }
-        let depth = self.depth();
-        if depth > 1 && factors.iter().all(|factor| factor.staged.is_some()) {
-            // No register depends on the step, so it may be a loop.
-            let step = Var::new(builder.fresh("k"), 0, depth - 1);
-            let inner = self.step(builder, &sums, &factors, 0, &Expr::var(&step));
+        if self.depth() > 1 {
+            let step = Var::new(builder.fresh("k"), 0, self.depth() - 1);
+            let inner = self.step(builder, &sums, &factors, &Expr::var(&step));
             body.push(Stmt::For { var: step, is_unrolled: true, body: inner });
         } else {
-            for step in 0..depth {
-                body.extend(self.step(builder, &sums, &factors, step, &Expr::constant(step)));
-            }
+            body.extend(self.step(builder, &sums, &factors, &Expr::constant(0)));
         }
         body.extend(sums.moves(builder, true));
         Ok(body)
@@ -287,8 +284,8 @@ impl GemmSchedule {
         }
     }
 
-    /// The statements of one step of K; `at` is the step as it appears in addresses of memory.
-    fn step(&self, builder: &mut Builder, sums: &Working, factors: &[Working; 2], step: i64, at: &Expr) -> Vec<Stmt> {
+    /// The statements of step `at` of K.
+    fn step(&self, builder: &mut Builder, sums: &Working, factors: &[Working; 2], at: &Expr) -> Vec<Stmt> {
         let mut body = Vec::new();
         for factor in factors {
             match &factor.staged {
@@ -308,8 +305,8 @@ impl GemmSchedule {
                 body.push(Stmt::Mma {
                     inst: self.product.inst,
                     sums: regs(sums.array, sums.part.slot([row, column]), sums.part.elements_per_lane()),
-                    a: a.atom(row, step),
-                    b: b.atom(column, step),
+                    a: a.atom(row, at),
+                    b: b.atom(column, at),
                 });
             }
         }
@@ -318,11 +315,14 @@ impl GemmSchedule {
 }
 
 impl Working<'_> {
-    /// The registers of a multiplicand's atom.
-    fn atom(&self, line: i64, step: i64) -> Regs {
-        let slot =
-            if self.staged.is_some() { line * self.part.elements_per_lane() } else { self.part.slot([line, step]) };
-        regs(self.array, slot, self.part.elements_per_lane())
+    /// The registers of a multiplicand's atom at step `at` of K.
+    fn atom(&self, line: i64, at: &Expr) -> Regs {
+        let count = self.part.elements_per_lane();
+        let first = match self.staged {
+            Some(_) => Expr::constant(line * count),
+            None => normalize(&(at * count + self.part.slot([line, 0]))),
+        };
+        Regs { array: self.array, first, count, step: 1 }
     }
 
     /// Loads or stores all atoms, if they are in memory.
