@@ -19,9 +19,7 @@ pub(crate) const CONSTANT: &str = "Constant";
 pub(crate) fn definitions() -> Vec<String> {
     let text = format!(
         "template <int kValue>
-struct {CONSTANT} {{
-  __device__ constexpr operator int() const {{ return kValue; }}
-}};
+struct {CONSTANT} {{ __device__ constexpr operator int() const {{ return kValue; }} }};
 
 // Calls f with kCount constants from kFirst on.
 template <int kCount, int kFirst = 0, class F>
@@ -51,6 +49,14 @@ pub(crate) fn split(program: &Program, call: &Call, constants: &[Var]) -> Option
 /// constants.
 pub(crate) fn has_to_be_constant(program: &Program, var: &Var, body: &[Stmt], constants: &[Var]) -> bool {
     var.range().lo == 0 && is_in_an_offset(program, var, body, &mut [constants, std::slice::from_ref(var)].concat())
+}
+
+/// Whether a loop inside of a body, which is inside of loops over these constants, is one over constants as well.
+pub(crate) fn has_loops_over_constants(program: &Program, body: &[Stmt], constants: &[Var]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::For { var, is_unrolled: true, body } if has_to_be_constant(program, var, body, constants) => true,
+        other => has_loops_over_constants(program, other.inner(), constants),
+    })
 }
 
 fn is_in_an_offset(program: &Program, var: &Var, body: &[Stmt], constants: &mut Vec<Var>) -> bool {

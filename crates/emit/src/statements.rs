@@ -7,8 +7,8 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, conjunction, for_each_expr, for_each_stmt, is_word,
-    widest_accesses,
+    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, Value, conjunction, for_each_expr, for_each_stmt,
+    is_word, widest_accesses,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
 use tilewright_layout::DType;
@@ -27,6 +27,10 @@ use crate::wrapped;
 
 /// Column at which the source location of a tile op is printed.
 const PLACE_COLUMN: usize = 64;
+/// A loop or a function of one statement stands on one line of up to this many columns.
+pub(crate) const MOST_COLUMNS: usize = 120;
+/// An array of up to this many registers is declared with its first values.
+const MOST_INITIALIZERS: usize = 4;
 
 pub(crate) struct Printer<'a> {
     program: &'a Program,
@@ -53,7 +57,7 @@ pub(crate) struct Printer<'a> {
     combined: BTreeSet<usize>,
 }
 
-/// How often a block loads to an array.
+/// How often a block gives values to whole vectors of an array, by loads or as pairs.
 #[derive(Clone, Copy, Debug, Default)]
 struct LoadCount {
     /// By statements of the block itself.
@@ -65,7 +69,10 @@ struct LoadCount {
 /// The arrays that a block loads to.
 fn loads_of(block: &[Stmt]) -> BTreeMap<Handle<RegArray>, LoadCount> {
     let mut loads: BTreeMap<Handle<RegArray>, LoadCount> = BTreeMap::new();
-    let loaded = |stmt: &Stmt| if let Stmt::Load { to, .. } = stmt { Some(to.array) } else { None };
+    let loaded = |stmt: &Stmt| match stmt {
+        Stmt::Load { to, .. } | Stmt::AssignPair { to, .. } => Some(to.array),
+        _ => None,
+    };
     for array in block.iter().filter_map(loaded) {
         loads.entry(array).or_default().here += 1;
     }
@@ -141,6 +148,10 @@ impl<'a> Printer<'a> {
                 && self.is_filled_by(*array, &loads)
             {
                 self.defined_by_load.insert(array.index());
+            } else if let Stmt::Declare(array) = stmt
+                && let count @ 1.. = self.initialized(*array, after)?
+            {
+                rest = &after[count..];
             } else if let [Stmt::Unless { conds, body }, after @ ..] = after
                 && let Some(inside) = under_all(stmt, conds)
             {
@@ -181,6 +192,49 @@ impl<'a> Printer<'a> {
             }
             _ => self.block(format_args!("}} else"), otherwise),
         }
+    }
+
+    /// A loop whose body is one short statement. False, with nothing printed, if it is longer.
+    fn on_one_line(&mut self, head: &str, body: &[Stmt]) -> Result<bool, Diagnostic> {
+        let [stmt] = body else { return Ok(false) };
+        if !stmt.inner().is_empty() || matches!(stmt, Stmt::Declare(_)) {
+            return Ok(false);
+        }
+        let (start, line) = (self.text.len(), self.origins.len());
+        self.stmt(stmt)?;
+        let text = self.text[start..].trim().to_string();
+        let is_short = self.origins.len() == line + 1 && self.depth * 2 + head.len() + 1 + text.len() <= MOST_COLUMNS;
+        self.text.truncate(start);
+        self.origins.truncate(line);
+        if is_short {
+            self.line(format_args!("{head} {text}"));
+        } else {
+            self.stores.split_off(&line);
+        }
+        Ok(is_short)
+    }
+
+    /// The declaration of an array with its values, if the next statements give them; how many statements do.
+    fn initialized(&mut self, array: Handle<RegArray>, after: &[Stmt]) -> Result<usize, Diagnostic> {
+        let RegArray { dtype, len, vector, .. } = self.program.registers[array];
+        let is_possible = matches!(dtype, DType::F32 | DType::F64) && vector == 1 && len as usize <= MOST_INITIALIZERS;
+        let is_silent = |stmt: &&Stmt| matches!(stmt, Stmt::Declare(other) if self.is_combined(*other));
+        let silent = after.iter().take_while(is_silent).count();
+        let values = after[silent..].get(..len as usize).filter(|_| is_possible && self.mentioned.has_array(array));
+        let Some(values) = values else { return Ok(0) };
+        let mut texts = Vec::new();
+        for (at, stmt) in values.iter().enumerate() {
+            let Stmt::Assign { to, value } = stmt else { return Ok(0) };
+            let mut is_read = false;
+            value.for_each(&mut |part| is_read |= matches!(part, Value::Reg(of, _) if *of == array));
+            if to.array != array || to.first.as_const() != Some(at as i64) || is_read {
+                return Ok(0);
+            }
+            texts.push(self.values.assigned(array, value)?);
+        }
+        let declaration = self.declaration(array)?;
+        self.line(format_args!("{declaration} = {{{}}};", texts.join(", ")));
+        Ok(silent + values.len())
     }
 
     fn block(&mut self, head: std::fmt::Arguments<'_>, body: &[Stmt]) -> Result<(), Diagnostic> {
@@ -226,8 +280,7 @@ impl<'a> Printer<'a> {
                 }
             }
             Stmt::Move { to, from } if is_word(&self.program.registers, [to, from]) => {
-                let word = |regs: &Regs| Ok(format!("reinterpret_cast<unsigned int&>({})", self.reg(regs, 0)?));
-                let (target, source) = (word(to)?, word(from)?);
+                let (target, source) = (self.word(to)?, self.word(from)?);
                 self.line(format_args!("{target} = {source};"));
             }
             Stmt::Move { to, from } => {
@@ -243,10 +296,14 @@ impl<'a> Printer<'a> {
             }
             Stmt::For { var, is_unrolled, body } => {
                 let (name, range) = (var.name(), var.range());
+                let head = format!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1);
                 if *is_unrolled {
                     self.line(format_args!("#pragma unroll"));
+                    if self.on_one_line(&head, body)? {
+                        return Ok(());
+                    }
                 }
-                self.block(format_args!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1), body)?;
+                self.block(format_args!("{head}"), body)?;
             }
             Stmt::If { cond, body } => {
                 let (conds, body) = conjunction(cond, body);
@@ -263,7 +320,8 @@ impl<'a> Printer<'a> {
             }
             Stmt::AssignPair { to, values: [low, high] } => {
                 let text = self.values.assigned_pair(to, [low, high])?;
-                self.line(format_args!("{text};"));
+                let head = if self.defined_by_load.contains(&to.array.index()) { "const float2 " } else { "" };
+                self.line(format_args!("{head}{text};"));
             }
             Stmt::LetValue { var, value } => {
                 let definition = self.values.named(var, value)?;
@@ -293,11 +351,15 @@ impl<'a> Printer<'a> {
     fn loop_over_constants(&mut self, var: &Var, body: &[Stmt]) -> Result<(), Diagnostic> {
         let (unroll, count) = (wrapped::visible(self.program, UNROLL), var.range().hi + 1);
         self.uses_constants = true;
-        self.line(format_args!("{unroll}<{count}>([&](auto {PARAMETER}) {{"));
         self.constants.push(var.clone());
+        // An inner lambda may not use the parameter in constants, since it captures it.
+        let has_inner = constants::has_loops_over_constants(self.program, body, &self.constants);
+        let parameter = if has_inner { PARAMETER } else { var.name() };
+        self.line(format_args!("{unroll}<{count}>([&](auto {parameter}) {{"));
         self.depth += 1;
-        // An inner lambda may use this in constants, but not the parameter, which it captures.
-        self.line(format_args!("constexpr int {} = {PARAMETER};", var.name()));
+        if has_inner {
+            self.line(format_args!("constexpr int {} = {PARAMETER};", var.name()));
+        }
         self.body(body)?;
         self.depth -= 1;
         self.constants.pop();
@@ -332,16 +394,32 @@ impl<'a> Printer<'a> {
             self.line(format_args!("{c_type} {};", names.join(", ")));
             return Ok(());
         }
+        let declaration = self.declaration(array)?;
+        self.line(format_args!("{declaration};"));
+        Ok(())
+    }
+
+    /// `alignas(8) float held[32]`
+    fn declaration(&self, array: Handle<RegArray>) -> Result<String, Diagnostic> {
+        let RegArray { name, dtype, len, vector } = &self.program.registers[array];
         let align = match self.widest.get(&array) {
             Some(bytes) if *bytes > dtype.bytes() => format!("alignas({bytes}) "),
             _ => String::new(),
         };
-        self.line(format_args!("{align}{c_type} {name}[{len}];"));
-        Ok(())
+        Ok(format!("{align}{} {name}[{len}]", vector_type(*dtype, *vector)?))
     }
 
     fn reg(&self, regs: &Regs, at: i64) -> Result<String, Diagnostic> {
         register(self.program, regs.array, &normalize(&(&regs.first + at * regs.step)))
+    }
+
+    /// The word that begins at the first of these registers.
+    fn word(&mut self, regs: &Regs) -> Result<String, Diagnostic> {
+        let RegArray { name, vector, .. } = &self.program.registers[regs.array];
+        if *vector > 1 {
+            return Ok(format!("reinterpret_cast<unsigned int&>({})", self.reg(regs, 0)?));
+        }
+        Ok(self.values.word(&format!("{name} + {}", first(regs))))
     }
 
     fn regs(&self, regs: &Regs) -> Result<String, Diagnostic> {

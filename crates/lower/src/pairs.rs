@@ -135,7 +135,7 @@ impl Pairing<'_> {
         let packed = Packed::of(&self.builder.program.registers, values);
         // Taking a pair apart is one more instruction.
         if packed.operations() > packed.joined() {
-            let array = self.builder.registers("both", DType::F32, 2, 1, out);
+            let array = self.builder.registers("both", DType::F32, 2, 2, out);
             out.push(pair(&regs(array, 0, 2), unchanged));
             return [0, 1].map(|at| Value::reg(array, at));
         }

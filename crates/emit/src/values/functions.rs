@@ -6,6 +6,7 @@ use tilewright_layout::DType;
 use super::wrapping::Wrapping;
 use crate::dtype::c_type;
 use crate::index::Level;
+use crate::statements::MOST_COLUMNS;
 
 /// How an operation is written.
 pub(super) enum Spelling {
@@ -73,6 +74,7 @@ pub(super) enum Helper {
     DoubleToF16,
     FloatsToF16,
     Pair,
+    Word,
     Twice,
     Exp2,
     Exp2Ftz,
@@ -100,6 +102,7 @@ impl Helper {
             Helper::FloatToF16 | Helper::DoubleToF16 => "to_f16",
             Helper::FloatToBf16 | Helper::DoubleToBf16 | Helper::SignedToBf16 | Helper::UnsignedToBf16 => "to_bf16",
             Helper::Pair => "pair",
+            Helper::Word => "word",
             Helper::Twice => "twice",
             Helper::Exp2 => "exp2_approx",
             Helper::Exp2Ftz => "exp2_ftz",
@@ -144,6 +147,10 @@ impl Helper {
                 &format!("float2& {name}(float* low)"),
                 &["return *reinterpret_cast<float2*>(low);".to_string()],
             ),
+            Helper::Word => function(
+                &format!("unsigned int& {name}(void* low)"),
+                &["return *static_cast<unsigned int*>(low);".to_string()],
+            ),
             Helper::Exp2 => conversion("float", 'f', name, "float", 'f', "ex2.approx.f32"),
             Helper::Exp2Ftz => conversion("float", 'f', name, "float", 'f', "ex2.approx.ftz.f32"),
             Helper::Max3 => of_three(name, "max.f32"),
@@ -162,8 +169,14 @@ impl Helper {
     }
 }
 
+/// The lines of a function, on one line if it only returns something and fits.
 fn function(head: &str, body: &[String]) -> Vec<String> {
     let head = format!("__device__ __forceinline__ {head} {{");
+    if let [only] = body
+        && head.len() + only.len() + 3 <= MOST_COLUMNS
+    {
+        return vec![format!("{head} {only} }}"), String::new()];
+    }
     let body = body.iter().map(|line| format!("  {line}"));
     std::iter::once(head).chain(body).chain(["}".to_string(), String::new()]).collect()
 }

@@ -1,7 +1,9 @@
 //! Pairs of values as C++: two floats, or the roundings of two floats to halves.
 
 use tilewright_diag::Diagnostic;
-use tilewright_ir::thread::{Packed, Regs, Value, halves};
+use tilewright_expr::Expr;
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Packed, RegArray, Regs, Value, halves};
 use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
@@ -9,7 +11,7 @@ use super::Values;
 use super::functions::Helper;
 use crate::defect::unprintable;
 use crate::index::c_index;
-use crate::registers::first;
+use crate::registers::{first, vector_name};
 
 impl Values<'_> {
     /// The assignment of two values to adjacent registers.
@@ -20,28 +22,34 @@ impl Values<'_> {
         if let Some([low, high]) = halves(&self.program.registers, values) {
             let (low, high) = (self.assigned(to.array, low)?, self.assigned(to.array, high)?);
             let helper = self.helper(if dtype == DType::BF16 { Helper::FloatsToBf16 } else { Helper::FloatsToF16 });
-            return Ok(format!("reinterpret_cast<unsigned int&>({name}[{at}]) = {helper}({low}, {high})"));
+            let target = self.word(&format!("{name} + {at}"));
+            return Ok(format!("{target} = {helper}({low}, {high})"));
         }
         if dtype != DType::F32 {
             return Err(unprintable(format!("`{name}` is assigned a pair of {dtype}")));
         }
         let packed = Packed::of(&self.program.registers, values);
-        let (target, value) = (self.pair(&format!("{name} + {at}")), self.packed(&packed)?);
+        let (target, value) = (self.pair(to.array, &to.first), self.packed(&packed)?);
         Ok(format!("{target} = {value}"))
     }
 
     /// Two adjacent registers as one.
-    fn pair(&mut self, pointer: &str) -> String {
-        format!("{}({pointer})", self.helper(Helper::Pair))
+    fn pair(&mut self, array: Handle<RegArray>, at: &Expr) -> String {
+        let RegArray { name, len, vector, .. } = &self.program.registers[array];
+        match at.as_const() {
+            Some(at) if *vector == 2 => vector_name(name, len / vector, at / vector),
+            _ => format!("{}({name} + {})", self.helper(Helper::Pair), c_index(at)),
+        }
+    }
+
+    /// Adjacent registers that are a word, as one.
+    pub(crate) fn word(&mut self, pointer: &str) -> String {
+        format!("{}({pointer})", self.helper(Helper::Word))
     }
 
     fn packed(&mut self, packed: &Packed<'_>) -> Result<String, Diagnostic> {
         match packed {
-            Packed::Registers(array, at) => {
-                let name = &self.program.registers[*array].name;
-                let pointer = format!("{name} + {}", c_index(at));
-                Ok(self.pair(&pointer))
-            }
+            Packed::Registers(array, at) => Ok(self.pair(*array, at)),
             Packed::Twice(value) => {
                 let value = self.text(value)?;
                 Ok(self.twice(&value))

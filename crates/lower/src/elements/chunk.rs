@@ -16,7 +16,7 @@ use super::names::Name;
 use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
-use crate::reorder::reordered;
+use crate::reorder::{reordered, restored};
 
 /// Steps that are lowered together if no access to memory determines how many.
 const IN_REGISTERS: usize = 8;
@@ -228,6 +228,22 @@ impl Lowering<'_> {
         true
     }
 
+    /// Copies between memory and registers of a fragment that are in another order, through an array in the order of
+    /// memory.
+    fn copied_reordered(&mut self, moved: &VectorAccess, held: &[i64], mask: &Mask) {
+        let through = self.moved_through(&moved.known, moved.writes, moved.vectors.clone());
+        let dtype = self.builder.program.registers[moved.array].dtype;
+        let places: Vec<usize> = held.iter().map(|register| *register as usize).collect();
+        if moved.writes {
+            self.out.extend(reordered([through.array, moved.array], dtype, 0, &places));
+            self.move_all(&through, mask);
+        } else {
+            self.move_all(&through, mask);
+            self.out.extend(restored([moved.array, through.array], dtype, &places));
+        }
+        self.moved.clear();
+    }
+
     /// Moves the registers of loads to those of stores.
     fn reorder(&mut self, loads: &VectorAccess, stores: &VectorAccess) {
         let place = |step: &usize| loads.vectors.steps.iter().position(|loaded| loaded == step);
@@ -276,7 +292,12 @@ impl Lowering<'_> {
         let adjacent =
             |group: &[i64]| group[0] % group.len() as i64 == 0 && group.windows(2).all(|pair| pair[1] == pair[0] + 1);
         if !registers.chunks(width).all(adjacent) {
-            return Ok(false);
+            let body = self.aside(|this| {
+                this.copied_reordered(&moved, &registers, &mask);
+                Ok(())
+            })?;
+            self.guarded(&mask, &chunk.mask, body);
+            return Ok(true);
         }
         let body = self.aside(|this| {
             for (vector, group) in moved.vectors.steps.chunks(width).zip(registers.chunks(width)) {

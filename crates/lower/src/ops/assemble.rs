@@ -7,6 +7,7 @@ use tilewright_ir::thread::{Call, Note, Program, Stmt as ThreadStmt};
 
 use super::kernel_lowering::KernelLowering;
 use crate::builder::regs;
+use crate::elements::ELEMENTS;
 use crate::pairs::paired;
 use crate::roll::rolled;
 use crate::sync::{Block, Branch, OpBlock};
@@ -81,10 +82,13 @@ fn undeclared(array: &str) -> Diagnostic {
     Diagnostic::internal("P0404", format!("the registers `{array}` of an op may be read before they are written"))
 }
 
-/// The plan as it is printed above the op in CUDA.
+/// The plan as it is printed above the op in CUDA. That elements are taken one by one shows in the statements.
 fn details(chosen: &str, facts: &PlanFacts) -> Vec<String> {
     let accesses: Vec<String> = facts.accesses.iter().map(|access| access.to_string()).collect();
-    let mut lines = vec![format!("{chosen}: {}", facts.summary)];
+    let mut lines: Vec<String> = match chosen {
+        ELEMENTS => Vec::new(),
+        _ => vec![format!("{chosen}: {}", facts.summary)],
+    };
     if !accesses.is_empty() {
         lines.push(accesses.join("; "));
     }

@@ -112,6 +112,11 @@ impl Context {
         }
     }
 
+    /// Whether the results are in other registers than the source.
+    pub(super) fn is_apart(&self) -> bool {
+        self.source.array != self.result.array
+    }
+
     /// Whether a thread may write any value to a register: it has no result there, and the old value is not read.
     pub(super) fn may_write(&self, thread: usize, slot: Slot) -> bool {
         self.attributes.clear && !self.slots(thread).any(|(known, _)| known.register == slot.register)

@@ -71,15 +71,46 @@ impl Make<'_> {
             self.add(array, place, slot, &set);
         }
         let within = std::mem::take(&mut self.out);
-        self.exchanged(array, exchange);
-        self.completed(array, leaders)?;
+        self.completed(array, exchange, leaders)?;
         Ok(AcrossLoop { before, within, after: self.out })
     }
 
-    /// Stores the results, of which every thread has its parts after the shuffles.
-    pub(super) fn completed(&mut self, parts: Handle<RegArray>, leaders: Option<&[Vec<usize>]>) -> Result<(), Refusal> {
+    /// All statements. Each row is finished before the next one begins, if threads have the parts of their results after
+    /// shuffles and no other row is read from where results are written.
+    pub(super) fn whole(mut self, exchange: ShuffleMask, leaders: Option<&[Vec<usize>]>) -> Result<Vec<Stmt>, Refusal> {
+        let most = self.rows.most_parts();
+        let parts = self.builder.registers("part", self.context.dtype, most.max(1) as i64, 1, &mut self.out);
+        let sources = self.sources_in_order();
+        let chains = self.chains(&sources);
+        if chains > 1 && leaders.is_none() && self.context.is_apart() {
+            let results = self.results()?;
+            for row in sources.chunk_by(|source, next| source.place == next.place) {
+                let place = row[0].place;
+                self.chained(parts, row, chains);
+                self.exchanged(parts, place, exchange);
+                self.write(parts, place, &results[place]);
+            }
+            return Ok(self.out);
+        }
+        self.add_up(parts, sources, chains)?;
+        self.completed(parts, exchange, leaders)?;
+        Ok(self.out)
+    }
+
+    /// Shuffles, after which every thread has the parts of its results, and stores the results.
+    fn completed(
+        &mut self,
+        parts: Handle<RegArray>,
+        exchange: ShuffleMask,
+        leaders: Option<&[Vec<usize>]>,
+    ) -> Result<(), Refusal> {
+        (0..self.rows.most_parts()).for_each(|place| self.exchanged(parts, place, exchange));
         match leaders {
-            None => self.results(parts),
+            None => {
+                let results = self.results()?;
+                results.iter().enumerate().for_each(|(place, results)| self.write(parts, place, results));
+                Ok(())
+            }
             Some(leaders) => self.across(parts, leaders),
         }
     }
@@ -115,18 +146,14 @@ impl Make<'_> {
         self.by(set, |_| false, vec![Stmt::Assign { to: regs(parts, place as i64, 1), value }]);
     }
 
-    /// Registers with the combined parts of each thread's rows, in order.
-    pub(super) fn parts(&mut self) -> Result<Handle<RegArray>, Refusal> {
+    /// Combines the elements of each thread's rows.
+    fn add_up(&mut self, array: Handle<RegArray>, sources: Vec<Source>, chains: usize) -> Result<(), Refusal> {
         let context = self.context;
-        let most = self.rows.most_parts();
-        let array = self.builder.registers("part", context.dtype, most.max(1) as i64, 1, &mut self.out);
-        let sources = self.sources_in_order();
-        let chains = self.chains(&sources);
         if chains > 1 {
             for row in sources.chunk_by(|source, next| source.place == next.place) {
                 self.chained(array, row, chains);
             }
-            return Ok(array);
+            return Ok(());
         }
         for Source { place, at, slot, set } in sources {
             if at > 0 {
@@ -141,7 +168,7 @@ impl Make<'_> {
             }
             self.by(&set, |_| false, vec![Stmt::Assign { to, value: context.element(slot) }]);
         }
-        Ok(array)
+        Ok(())
     }
 
     /// In how many chains a thread combines its elements of a row, so that not every operation waits for the one
@@ -189,46 +216,48 @@ impl Make<'_> {
         self.out.push(Stmt::Assign { to: regs(parts, row[0].place as i64, 1), value });
     }
 
-    pub(super) fn exchanged(&mut self, parts: Handle<RegArray>, exchange: ShuffleMask) {
-        let most = self.rows.most_parts() as i64;
-        if exchange.bits == 0 || most == 0 {
+    /// Combines the parts of a row that lanes have, so that each of them has the whole.
+    fn exchanged(&mut self, parts: Handle<RegArray>, place: usize, exchange: ShuffleMask) {
+        if exchange.bits == 0 {
             return;
         }
-        let other = self.builder.registers("other", self.context.dtype, 1, 1, &mut self.out);
+        let (place, other) = (place as i64, self.builder.registers("other", self.context.dtype, 1, 1, &mut self.out));
         for mask in exchange.masks() {
-            for place in 0..most {
-                self.out.push(Stmt::Inst(Call {
-                    to: Some(regs(other, 0, 1)),
-                    from: vec![regs(parts, place, 1)],
-                    arguments: vec![Expr::constant(mask as i64)],
-                    ..Call::plain(Inst::ShuffleXor)
-                }));
-                let value = self.combined(Value::reg(parts, place), Value::reg(other, 0));
-                self.out.push(Stmt::Assign { to: regs(parts, place, 1), value });
-            }
+            self.out.push(Stmt::Inst(Call {
+                to: Some(regs(other, 0, 1)),
+                from: vec![regs(parts, place, 1)],
+                arguments: vec![Expr::constant(mask as i64)],
+                ..Call::plain(Inst::ShuffleXor)
+            }));
+            let value = self.combined(Value::reg(parts, place), Value::reg(other, 0));
+            self.out.push(Stmt::Assign { to: regs(parts, place, 1), value });
         }
     }
 
-    /// Writes the results that each thread must hold; its rows are complete. Error: a thread must hold a result, but has
-    /// no part of its row.
-    fn results(&mut self, parts: Handle<RegArray>) -> Result<(), Refusal> {
-        let context = self.context;
-        let mut sets: BTreeMap<(Slot, usize), Vec<bool>> = BTreeMap::new();
-        for (thread, rows) in context.owned.iter().enumerate() {
+    /// The results that each thread must hold: for each part of a thread, the slots that it goes to, with the threads for
+    /// which it does. Error: a thread must hold a result, but has no part of its row.
+    fn results(&self) -> Result<Vec<BTreeMap<Slot, Vec<bool>>>, Refusal> {
+        let mut results = vec![BTreeMap::new(); self.rows.most_parts()];
+        for (thread, rows) in self.context.owned.iter().enumerate() {
             for (row, slot) in rows {
                 let place = self.rows.place(thread, *row);
                 let place =
                     place.ok_or_else(|| format!("thread {thread} has no part of row {row}, whose result it holds"))?;
-                let none = || vec![false; context.owned.len()];
-                sets.entry((*slot, place)).or_insert_with(none)[thread] = true;
+                let none = || vec![false; self.context.owned.len()];
+                results[place].entry(*slot).or_insert_with(none)[thread] = true;
             }
         }
-        for ((slot, place), set) in sets {
-            let statement = self.result(slot, Value::reg(parts, place as i64));
-            let may = |thread: usize| context.may_write(thread, slot);
-            self.by(&set, may, vec![statement]);
+        Ok(results)
+    }
+
+    /// Writes the results of a place among a thread's parts; its rows are complete.
+    fn write(&mut self, parts: Handle<RegArray>, place: usize, results: &BTreeMap<Slot, Vec<bool>>) {
+        let context = self.context;
+        for (slot, set) in results {
+            let statement = self.result(*slot, Value::reg(parts, place as i64));
+            let may = |thread: usize| context.may_write(thread, *slot);
+            self.by(set, may, vec![statement]);
         }
-        Ok(())
     }
 
     /// Writes a result, combined with the old one unless that is cleared.

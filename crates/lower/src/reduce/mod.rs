@@ -98,11 +98,8 @@ impl Schedule<Context> for ReduceSchedule {
     }
 
     fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
-        let mut make = Make { context, rows: &self.rows, builder, out: Vec::new() };
-        let parts = make.parts()?;
-        make.exchanged(parts, self.exchange);
-        make.completed(parts, self.leaders.as_deref())?;
-        Ok(make.out)
+        let make = Make { context, rows: &self.rows, builder, out: Vec::new() };
+        make.whole(self.exchange, self.leaders.as_deref())
     }
 
     /// Every thread combines its parts of all iterations, and the parts are combined once after the loop. Not for

@@ -13,8 +13,6 @@ use super::shape::{Mentions, Shape, for_each_number, is_repeatable, map_numbers}
 const MOST_STATEMENTS: usize = 256;
 /// How many places of the same shape are tried as the beginning of the second repetition.
 const MOST_TRIED: usize = 12;
-/// Lines of a loop beside its statements: the directive, the head, and the end.
-const LINES_OF_A_LOOP: usize = 3;
 
 /// `count` times `period` statements, from `at` on.
 pub(super) struct Repeat {
@@ -86,7 +84,7 @@ impl<'a> Repeats<'a> {
         let repeats = candidates.map(|found| found - at).take_while(|period| *period <= MOST_STATEMENTS);
         let saved = |repeat: &Repeat| {
             let lines: usize = self.lines[at..at + repeat.period].iter().sum();
-            (lines * (repeat.count - 1)).saturating_sub(LINES_OF_A_LOOP)
+            (lines * repeat.count).saturating_sub(lines_of_loop(lines))
         };
         let repeats = repeats.filter_map(|period| self.repeat(at, period)).filter(|repeat| saved(repeat) > 0);
         repeats.max_by_key(|repeat| (saved(repeat), std::cmp::Reverse(repeat.period)))
@@ -205,11 +203,17 @@ impl<'a> Repeats<'a> {
     }
 }
 
+/// Lines of a loop with so many lines of statements: the directive, the head, and the end; a single statement is on the
+/// line of the head.
+fn lines_of_loop(inner: usize) -> usize {
+    if inner == 1 { 2 } else { inner + 3 }
+}
+
 /// Lines of a statement in CUDA.
 fn lines(stmt: &Stmt) -> usize {
     let inner: usize = stmt.inner().iter().map(lines).sum();
     match stmt {
-        Stmt::For { .. } => inner + LINES_OF_A_LOOP,
+        Stmt::For { .. } => lines_of_loop(inner),
         Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => inner + 2,
         _ => 1,
     }
