@@ -46,7 +46,7 @@ pub const EDITS: &[Edit] = &[
     Edit {
         name: "does_not_compile",
         case: "sf_transpose-f32",
-        replaced: &[("r1[3] = tile[lane + 96];", "r1[3] = tyle[lane + 96];")],
+        replaced: &[("r1[i] = tile[i*32 + lane];", "r1[i] = tyle[i*32 + lane];")],
     },
     Edit { name: "another_name", case: "sf_transpose-f32", replaced: &[("sf_transpose(const", "sf_transposed(const")] },
     Edit {

@@ -38,7 +38,7 @@ fn tiles_in_other_orders_are_written_and_read_in_vectors() {
         }
     }
     let text = cuda(&through(F16, 16, [4, 2, 2], [2, 8, 1]));
-    assert!(text.contains("reinterpret_cast<unsigned int&>(r1["), "words are moved: {text}");
+    assert!(text.contains("word(r1 + "), "words are moved: {text}");
     assert!(text.contains("reinterpret_cast<uint4*>(tile)"), "{text}");
 }
 

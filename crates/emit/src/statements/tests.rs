@@ -26,7 +26,7 @@ fn paired(to: DType, values: impl Fn(Handle<RegArray>) -> [Value; 2]) -> String 
 fn two_floats_are_rounded_to_a_word() {
     let half = |value| Value::Cast(DType::F16, Narrowing::Fits, Box::new(value));
     let text = paired(DType::F16, |f| [0, 1].map(|at| half(Value::reg(f, at))));
-    assert!(text.contains("  reinterpret_cast<unsigned int&>(h[0]) = to_f16x2(f[0], f[1]);\n"), "{text}");
+    assert!(text.contains("  word(h + 0) = to_f16x2(f[0], f[1]);\n"), "{text}");
 }
 
 #[test]
@@ -71,4 +71,46 @@ fn statements_for_the_other_threads_follow_else() {
     assert_eq!(choice(vec![below(4)]), both);
     let others = "  if (tid < 4) {\n    r[0] = 1.0f;\n  }\n  if (!(tid < 4 && tid < 3)) {\n    r[0] = 2.0f;\n  }\n}\n";
     assert_eq!(choice(vec![below(4), below(3)]), others);
+}
+
+#[test]
+fn an_array_is_declared_with_its_values() {
+    let text = values_of(2, &[0, 1]);
+    assert!(text.contains("  float h[2] = {1.0f, 1.0f};\n"), "{text}");
+    let text = values_of(2, &[1, 0]);
+    assert!(text.contains("  float h[2];\n  h[1] = 1.0f;\n"), "{text}");
+}
+
+/// The CUDA of an array of registers that are assigned in this order.
+fn values_of(len: i64, order: &[i64]) -> String {
+    let mut registers = Arena::new();
+    let h = registers.push(RegArray { name: "h".to_string(), dtype: DType::F32, len, vector: 1 });
+    let one = Value::Const(DType::F32, Scalar::Float(1.0));
+    let assigned = |at: &i64| Stmt::Assign {
+        to: Regs { array: h, first: Expr::constant(*at), count: 1, step: 1 },
+        value: one.clone(),
+    };
+    let body = std::iter::once(Stmt::Declare(h)).chain(order.iter().map(assigned)).collect();
+    let program = Program { registers, body, ..Program::new("k", Target::Sm100a, 32) };
+    crate::emit(&verify(program).expect("a valid program")).expect("its text").cuda
+}
+
+#[test]
+fn a_loop_of_one_short_statement_is_on_one_line() {
+    let looped = |name: &str| {
+        let mut registers = Arena::new();
+        let h = registers.push(RegArray { name: name.to_string(), dtype: DType::F32, len: 4, vector: 1 });
+        let var = Var::new("i", 0, 3);
+        let to = Regs { array: h, first: Expr::var(&var), count: 1, step: 1 };
+        let value = Value::Const(DType::F32, Scalar::Float(1.0));
+        let inner = vec![Stmt::Assign { to, value }];
+        let body = vec![Stmt::Declare(h), Stmt::For { var, is_unrolled: true, body: inner }];
+        let program = Program { registers, body, ..Program::new("k", Target::Sm100a, 32) };
+        crate::emit(&verify(program).expect("a valid program")).expect("its text").cuda
+    };
+    let short = looped("h");
+    assert!(short.contains("  #pragma unroll\n  for (int i = 0; i < 4; ++i) h[i] = 1.0f;\n"), "{short}");
+    let name = "h".repeat(90);
+    let long = looped(&name);
+    assert!(long.contains(&format!("++i) {{\n    {name}[i] = 1.0f;\n  }}\n")), "{long}");
 }
