@@ -363,9 +363,9 @@ fn edited_cuda_decides_the_exit_status() {
     let run = |from, to| {
         say(&["run-kernel", "sf_transpose", "--device", "virtual", "--cuda", &edited(folder.path(), from, to)])
     };
-    let same = run("r1[0] = tile[lane];", "r1[0] = tile[lane]; ");
+    let same = run("r1[i] = tile[i*32 + lane];", "r1[i] = tile[i*32 + lane]; ");
     assert_eq!((same.status, same.out.lines().last()), (0, Some("ok")), "{}", same.err);
-    let wrong = run("r1[0] = tile[lane];", "r1[0] = tile[lane] + 1.0f;");
+    let wrong = run("r1[i] = tile[i*32 + lane];", "r1[i] = tile[i*32 + lane] + (i == 0 ? 1.0f : 0.0f);");
     assert_eq!((wrong.status, wrong.out.lines().last()), (1, Some("wrong")));
     assert!(
         wrong.out.contains("b[0, 0, 0]: expected -6.75, got -5.75\n  written by CTA (0,0,0), warp 0, lane 0"),
@@ -379,8 +379,9 @@ fn edited_cuda_decides_the_exit_status() {
         "{}",
         race.err
     );
-    assert_eq!(run("r1[0] = tile[lane];", "r1[0] = tyle[lane];").status, 4);
-    let endless = run("r1[0] = tile[lane];", "volatile int again = 1; while (again) {} r1[0] = tile[lane];");
+    assert_eq!(run("r1[i] = tile[i*32 + lane];", "r1[i] = tyle[i*32 + lane];").status, 4);
+    let endless =
+        run("r1[i] = tile[i*32 + lane];", "{ volatile int again = 1; while (again) {} r1[i] = tile[i*32 + lane]; }");
     assert_eq!(endless.status, 2);
     for word in ["step_limit", "here, in permute_layout(transposed, tile)", "limit 1000000", "--max-instructions"] {
         assert!(endless.err.contains(word), "{word}: {}", endless.err);

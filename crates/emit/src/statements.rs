@@ -217,7 +217,9 @@ impl<'a> Printer<'a> {
     /// The declaration of an array with its values, if the next statements give them; how many statements do.
     fn initialized(&mut self, array: Handle<RegArray>, after: &[Stmt]) -> Result<usize, Diagnostic> {
         let RegArray { dtype, len, vector, .. } = self.program.registers[array];
-        let is_possible = matches!(dtype, DType::F32 | DType::F64) && vector == 1 && len as usize <= MOST_INITIALIZERS;
+        let is_possible = matches!(dtype, DType::F32 | DType::F64)
+            && vector == 1
+            && (1..=MOST_INITIALIZERS).contains(&(len as usize));
         let is_silent = |stmt: &&Stmt| matches!(stmt, Stmt::Declare(other) if self.is_combined(*other));
         let silent = after.iter().take_while(is_silent).count();
         let values = after[silent..].get(..len as usize).filter(|_| is_possible && self.mentioned.has_array(array));

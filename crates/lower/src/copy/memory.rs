@@ -36,7 +36,7 @@ pub(crate) struct MemorySchedule {
 
 /// Walks over the tile in the address order of either side, with accesses as wide as both sides allow (or 16 bytes of
 /// the 32 that they allow, so that more threads have some), or each as wide as its side allows. Where another order in
-/// registers makes narrow accesses wide, only that: it takes a fraction of the accesses.
+/// registers makes narrow accesses wide and all threads have some, only that: it takes a fraction of the accesses.
 pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>, Against> {
     let (dst, src) = context.both_in_memory()?;
     let (to, from) = iters_of(dst, src)?;
@@ -58,10 +58,7 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
         });
         let common = allowed[0].min(allowed[1]);
         let reordered = (common * bytes < WIDEST).then(|| reordered_in_steps(&traversal, [dst, src], by_dst, common));
-        if let Some(reordered) = reordered.flatten() {
-            schedules.push(reordered);
-            continue;
-        }
+        schedules.extend(reordered.flatten());
         let half_of_32_bytes = if common * bytes > WIDEST { common / 2 } else { common };
         let mut choices = vec![[common; 2], [half_of_32_bytes; 2], allowed];
         choices.dedup();
@@ -74,8 +71,12 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
             order: None,
         }));
     }
-    if schedules.iter().any(|schedule| schedule.order.is_some()) {
-        schedules.retain(|schedule| schedule.order.is_some());
+    let is_wide = |schedule: &MemorySchedule| {
+        let vectors = schedule.traversal.dst().size() / schedule.step();
+        schedule.order.is_some() && vectors >= context.team.threads
+    };
+    if schedules.iter().any(is_wide) {
+        schedules.retain(is_wide);
     }
     Ok(schedules)
 }
@@ -166,8 +167,11 @@ impl MemorySchedule {
                 SideAccesses { operand, layout, width, step, team, vectors, array, is_guarded }
             });
             let mut piece = load.steps(builder, base, steps, false);
+            let (thread, no_step) = (Expr::var(&context.team.index), Var::new("#step", 0, 0));
             for (at, order) in (0..steps).flat_map(|at| self.order.iter().map(move |order| (at, order))) {
-                piece.extend(reordered([stored, loaded], dst.dtype, at * step, order));
+                let rest = Expr::constant(vectors) - (base + at) * context.team.threads;
+                let moves = reordered([stored, loaded], dst.dtype, at * step, order).collect();
+                piece.extend(under(&in_step(&[], &no_step, 0, &thread, &rest), moves));
             }
             piece.extend(store.steps(builder, base, steps, true));
             piece

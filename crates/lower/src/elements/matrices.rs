@@ -4,10 +4,12 @@
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::points::Split;
+use tilewright_ir::HwIndex;
 use tilewright_ir::thread::{Call, Inst, Stmt};
 use tilewright_ir::tile::Space;
 use tilewright_ir::tile::vectors::{StaticAccess, Vectors};
 use tilewright_layout::access::LANES;
+use tilewright_layout::axis::Scope;
 
 use super::lowering::Lowering;
 use super::memory::Address;
@@ -59,7 +61,8 @@ impl Lowering<'_> {
         }
         let address = self.address_of(known.buffer, &known.index);
         let (Address::Split(position) | Address::Swizzled { position, .. }) = &address else { return None };
-        if position.other.multiple() % in_row != 0 {
+        // A row's address is given by another lane than has its elements, so the rest has to be the same for both.
+        if position.other.multiple() % in_row != 0 || !is_uniform_in_warps(&position.other) {
             return None;
         }
         let words = steps.chunks(in_word as usize).map(|steps| self.matrix(steps, &position.own, in_row));
@@ -157,6 +160,15 @@ impl Lowering<'_> {
             Address::Strided(_) | Address::Expr(_) | Address::Listed(..) => None,
         }
     }
+}
+
+/// Whether all lanes of a warp have the same value of an expression that is not of the iteration.
+fn is_uniform_in_warps(expr: &Expr) -> bool {
+    let mut is_uniform = true;
+    expr.for_each_var(&mut |var| {
+        is_uniform &= HwIndex::of(var).is_none_or(|index| index.uniform_in() >= Scope::Warp);
+    });
+    is_uniform
 }
 
 /// How the lanes of a warp have a matrix: the row and the column of a lane's element, and the lane and the element that are
