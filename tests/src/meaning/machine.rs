@@ -161,8 +161,49 @@ impl Machine<'_> {
                 active.iter().zip(values).try_for_each(|(at, bytes)| self.put(*at, to, &bytes))
             }
             Stmt::Inst(Call { inst: Inst::SyncWarp | Inst::SyncThreads, .. }) => Ok(()),
+            Stmt::Inst(Call { inst, memory, from, .. }) => {
+                let (Some((count, is_transposed)), [(memory, index)], [from]) =
+                    (stored_matrices(*inst), &memory[..], &from[..])
+                else {
+                    return Err("a statement that this machine does not know".to_string());
+                };
+                self.store_matrices((count, is_transposed), (*memory, index), from, active)
+            }
             _ => Err("a statement that this machine does not know".to_string()),
         }
+    }
+
+    /// Stores matrices of 8 rows of 16 bytes. Lane `8*m + r` gives the address of row `r` of matrix `m`; word `m` of lane `l`
+    /// is word `l % 4` of row `l / 4`, or the transposed half-words.
+    fn store_matrices(
+        &mut self,
+        (count, is_transposed): (usize, bool),
+        (memory, index): (Handle<Memory>, &Expr),
+        from: &Regs,
+        active: &[usize],
+    ) -> Result<(), String> {
+        for warp in active.chunk_by(|one, next| one / 32 == next / 32) {
+            let [first, ..] = warp else { continue };
+            if warp.len() != 32 {
+                return Err(format!("{} lanes of a warp store matrices", warp.len()));
+            }
+            let words: Vec<Vec<Option<u8>>> = warp.iter().map(|at| self.get(*at, from)).collect::<Result<_, _>>()?;
+            let elements = 16 / self.program.registers[from.array].dtype.bytes();
+            let row_of = Regs { count: elements, ..from.clone() };
+            for lane in 0..8 * count {
+                let (matrix, row) = (lane / 8, lane % 8);
+                let (number, place) = self.memory(first + lane, memory, index, &row_of)?;
+                let half = |half: usize| match is_transposed {
+                    false => &words[row * 4 + half / 2][matrix * 4 + half % 2 * 2..][..2],
+                    true => &words[half * 4 + row / 2][matrix * 4 + row % 2 * 2..][..2],
+                };
+                let bytes: Vec<Option<u8>> = (0..8).flat_map(half).copied().collect();
+                if let Some(held) = self.memories.get_mut(&number) {
+                    held[place].copy_from_slice(&bytes);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Removes a loop's variable, and the names defined inside the loop.
@@ -434,6 +475,19 @@ impl Machine<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// How many matrices an instruction stores, and whether it transposes them.
+fn stored_matrices(inst: Inst) -> Option<(usize, bool)> {
+    match inst {
+        Inst::StoreMatrixX4 => Some((4, false)),
+        Inst::StoreMatrixX2 => Some((2, false)),
+        Inst::StoreMatrixX1 => Some((1, false)),
+        Inst::StoreMatrixTransX4 => Some((4, true)),
+        Inst::StoreMatrixTransX2 => Some((2, true)),
+        Inst::StoreMatrixTransX1 => Some((1, true)),
+        _ => None,
     }
 }
 
