@@ -20,8 +20,8 @@ use crate::plan::Reason;
 use crate::thread::MmaInst;
 use crate::tile::{Gemm, Kernel, Op, OpKind, Tile, WarpPolicy};
 
-/// Elements of 16 bits that are interleaved: 32 bytes of them.
-const INTERLEAVED: i64 = 16;
+/// Elements of 16 bits that are interleaved: those of the even and the odd words of a row.
+const INTERLEAVED: i64 = RowLayout::BYTES_OF_BOTH_WORDS / 2;
 
 /// A matrix product, and how warps divide it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -77,9 +77,13 @@ fn decided(cond: &Cond) -> Option<bool> {
 pub(crate) fn in_step(inside: &[Cond], step: &Var, s: i64, thread: &Expr, rest: &Expr) -> Vec<Cond> {
     let of = |cond: &Cond| with(cond, step, s);
     let (own, common): (Vec<&Cond>, Vec<&Cond>) = inside.iter().partition(|cond| cond.mentions(step));
+    common.into_iter().map(of).chain(partial(thread, rest)).chain(own.into_iter().map(of)).collect()
+}
+
+/// `thread < rest` for a step that has work for only `rest` threads, if these are not all.
+pub(crate) fn partial(thread: &Expr, rest: &Expr) -> Option<Cond> {
     let is_partial = rest.as_const().is_some_and(|rest| rest <= thread.range().hi);
-    let tail = is_partial.then(|| Cond::Less(thread.clone(), rest.clone()));
-    common.into_iter().map(of).chain(tail).chain(own.into_iter().map(of)).collect()
+    is_partial.then(|| Cond::Less(thread.clone(), rest.clone()))
 }
 
 /// The condition with a variable replaced by a number.

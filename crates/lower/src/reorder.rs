@@ -7,7 +7,7 @@ use tilewright_layout::DType;
 use crate::builder::regs;
 
 /// Bytes of a register of the machine.
-const WORD_BYTES: i64 = 4;
+pub(crate) const WORD_BYTES: i64 = 4;
 
 /// Moves registers of `from` to registers `first..first + places.len()` of `to`: register `first + i` is register
 /// `first + places[i]`. Both arrays hold elements of `dtype`.

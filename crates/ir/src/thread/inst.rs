@@ -220,8 +220,8 @@ instructions! {
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }
-    /// Word `m` of each lane is stored in matrix `m`: lane `l` has word `l % 4` of row `l / 4`. Lane `8 * m + r` gives the address
-    /// of row `r` of matrix `m`, 16 bytes (PTX ISA, "Warp-level matrix store instruction: stmatrix").
+    /// Word `m` of each lane is stored in matrix `m`: lane `l` has word `l % 4` of row `l / 4`. Lane `8 * m + r` gives the
+    /// address of row `r` of matrix `m`, 16 bytes (PTX ISA, "Warp-level matrix store instruction: stmatrix").
     StoreMatrixX4 {
         name: "stmatrix_x4",
         ptx: "stmatrix.sync.aligned.m8n8.x4.shared.b16",
@@ -248,8 +248,8 @@ instructions! {
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }
-    /// As [`StoreMatrixX4`](Inst::StoreMatrixX4), with each matrix of 16-bit elements transposed: lane `l` has column `l / 4` of
-    /// rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
+    /// As [`StoreMatrixX4`](Inst::StoreMatrixX4), with each matrix of 16-bit elements transposed: lane `l` has column
+    /// `l / 4` of rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
     StoreMatrixTransX4 {
         name: "stmatrix_x4_trans",
         ptx: "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
@@ -258,8 +258,8 @@ instructions! {
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }
-    /// As [`StoreMatrixX2`](Inst::StoreMatrixX2), with each matrix of 16-bit elements transposed: lane `l` has column `l / 4` of
-    /// rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
+    /// As [`StoreMatrixX2`](Inst::StoreMatrixX2), with each matrix of 16-bit elements transposed: lane `l` has column
+    /// `l / 4` of rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
     StoreMatrixTransX2 {
         name: "stmatrix_x2_trans",
         ptx: "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
@@ -268,8 +268,8 @@ instructions! {
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }
-    /// As [`StoreMatrixX1`](Inst::StoreMatrixX1), with each matrix of 16-bit elements transposed: lane `l` has column `l / 4` of
-    /// rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
+    /// As [`StoreMatrixX1`](Inst::StoreMatrixX1), with each matrix of 16-bit elements transposed: lane `l` has column
+    /// `l / 4` of rows `2 * (l % 4)` and `2 * (l % 4) + 1`.
     StoreMatrixTransX1 {
         name: "stmatrix_x1_trans",
         ptx: "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16",

@@ -11,7 +11,7 @@ use tilewright_layout::{TileLayout, refine_together};
 use super::context::Context;
 use super::team::{Team, spread_steps};
 use crate::builder::{Builder, regs};
-use crate::conditions::{MANY_GUARDED, either, in_step, never_hold, under, with};
+use crate::conditions::{MANY_GUARDED, either, in_step, never_hold, partial, under, with};
 use crate::operand::{MemoryTile, all_inside};
 use crate::refusal::Against;
 use crate::reorder::reordered;
@@ -90,24 +90,26 @@ fn reordered_in_steps(
     common: i64,
 ) -> Option<MemorySchedule> {
     let (main, other) = if by_dst { (dst, src) } else { (src, dst) };
-    let of =
-        |traversal: &Traversal, is_dst: bool| if is_dst { traversal.dst().clone() } else { traversal.src().clone() };
     let allowed = |traversal: &Traversal, side: &MemoryTile, is_dst: bool| {
-        let layout = of(traversal, is_dst);
-        widest(side.dtype.bytes(), side.widest, |width| traversal.allows(side, &layout, width))
+        let layout = if is_dst { traversal.dst() } else { traversal.src() };
+        widest(side.dtype.bytes(), side.widest, |width| traversal.allows(side, layout, width))
     };
     let step = allowed(traversal, main, by_dst);
-    let (traversal, places) = traversal.reordered_in_steps(&other.placed, step, by_dst)?;
+    let (traversal, mut order) = traversal.reordered_in_steps(&other.placed, step, by_dst)?;
     let inner = allowed(&traversal, other, !by_dst).min(step);
-    let mut order = places.clone();
-    let widths = if by_dst {
-        places.iter().enumerate().for_each(|(at, place)| order[*place] = at);
-        [step, inner]
-    } else {
-        [inner, step]
-    };
+    if by_dst {
+        order = inverse(&order);
+    }
+    let widths = if by_dst { [step, inner] } else { [inner, step] };
     let (dst, src) = (dst.clone(), src.clone());
     (inner > common).then_some(MemorySchedule { dst, src, traversal, widths, order: Some(order) })
+}
+
+/// The inverse of a permutation.
+fn inverse(order: &[usize]) -> Vec<usize> {
+    let mut inverse = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(at, place)| inverse[*place] = at);
+    inverse
 }
 
 /// Copies element by element, in the order of the tile: correct for all layouts.
@@ -167,11 +169,11 @@ impl MemorySchedule {
                 SideAccesses { operand, layout, width, step, team, vectors, array, is_guarded }
             });
             let mut piece = load.steps(builder, base, steps, false);
-            let (thread, no_step) = (Expr::var(&context.team.index), Var::new("#step", 0, 0));
+            let thread = Expr::var(&context.team.index);
             for (at, order) in (0..steps).flat_map(|at| self.order.iter().map(move |order| (at, order))) {
                 let rest = Expr::constant(vectors) - (base + at) * context.team.threads;
                 let moves = reordered([stored, loaded], dst.dtype, at * step, order).collect();
-                piece.extend(under(&in_step(&[], &no_step, 0, &thread, &rest), moves));
+                piece.extend(under(partial(&thread, &rest).as_slice(), moves));
             }
             piece.extend(store.steps(builder, base, steps, true));
             piece

@@ -15,12 +15,11 @@ use super::lowering::Lowering;
 use super::memory::Address;
 use super::moved::VectorAccess;
 use crate::builder::regs;
+use crate::reorder::WORD_BYTES;
 use crate::threads::fit;
 
 /// Bytes of a row of a matrix.
 const ROW_BYTES: i64 = 16;
-/// Bytes of a register.
-const WORD_BYTES: i64 = 4;
 /// Rows of a matrix.
 const ROWS: usize = 8;
 

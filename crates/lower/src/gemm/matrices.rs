@@ -14,11 +14,10 @@ use super::staging::flat_index;
 use crate::builder::{Builder, regs};
 use crate::fragment::ThreadIndices;
 use crate::operand::MemoryTile;
+use crate::reorder::WORD_BYTES;
 
 /// Bytes of a row of a matrix.
 const ROW_BYTES: i64 = 16;
-/// Bytes of a register.
-const WORD_BYTES: i64 = 4;
 
 /// An operand whose registers matrices fill.
 pub(super) struct MatrixLoads<'a> {

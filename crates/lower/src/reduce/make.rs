@@ -82,18 +82,24 @@ impl Make<'_> {
         let parts = self.builder.registers("part", self.context.dtype, most.max(1) as i64, 1, &mut self.out);
         let sources = self.sources_in_order();
         let chains = self.chains(&sources);
-        if chains > 1 && leaders.is_none() && self.context.is_apart() {
-            let results = self.results()?;
-            for row in sources.chunk_by(|source, next| source.place == next.place) {
-                let place = row[0].place;
-                self.chained(parts, row, chains);
+        if chains == 1 {
+            self.add_up(parts, sources)?;
+            self.completed(parts, exchange, leaders)?;
+            return Ok(self.out);
+        }
+        let is_by_row = leaders.is_none() && self.context.is_apart();
+        let results = if is_by_row { self.results()? } else { Vec::new() };
+        for row in sources.chunk_by(|source, next| source.place == next.place) {
+            let place = row[0].place;
+            self.chained(parts, row, chains);
+            if is_by_row {
                 self.exchanged(parts, place, exchange);
                 self.write(parts, place, &results[place]);
             }
-            return Ok(self.out);
         }
-        self.add_up(parts, sources, chains)?;
-        self.completed(parts, exchange, leaders)?;
+        if !is_by_row {
+            self.completed(parts, exchange, leaders)?;
+        }
         Ok(self.out)
     }
 
@@ -146,15 +152,9 @@ impl Make<'_> {
         self.by(set, |_| false, vec![Stmt::Assign { to: regs(parts, place as i64, 1), value }]);
     }
 
-    /// Combines the elements of each thread's rows.
-    fn add_up(&mut self, array: Handle<RegArray>, sources: Vec<Source>, chains: usize) -> Result<(), Refusal> {
+    /// Combines the elements of each thread's rows one after the other.
+    fn add_up(&mut self, array: Handle<RegArray>, sources: Vec<Source>) -> Result<(), Refusal> {
         let context = self.context;
-        if chains > 1 {
-            for row in sources.chunk_by(|source, next| source.place == next.place) {
-                self.chained(array, row, chains);
-            }
-            return Ok(());
-        }
         for Source { place, at, slot, set } in sources {
             if at > 0 {
                 self.add(array, place, slot, &set);
