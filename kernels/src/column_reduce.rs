@@ -31,7 +31,7 @@ pub(crate) const MAX: KernelEntry = KernelEntry {
 };
 
 /// The most elements that a thread loads before it adds them.
-const ELEMENTS: i64 = 64;
+const ELEMENTS: i64 = 128;
 /// The most columns of a CTA: whole sectors.
 const MOST_COLUMNS: i64 = 32;
 

@@ -37,12 +37,14 @@ pub(crate) fn disassemble(cubin: &[u8]) -> Result<String, String> {
     Err(format!("{} failed: {}", tool.display(), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// The number of instructions of the kernel `entry` in the text of a cubin, without the padding behind its end.
+/// The number of instructions of the kernel `entry` in the text of a cubin, without padding: `NOP` behind its end, and
+/// instructions whose predicate is false that ptxas puts between others.
 pub(crate) fn instructions(text: &str, entry: &str) -> usize {
     let begin = format!(".text.{entry}:");
     let section = text.lines().skip_while(|line| line.trim() != begin).skip(1);
     let own = section.take_while(|line| !line.trim_start().starts_with(".section"));
-    own.filter(|line| line.trim_start().starts_with("/*") && !line.contains(" NOP ")).count()
+    let is_padding = |line: &str| [" NOP ", " @!PT ", " @!UPT "].iter().any(|part| line.contains(part));
+    own.filter(|line| line.trim_start().starts_with("/*") && !is_padding(line)).count()
 }
 
 #[cfg(test)]
@@ -52,7 +54,8 @@ mod tests {
     #[test]
     fn instructions_of_one_kernel_are_counted_without_padding() {
         let text = "\t.section .text.a\n.text.a:\n  /*0000*/  EXIT ;\n\t.section .text.b\nb:\n.text.b:\n\
-                    .L_x_0:\n  /*0000*/  S2R R0, SR_TID.X ;\n  /*0010*/  EXIT ;\n  /*0020*/  NOP ;\n\t.section .x\n";
+                    .L_x_0:\n  /*0000*/  S2R R0, SR_TID.X ;\n  /*0010*/  EXIT ;\n  /*0020*/  NOP ;\n\
+                    \x20 /*0030*/  @!UPT UIADD3 URZ, UPT, UPT, URZ, URZ, URZ ;\n\t.section .x\n";
         assert_eq!(["a", "b", "c"].map(|entry| instructions(text, entry)), [1, 2, 0]);
     }
 }

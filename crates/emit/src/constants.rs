@@ -18,18 +18,12 @@ pub(crate) const CONSTANT: &str = "Constant";
 /// The lines that define both, followed by an empty line.
 pub(crate) fn definitions() -> Vec<String> {
     let text = format!(
-        "template <int kValue>
-struct {CONSTANT} {{ __device__ constexpr operator int() const {{ return kValue; }} }};
+        "template <int kValue> struct {CONSTANT} {{ __device__ constexpr operator int() const {{ return kValue; }} }};
 
 // Calls f with kCount constants from kFirst on.
-template <int kCount, int kFirst = 0, class F>
-__device__ __forceinline__ void {UNROLL}(F f) {{
-  if constexpr (kCount > 1) {{
-    {UNROLL}<kCount / 2, kFirst>(f);
-    {UNROLL}<kCount - kCount / 2, kFirst + kCount / 2>(f);
-  }} else if constexpr (kCount == 1) {{
-    f({CONSTANT}<kFirst>());
-  }}
+template <int kCount, int kFirst = 0, class F> __device__ __forceinline__ void {UNROLL}(F f) {{
+  if constexpr (kCount == 1) f({CONSTANT}<kFirst>());
+  else {UNROLL}<kCount / 2, kFirst>(f), {UNROLL}<kCount - kCount / 2, kFirst + kCount / 2>(f);
 }}
 "
     );

@@ -31,7 +31,8 @@ use tilewright_ir::{Handle, VerifiedProgram, padded_shared_bytes};
 
 use crate::mentioned::Mentioned;
 use crate::names::SHARED_WINDOW;
-use crate::statements::Printer;
+use crate::statements::declarations::Declarations;
+use crate::statements::{MOST_COLUMNS, Printer};
 
 /// Shared memory that a kernel may declare statically; more has to be dynamic (CUDA C++ Programming Guide, "Shared
 /// Memory" of compute capability 9.x and 10.x).
@@ -76,7 +77,7 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let mut printer = Printer::new(program, &mentioned);
     printer.prologue(&shared.locals(program, &mentioned));
     printer.body(&program.body)?;
-    let functions = [printer.functions(), wrapped::functions(program), mma::functions(program)].concat();
+    let functions = together([printer.functions(), wrapped::functions(program), mma::functions(program)].concat());
     let wrapped_names = wrapped::function_names(program).into_iter().chain(mma::function_names(program));
     let function_names: BTreeSet<&str> = printer.function_names().chain(wrapped_names).collect();
     let entry = names::entry(program, &function_names);
@@ -100,6 +101,15 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
         source_map: SourceMap::new(own, before, body),
         dynamic_shared_bytes: shared.dynamic_bytes,
     })
+}
+
+/// The lines of functions, each followed by an empty line, without those between functions of one line.
+fn together(functions: Vec<String>) -> Vec<String> {
+    let is_between = |at: usize| {
+        let is_function = |at: usize| functions[at].starts_with("__device__") && functions[at].ends_with('}');
+        functions[at].is_empty() && at > 0 && is_function(at - 1) && at + 1 < functions.len() && is_function(at + 1)
+    };
+    (0..functions.len()).filter(|at| !is_between(*at)).map(|at| functions[at].clone()).collect()
 }
 
 fn template_defect(text: &str) -> Diagnostic {
@@ -171,17 +181,15 @@ impl SharedPlan {
 
     /// The lines that declare shared buffers and their views inside the kernel, if statements touch them.
     fn locals(&self, program: &Program, mentioned: &Mentioned) -> Vec<String> {
-        let mut lines = Vec::new();
+        let (mut declared, mut lines) = (Declarations::default(), Vec::new());
         for (handle, memory) in program.memories.iter().filter(|(handle, _)| mentioned.has_memory(*handle)) {
             let c_type = dtype::c_type(memory.dtype);
             let name = &memory.name;
             match memory.space {
                 MemorySpace::Global { .. } | MemorySpace::Table => {}
                 MemorySpace::Shared if self.dynamic_bytes == 0 => {
-                    lines.push(format!(
-                        "__shared__ alignas({}) {c_type} {name}[{}];",
-                        memory.alignment, memory.elements
-                    ));
+                    let head = format!("__shared__ alignas({}) {c_type}", memory.alignment);
+                    declared.add(head, format!("{name}[{}]", memory.elements));
                 }
                 MemorySpace::Shared => {
                     let offset = self.offsets[&handle];
@@ -200,7 +208,7 @@ impl SharedPlan {
                 }
             }
         }
-        lines
+        [declared.lines(MOST_COLUMNS - 2), lines].concat()
     }
 }
 

@@ -7,7 +7,7 @@ use tilewright_layout::DType;
 use tilewright_layout::hardware::MmaType;
 
 use crate::dtype::c_type;
-use crate::registers::first;
+use crate::registers::pointer;
 
 /// The lines that define the functions that the program calls.
 pub(crate) fn functions(program: &Program) -> Vec<String> {
@@ -27,12 +27,12 @@ pub(crate) fn function_names(program: &Program) -> Vec<&'static str> {
     used.iter().map(|inst| inst.info().name).chain(rounding).collect()
 }
 
-/// `mma_m16n8k16_f32_f16(c + 0, a + 0, b + 0)`
+/// `mma_m16n8k16_f32_f16(c, a + 8, b)`
 pub(crate) fn call(program: &Program, inst: MmaInst, operands: [&Regs; 3]) -> String {
     let name = inst.info().name;
     let is_hidden = program.registers.iter().any(|(_, array)| array.name == name)
         || program.memories.iter().any(|(_, memory)| memory.name == name);
-    let place = |regs: &Regs| format!("{} + {}", program.registers[regs.array].name, first(regs));
+    let place = |regs: &Regs| pointer(program, regs.array, &regs.first);
     format!("{}{name}({})", if is_hidden { "::" } else { "" }, operands.map(place).join(", "))
 }
 

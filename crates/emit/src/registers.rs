@@ -3,14 +3,15 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Program, RegArray, Regs};
+use tilewright_ir::thread::{Program, RegArray};
 
 use crate::defect::unprintable;
 use crate::index::c_index;
 
-/// The index of the first of these registers, as C++.
-pub(crate) fn first(regs: &Regs) -> String {
-    c_index(&regs.first)
+/// A pointer to the register of an array at an index: `sums + i*4`.
+pub(crate) fn pointer(program: &Program, array: Handle<RegArray>, index: &Expr) -> String {
+    let name = &program.registers[array].name;
+    if index.as_const() == Some(0) { name.clone() } else { format!("{name} + {}", c_index(index)) }
 }
 
 /// The parts of a vector.

@@ -1,6 +1,6 @@
 //! Thread statements as C++.
 
-mod declarations;
+pub(crate) mod declarations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -22,8 +22,9 @@ use crate::dtype::{c_type, literal, vector_literal, vector_type};
 use crate::index::{c_index, needs_64_bits};
 use crate::mentioned::Mentioned;
 use crate::mma;
-use crate::registers::{PARTS, first, register, vector_name};
+use crate::registers::{PARTS, pointer, register, vector_name};
 use crate::source_map::Body;
+use crate::statements::declarations::Declarations;
 use crate::values::Values;
 use crate::wrapped;
 
@@ -67,8 +68,10 @@ struct LoadCount {
 }
 
 /// The arrays that a block loads to.
-fn loads_of(block: &[Stmt]) -> BTreeMap<Handle<RegArray>, LoadCount> {
-    let mut loads: BTreeMap<Handle<RegArray>, LoadCount> = BTreeMap::new();
+type Loads = BTreeMap<Handle<RegArray>, LoadCount>;
+
+fn loads_of(block: &[Stmt]) -> Loads {
+    let mut loads = Loads::new();
     let loaded = |stmt: &Stmt| match stmt {
         Stmt::Load { to, .. } | Stmt::AssignPair { to, .. } => Some(to.array),
         _ => None,
@@ -134,8 +137,12 @@ impl<'a> Printer<'a> {
             self.line(format_args!("{line}"));
         }
         let one_warp = self.program.threads <= 32;
+        let mut indices = Declarations::default();
         for index in used_indices(&self.program.body) {
-            self.line(format_args!("const int {} = {};", index.name(), hardware(index, one_warp)));
+            indices.add("const int".to_string(), format!("{} = {}", index.name(), hardware(index, one_warp)));
+        }
+        for line in indices.lines(MOST_COLUMNS - self.depth * 2) {
+            self.line(format_args!("{line}"));
         }
     }
 
@@ -143,16 +150,12 @@ impl<'a> Printer<'a> {
         let loads = loads_of(body);
         let mut rest = body;
         while let [stmt, after @ ..] = rest {
+            if matches!(stmt, Stmt::Declare(_)) {
+                rest = self.declarations(rest, &loads)?;
+                continue;
+            }
             rest = after;
-            if let Stmt::Declare(array) = stmt
-                && self.is_filled_by(*array, &loads)
-            {
-                self.defined_by_load.insert(array.index());
-            } else if let Stmt::Declare(array) = stmt
-                && let count @ 1.. = self.initialized(*array, after)?
-            {
-                rest = &after[count..];
-            } else if let [Stmt::Unless { conds, body }, after @ ..] = after
+            if let [Stmt::Unless { conds, body }, after @ ..] = after
                 && let Some(inside) = under_all(stmt, conds)
             {
                 rest = after;
@@ -173,7 +176,7 @@ impl<'a> Printer<'a> {
 
     /// Whether loads of the same block, one for each vector, are the only loads of an array of vectors: each load is
     /// then printed as a definition.
-    fn is_filled_by(&self, array: Handle<RegArray>, loads: &BTreeMap<Handle<RegArray>, LoadCount>) -> bool {
+    fn is_filled_by(&self, array: Handle<RegArray>, loads: &Loads) -> bool {
         let RegArray { vector, len, .. } = self.program.registers[array];
         let LoadCount { here, everywhere } = loads.get(&array).copied().unwrap_or_default();
         vector > 1 && here == len / vector && here == everywhere
@@ -230,7 +233,7 @@ impl<'a> Printer<'a> {
                 let c_type = if needs_64_bits(value) { "long long" } else { "int" };
                 self.line(format_args!("const {c_type} {} = {};", var.name(), c_index(value)));
             }
-            Stmt::Declare(array) => self.declare(*array)?,
+            Stmt::Declare(array) => self.declare(&[*array])?,
             Stmt::Load { to, memory, index } => {
                 let (target, source) = (self.regs(to)?, self.place(*memory, index, to, true)?);
                 let definition = self.defined_by_load.contains(&to.array.index());
@@ -366,11 +369,10 @@ impl<'a> Printer<'a> {
 
     /// The word that begins at the first of these registers.
     fn word(&mut self, regs: &Regs) -> Result<String, Diagnostic> {
-        let RegArray { name, vector, .. } = &self.program.registers[regs.array];
-        if *vector > 1 {
+        if self.program.registers[regs.array].vector > 1 {
             return Ok(format!("reinterpret_cast<unsigned int&>({})", self.reg(regs, 0)?));
         }
-        Ok(self.values.word(&format!("{name} + {}", first(regs))))
+        Ok(self.values.word(&pointer(self.program, regs.array, &regs.first)))
     }
 
     fn regs(&self, regs: &Regs) -> Result<String, Diagnostic> {
@@ -399,7 +401,7 @@ impl<'a> Printer<'a> {
     fn moved_type(&self, regs: &Regs) -> Result<String, Diagnostic> {
         let dtype = self.program.registers[regs.array].dtype;
         let bytes = regs.count * dtype.bytes();
-        let is_wide = self.widest.get(&regs.array).is_some_and(|most| *most == 32);
+        let is_wide = regs.step == 1 && self.widest.get(&regs.array).is_some_and(|most| *most == 32);
         let words = bytes / DType::B64.bytes();
         if is_wide && words > 0 && regs.count > 1 {
             vector_type(DType::B64, words)
@@ -475,7 +477,7 @@ impl<'a> Printer<'a> {
         else {
             return Err(unprintable("a function around an instruction without registers or memory".to_string()));
         };
-        let regs = format!("{} + {}", self.program.registers[regs.array].name, first(regs));
+        let regs = pointer(self.program, regs.array, &regs.first);
         let operands = [regs, self.program.memories[*memory].name.clone(), c_index(&rest)];
         Ok(wrapped::call(self.program, &call.inst.info(), &c_index(&offset), &operands))
     }

@@ -19,7 +19,7 @@ pub(crate) fn function_names(program: &Program) -> Vec<&'static str> {
     used(program).iter().map(|inst| inst.info().name).collect()
 }
 
-/// `ldmatrix_x4<k*32>(a_part + 0, left, lane*16)`
+/// `ldmatrix_x4<k*32>(a_part, left, lane*16)`
 pub(crate) fn call(program: &Program, info: &InstInfo, offset: &str, operands: &[String]) -> String {
     // A shift would end the list of template arguments.
     let offset = if offset.contains('>') { format!("({offset})") } else { offset.to_string() };
@@ -61,7 +61,9 @@ fn function(info: &InstInfo) -> Vec<String> {
             let (numbers, results) =
                 (list(count, &|at| format!("%{at}")), list(count, &|at| format!("\"=r\"(words[{at}])")));
             vec![
-                format!("__device__ __forceinline__ void {name}(void* to, const void* shared, int byte) {{"),
+                format!(
+                    "template <int kOffset> __device__ __forceinline__ void {name}(void* to, const void* shared, int byte) {{"
+                ),
                 "  unsigned int* const words = static_cast<unsigned int*>(to);".to_string(),
                 format!("  asm volatile(\"{} {{{numbers}}}, [%{count} + %{}];\"", info.ptx, count + 1),
                 format!("               : {results}"),
@@ -73,7 +75,9 @@ fn function(info: &InstInfo) -> Vec<String> {
             let (numbers, sources) =
                 (list(count, &|at| format!("%{}", at + 2)), list(count, &|at| format!("\"r\"(words[{at}])")));
             vec![
-                format!("__device__ __forceinline__ void {name}(const void* from, void* shared, int byte) {{"),
+                format!(
+                    "template <int kOffset> __device__ __forceinline__ void {name}(const void* from, void* shared, int byte) {{"
+                ),
                 "  const unsigned int* const words = static_cast<const unsigned int*>(from);".to_string(),
                 format!("  asm volatile(\"{} [%0 + %1], {{{numbers}}};\"", info.ptx),
                 "               :".to_string(),
@@ -82,7 +86,7 @@ fn function(info: &InstInfo) -> Vec<String> {
         }
     };
     let ends = ["               : \"memory\");", "}", ""].map(str::to_string);
-    std::iter::once("template <int kOffset>".to_string()).chain(body).chain(ends).collect()
+    body.into_iter().chain(ends).collect()
 }
 
 #[cfg(test)]
@@ -92,15 +96,14 @@ mod tests {
     #[test]
     fn an_offset_with_a_shift_is_in_parentheses() {
         let program = Program::new("k", tilewright_ir::Target::Sm100a, 32);
-        let text = |offset: &str| call(&program, &Inst::LoadMatrixX1.info(), offset, &["r + 0".to_string()]);
-        assert_eq!(text("k*32"), "ldmatrix_x1<k*32>(r + 0)");
-        assert_eq!(text("k >> 1"), "ldmatrix_x1<(k >> 1)>(r + 0)");
+        let text = |offset: &str| call(&program, &Inst::LoadMatrixX1.info(), offset, &["r".to_string()]);
+        assert_eq!(text("k*32"), "ldmatrix_x1<k*32>(r)");
+        assert_eq!(text("k >> 1"), "ldmatrix_x1<(k >> 1)>(r)");
     }
 
     #[test]
     fn words_are_results_and_the_row_is_an_address_in_shared_memory() {
-        let expected = r#"template <int kOffset>
-__device__ __forceinline__ void ldmatrix_x2_trans(void* to, const void* shared, int byte) {
+        let expected = r#"template <int kOffset> __device__ __forceinline__ void ldmatrix_x2_trans(void* to, const void* shared, int byte) {
   unsigned int* const words = static_cast<unsigned int*>(to);
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2 + %3];"
                : "=r"(words[0]), "=r"(words[1])
@@ -113,8 +116,7 @@ __device__ __forceinline__ void ldmatrix_x2_trans(void* to, const void* shared, 
 
     #[test]
     fn words_that_are_stored_are_sources() {
-        let expected = r#"template <int kOffset>
-__device__ __forceinline__ void stmatrix_x2(const void* from, void* shared, int byte) {
+        let expected = r#"template <int kOffset> __device__ __forceinline__ void stmatrix_x2(const void* from, void* shared, int byte) {
   const unsigned int* const words = static_cast<const unsigned int*>(from);
   asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0 + %1], {%2, %3};"
                :

@@ -17,6 +17,10 @@ const MOST_SLOTS: usize = 16;
 /// The vector widths that are tried for fragments that no nest accesses in their order.
 const WIDTHS: [usize; 2] = [4, 1];
 
+/// Elements of a row from which on threads may have neighbouring rows: shorter rows of a warp would be too far apart for
+/// whole lines of 128 bytes.
+const LONG_ROW: usize = 64;
+
 /// The rule of fragments that are shared in their plain order.
 const IN_ORDER: &str = "shared among the threads in the order of its elements";
 /// The rule of nests that are shared.
@@ -117,6 +121,20 @@ impl Scene<'_> {
         let nests = nests.filter(|work| work.iterations == elements).map(|work| work.least(&spread, along));
         let registers = family.storages.iter().map(|storage| of_registers(slots, self.storages[*storage].bytes));
         nests.sum::<u64>() + registers.sum::<u64>() + (family.reductions * slots) as u64
+    }
+
+    /// The same way, but with neighbouring rows on a thread, if it gives a thread every so many rows now.
+    pub(crate) fn with_neighbouring_rows(&self, way: Way) -> Option<Way> {
+        match way {
+            Way::Nest(item, spread, along) => {
+                let extents = moved(&self.work(item)?.nest.extents, along);
+                Some(Way::Nest(item, by_neighbouring_rows(spread, &extents)?, along))
+            }
+            Way::Storage(storage, spread) => {
+                Some(Way::Storage(storage, by_neighbouring_rows(spread, self.storages[storage].extents)?))
+            }
+            Way::Whole(_) => None,
+        }
     }
 
     /// Follows a way: sets the maps that it gives directly, and returns their storages.
@@ -244,6 +262,29 @@ fn by_row(all: usize, row: usize, vector: usize, threads: usize) -> Vec<Spread> 
     found
 }
 
+/// The same with neighbouring rows on a thread, if `groups` groups of threads have every `groups`th row now.
+fn by_neighbouring_rows(spread: Spread, extents: &[i64]) -> Option<Spread> {
+    let all = extents.iter().product::<i64>().max(1) as usize;
+    let row = extents.last().copied().unwrap_or(1).max(1) as usize;
+    let Spread { vector, group: threads, groups, .. } = spread;
+    if row < LONG_ROW || !row.is_multiple_of(vector) {
+        return None;
+    }
+    let group = row / vector;
+    let groups = match spread.row {
+        of if of == all && groups == 1 && threads.is_multiple_of(group) => threads / group,
+        of if of == row && threads == group => groups,
+        _ => return None,
+    };
+    let lines = all / row;
+    (groups > 1 && lines > groups && lines.is_multiple_of(groups)).then_some(Spread {
+        row: all / groups,
+        group,
+        groups,
+        vector,
+    })
+}
+
 /// A number, half of it, and so on, down to 1.
 fn halvings(number: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(number), |number| (*number > 1).then_some(number / 2))
@@ -275,6 +316,28 @@ mod tests {
             let map = Map::spread(32, 120, spread);
             assert_eq!((map.missing(), map.slots()), (None, spread.slots(120)), "{spread:?}");
         }
+    }
+
+    #[test]
+    fn rows_of_a_thread_become_neighbours() {
+        let plain = Spread { row: 8 * 128, group: 32, groups: 1, vector: 8 };
+        let by_row = Spread { row: 128, group: 16, groups: 2, vector: 8 };
+        let neighbours = Spread { row: 4 * 128, group: 16, groups: 2, vector: 8 };
+        for spread in [plain, by_row] {
+            assert_eq!(by_neighbouring_rows(spread, &[8, 128]), Some(neighbours));
+            assert_eq!(spread.slots(8 * 128), neighbours.slots(8 * 128));
+        }
+        let map = Map::spread(32, 8 * 128, neighbours);
+        let rows: BTreeSet<usize> = (0..map.slots()).filter_map(|slot| Some(map.at(16, slot)? / 128)).collect();
+        assert_eq!(rows, BTreeSet::from([4, 5, 6, 7]));
+    }
+
+    #[test]
+    fn short_rows_and_single_rows_stay_apart() {
+        let spread = Spread { row: 32, group: 4, groups: 8, vector: 8 };
+        assert_eq!(by_neighbouring_rows(spread, &[64, 32]), None);
+        let whole = Spread { row: 2 * 128, group: 32, groups: 1, vector: 8 };
+        assert_eq!(by_neighbouring_rows(whole, &[2, 128]), None);
     }
 
     #[test]

@@ -86,6 +86,8 @@ pub(crate) struct Search<'a> {
     tried: Vec<Vec<Option<MapId>>>,
     /// The cheapest choice so far.
     found: Option<Settled>,
+    /// The way that led to it.
+    taken: Option<Way>,
     /// While no choice works, the one that got furthest, with the number of ops that it settled.
     furthest: Option<(usize, State)>,
     /// How many fragments may still be placed one by one; ignored while no choice works.
@@ -105,6 +107,7 @@ impl<'a> Search<'a> {
             plans,
             tried: Vec::new(),
             found: None,
+            taken: None,
             furthest: None,
             placements: 2 * scene.items.len() + 32,
         }
@@ -117,6 +120,7 @@ impl<'a> Search<'a> {
             let of_others = least_of_all - least(&self.plans[family]);
             self.try_family(family, of_others);
         }
+        self.try_neighbouring_rows();
         if self.found.is_none() && !self.tables.is_spent() {
             self.try_followers();
         }
@@ -181,7 +185,21 @@ impl<'a> Search<'a> {
         }
         let is_placed = self.place_all(Some(way), &chosen, &mut state);
         self.tried.push((0..self.scene.storages.len()).map(|storage| state.map(storage)).collect());
-        is_placed && self.keep(state)
+        let limit = self.limit();
+        let works = is_placed && self.keep(state);
+        if self.limit() < limit {
+            self.taken = Some(way);
+        }
+        works
+    }
+
+    /// Tries what was taken with the rows of a thread next to each other: it then has neighbours of what there is one of
+    /// for each row.
+    fn try_neighbouring_rows(&mut self) {
+        let way = self.taken.and_then(|way| self.scene.with_neighbouring_rows(way));
+        if let Some(way) = way.filter(|_| !self.tables.is_spent()) {
+            self.attempt(way);
+        }
     }
 
     /// Whether an earlier attempt ended with the same maps of these storages.

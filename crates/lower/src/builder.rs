@@ -252,6 +252,19 @@ impl Builder {
         memory
     }
 
+    /// Whether no element of two memories is the same, whatever is passed to the kernel.
+    pub(crate) fn are_apart(&self, a: Handle<Memory>, b: Handle<Memory>) -> bool {
+        let owner = |memory: Handle<Memory>| match self.program.memories[memory].space {
+            MemorySpace::SharedView { of } => of,
+            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => memory,
+        };
+        let may_alias = |memory: Handle<Memory>| match self.program.memories[memory].space {
+            MemorySpace::Global { may_alias, .. } => may_alias,
+            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => false,
+        };
+        owner(a) != owner(b) && !may_alias(a) && !may_alias(b)
+    }
+
     /// A new array of staging registers, one element each, and its declaration.
     pub(crate) fn staging(&mut self, dtype: DType, len: i64, body: &mut Vec<Stmt>) -> Handle<RegArray> {
         self.staging_vectors(dtype, len, 1, body)

@@ -92,8 +92,7 @@ impl Pairing<'_> {
         if out.is_empty() {
             return None;
         }
-        out.push(Stmt::Assign { to: to[0].clone(), value: low });
-        out.push(Stmt::Assign { to: to[1].clone(), value: high });
+        out.push(pair(to[0], [low, high]));
         Some(out)
     }
 

@@ -1,20 +1,48 @@
 //! Declarations of register arrays, with their first values where the next statements give them.
 
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{RegArray, Stmt, Value};
 use tilewright_layout::DType;
 
-use super::Printer;
-use crate::dtype::vector_type;
+use super::{Loads, MOST_COLUMNS, Printer};
+use crate::dtype::{c_type, vector_type};
 use crate::registers::vector_name;
 
 /// An array of up to this many registers is declared with its first values.
 const MOST_INITIALIZERS: usize = 4;
 
 impl Printer<'_> {
-    /// The declaration of an array with its values, if the next statements give them; how many statements do.
-    pub(super) fn initialized(&mut self, array: Handle<RegArray>, after: &[Stmt]) -> Result<usize, Diagnostic> {
+    /// Prints the declarations at the beginning of a list, in a block with these loads. The statements after them.
+    pub(super) fn declarations<'b>(&mut self, body: &'b [Stmt], loads: &Loads) -> Result<&'b [Stmt], Diagnostic> {
+        let (mut declared, mut rest) = (Vec::new(), body);
+        while let [Stmt::Declare(array), after @ ..] = rest {
+            rest = after;
+            if self.is_filled_by(*array, loads) {
+                self.defined_by_load.insert(array.index());
+            } else if let Some((values, count)) = self.first_values(*array, after)? {
+                self.declare(&std::mem::take(&mut declared))?;
+                let RegArray { name, dtype, .. } = &self.program.registers[*array];
+                let c_type = aligned(self.alignment(*array), *dtype, c_type(*dtype));
+                self.line(format_args!("{c_type} {name}[{}] = {{{}}};", values.len(), values.join(", ")));
+                rest = &after[count..];
+            } else {
+                declared.push(*array);
+            }
+        }
+        self.declare(&declared)?;
+        Ok(rest)
+    }
+
+    /// The first values of all registers of an array, if the next statements give them, and how many statements do.
+    fn first_values(
+        &mut self,
+        array: Handle<RegArray>,
+        after: &[Stmt],
+    ) -> Result<Option<(Vec<String>, usize)>, Diagnostic> {
         let RegArray { dtype, len, vector, .. } = self.program.registers[array];
         let is_possible = matches!(dtype, DType::F32 | DType::F64)
             && vector == 1
@@ -22,45 +50,83 @@ impl Printer<'_> {
         let is_silent = |stmt: &&Stmt| matches!(stmt, Stmt::Declare(other) if self.is_combined(*other));
         let silent = after.iter().take_while(is_silent).count();
         let values = after[silent..].get(..len as usize).filter(|_| is_possible && self.mentioned.has_array(array));
-        let Some(values) = values else { return Ok(0) };
+        let Some(values) = values else { return Ok(None) };
         let mut texts = Vec::new();
         for (at, stmt) in values.iter().enumerate() {
-            let Stmt::Assign { to, value } = stmt else { return Ok(0) };
+            let Stmt::Assign { to, value } = stmt else { return Ok(None) };
             let mut is_read = false;
             value.for_each(&mut |part| is_read |= matches!(part, Value::Reg(of, _) if *of == array));
             if to.array != array || to.first.as_const() != Some(at as i64) || is_read {
-                return Ok(0);
+                return Ok(None);
             }
             texts.push(self.values.assigned(array, value)?);
         }
-        let declaration = self.declaration(array)?;
-        self.line(format_args!("{declaration} = {{{}}};", texts.join(", ")));
-        Ok(silent + values.len())
+        Ok(Some((texts, silent + values.len())))
     }
 
-    pub(super) fn declare(&mut self, array: Handle<RegArray>) -> Result<(), Diagnostic> {
-        if !self.mentioned.has_array(array) || self.is_combined(array) {
-            return Ok(());
+    /// The declarations of arrays, those of one type and alignment together.
+    pub(super) fn declare(&mut self, arrays: &[Handle<RegArray>]) -> Result<(), Diagnostic> {
+        let is_printed = |array: &&Handle<RegArray>| self.mentioned.has_array(**array) && !self.is_combined(**array);
+        let arrays: Vec<Handle<RegArray>> = arrays.iter().filter(is_printed).copied().collect();
+        // The widest alignment is the one of all: it costs nothing in registers.
+        let mut alignments: BTreeMap<DType, i64> = BTreeMap::new();
+        for array in &arrays {
+            let most = alignments.entry(self.program.registers[*array].dtype).or_default();
+            *most = (*most).max(self.alignment(*array));
         }
-        let RegArray { name, dtype, len, vector } = &self.program.registers[array];
-        let c_type = vector_type(*dtype, *vector)?;
-        if *vector > 1 {
-            let names: Vec<String> = (0..len / vector).map(|at| vector_name(name, *len / vector, at)).collect();
-            self.line(format_args!("{c_type} {};", names.join(", ")));
-            return Ok(());
+        let mut declarations = Declarations::default();
+        for array in arrays {
+            let RegArray { name, dtype, len, vector } = &self.program.registers[array];
+            let c_type = vector_type(*dtype, *vector)?;
+            if *vector > 1 {
+                let names: Vec<String> = (0..len / vector).map(|at| vector_name(name, *len / vector, at)).collect();
+                declarations.add(c_type, names.join(", "));
+            } else {
+                declarations.add(aligned(alignments[dtype], *dtype, &c_type), format!("{name}[{len}]"));
+            }
         }
-        let declaration = self.declaration(array)?;
-        self.line(format_args!("{declaration};"));
+        for line in declarations.lines(MOST_COLUMNS - self.depth * 2) {
+            self.line(format_args!("{line}"));
+        }
         Ok(())
     }
 
-    /// `alignas(8) float held[32]`
-    fn declaration(&self, array: Handle<RegArray>) -> Result<String, Diagnostic> {
-        let RegArray { name, dtype, len, vector } = &self.program.registers[array];
-        let align = match self.widest.get(&array) {
-            Some(bytes) if *bytes > dtype.bytes() => format!("alignas({bytes}) "),
-            _ => String::new(),
-        };
-        Ok(format!("{align}{} {name}[{len}]", vector_type(*dtype, *vector)?))
+    /// Bytes to which an array has to be aligned; 0 if no vector of it moves.
+    fn alignment(&self, array: Handle<RegArray>) -> i64 {
+        self.widest.get(&array).copied().unwrap_or_default()
+    }
+}
+
+/// `alignas(8) float`
+fn aligned(alignment: i64, dtype: DType, c_type: &str) -> String {
+    if alignment > dtype.bytes() { format!("alignas({alignment}) {c_type}") } else { c_type.to_string() }
+}
+
+/// Declarations, by the types in front of them.
+#[derive(Default)]
+pub(crate) struct Declarations(IndexMap<String, Vec<String>>);
+
+impl Declarations {
+    pub(crate) fn add(&mut self, head: String, declarator: String) {
+        self.0.entry(head).or_default().push(declarator);
+    }
+
+    /// A line for each type, or several if it would be longer than so many columns.
+    pub(crate) fn lines(&self, columns: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (head, declarators) in &self.0 {
+            let mut line = head.clone();
+            for (at, declarator) in declarators.iter().enumerate() {
+                if at > 0 && line.len() + declarator.len() + 3 > columns {
+                    lines.push(format!("{line};"));
+                    line = format!("{head} {declarator}");
+                } else {
+                    let comma = if at > 0 { "," } else { "" };
+                    line.push_str(&format!("{comma} {declarator}"));
+                }
+            }
+            lines.push(format!("{line};"));
+        }
+        lines
     }
 }

@@ -151,8 +151,8 @@ impl Helper {
                 &format!("unsigned int& {name}(void* low)"),
                 &["return *static_cast<unsigned int*>(low);".to_string()],
             ),
-            Helper::Exp2 => conversion("float", 'f', name, "float", 'f', "ex2.approx.f32"),
-            Helper::Exp2Ftz => conversion("float", 'f', name, "float", 'f', "ex2.approx.ftz.f32"),
+            Helper::Exp2 => of_one(name, "ex2.approx.f32"),
+            Helper::Exp2Ftz => of_one(name, "ex2.approx.ftz.f32"),
             Helper::Max3 => of_three(name, "max.f32"),
             Helper::Min3 => of_three(name, "min.f32"),
             Helper::Twice => function(&format!("float2 {name}(float x)"), &["return make_float2(x, x);".to_string()]),
@@ -179,6 +179,12 @@ fn function(head: &str, body: &[String]) -> Vec<String> {
     }
     let body = body.iter().map(|line| format!("  {line}"));
     std::iter::once(head).chain(body).chain(["}".to_string(), String::new()]).collect()
+}
+
+/// A function of one PTX instruction of a float.
+fn of_one(name: &str, ptx: &str) -> Vec<String> {
+    let body = [format!("asm(\"{ptx} %0, %0;\" : \"+f\"(x));"), "return x;".to_string()];
+    function(&format!("float {name}(float x)"), &body)
 }
 
 /// A function of one PTX instruction from `x` to `y`, with their constraint letters in inline assembly.
@@ -256,11 +262,7 @@ fn to_halves(name: &str, ptx: &str) -> Vec<String> {
 
 /// A function of one PTX instruction of three floats.
 fn of_three(name: &str, ptx: &str) -> Vec<String> {
-    let body = [
-        "float y;".to_string(),
-        format!("asm(\"{ptx} %0, %1, %2, %3;\" : \"=f\"(y) : \"f\"(a), \"f\"(b), \"f\"(c));"),
-        "return y;".to_string(),
-    ];
+    let body = [format!("asm(\"{ptx} %0, %0, %1, %2;\" : \"+f\"(a) : \"f\"(b), \"f\"(c));"), "return a;".to_string()];
     function(&format!("float {name}(float a, float b, float c)"), &body)
 }
 

@@ -10,19 +10,17 @@ use tilewright_layout::DType;
 use super::Values;
 use super::functions::Helper;
 use crate::defect::unprintable;
-use crate::index::c_index;
-use crate::registers::{first, vector_name};
+use crate::registers::{pointer, vector_name};
 
 impl Values<'_> {
     /// The assignment of two values to adjacent registers.
     pub(crate) fn assigned_pair(&mut self, to: &Regs, values: [&Value; 2]) -> Result<String, Diagnostic> {
         let array = &self.program.registers[to.array];
         let (name, dtype) = (&array.name, array.dtype);
-        let at = first(to);
         if let Some([low, high]) = halves(&self.program.registers, values) {
             let (low, high) = (self.assigned(to.array, low)?, self.assigned(to.array, high)?);
             let helper = self.helper(if dtype == DType::BF16 { Helper::FloatsToBf16 } else { Helper::FloatsToF16 });
-            let target = self.word(&format!("{name} + {at}"));
+            let target = self.word(&pointer(self.program, to.array, &to.first));
             return Ok(format!("{target} = {helper}({low}, {high})"));
         }
         if dtype != DType::F32 {
@@ -38,7 +36,7 @@ impl Values<'_> {
         let RegArray { name, len, vector, .. } = &self.program.registers[array];
         match at.as_const() {
             Some(at) if *vector == 2 => vector_name(name, len / vector, at / vector),
-            _ => format!("{}({name} + {})", self.helper(Helper::Pair), c_index(at)),
+            _ => format!("{}({})", self.helper(Helper::Pair), pointer(self.program, array, at)),
         }
     }
 

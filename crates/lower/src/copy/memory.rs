@@ -2,19 +2,18 @@
 
 use tilewright_diag::counted;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Cond, Memory, RegArray, Stmt};
+use tilewright_ir::thread::{Cond, Stmt};
 use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::{TileLayout, refine_together};
 
 use super::context::Context;
+use super::staged::Staged;
 use super::team::{Team, spread_steps};
-use crate::builder::{Builder, regs};
+use crate::builder::Builder;
 use crate::conditions::{MANY_GUARDED, either, in_step, never_hold, partial, under, with};
 use crate::operand::{MemoryTile, all_inside};
 use crate::refusal::Against;
-use crate::reorder::reordered;
 use crate::traversal::{Traversal, widest};
 
 /// Bytes that one thread stages at once: enough loads in flight to hide latency, few enough registers for occupancy.
@@ -150,33 +149,41 @@ impl MemorySchedule {
 
     /// The accesses of all elements, with or without guards at the edges of a tensor.
     fn copied(&self, context: &Context, builder: &mut Builder, is_guarded: bool) -> Vec<Stmt> {
-        let (dst, src) = (&self.dst, &self.src);
-        let ([to, from], step) = (self.widths, self.step());
+        let step = self.step();
         let vectors = self.traversal.dst().size() / step;
-        let batch = (STAGED_BYTES / (step * dst.dtype.bytes())).clamp(1, MOST_STEPS);
-        let mut body = Vec::new();
+        let batch = (STAGED_BYTES / (step * self.dst.dtype.bytes())).clamp(1, MOST_STEPS);
         let held = batch.min((vectors + context.team.threads - 1) / context.team.threads);
-        let vector = if to == from && self.order.is_none() && step * dst.dtype.bytes() <= WIDEST { step } else { 1 };
-        let loaded = builder.staging_vectors(dst.dtype, held * step, vector, &mut body);
-        let stored = match &self.order {
-            Some(_) => builder.staging_vectors(dst.dtype, held * step, vector, &mut body),
-            None => loaded,
-        };
-        let sides = [(src, self.traversal.src(), from, loaded), (dst, self.traversal.dst(), to, stored)];
+        let mut body = Vec::new();
+        let by_step = builder.are_apart(self.src.memory, self.dst.memory);
+        let order = self.order.as_deref();
+        let staged = Staged::new(builder, self.dst.dtype, (self.widths, held), order, by_step, &mut body);
+        let sides =
+            [(&self.src, self.traversal.src(), self.widths[1]), (&self.dst, self.traversal.dst(), self.widths[0])];
         let steps = spread_steps(builder, &context.team, vectors, batch, |builder, base, steps| {
-            let [load, store] = sides.map(|(operand, layout, width, array)| {
-                let team = &context.team;
-                SideAccesses { operand, layout, width, step, team, vectors, array, is_guarded }
+            let [load, store] = sides.map(|(operand, layout, width)| SideAccesses {
+                operand,
+                layout,
+                width,
+                step,
+                team: &context.team,
+                vectors,
+                staged: &staged,
+                is_guarded,
             });
-            let mut piece = load.steps(builder, base, steps, false);
-            let thread = Expr::var(&context.team.index);
-            for (at, order) in (0..steps).flat_map(|at| self.order.iter().map(move |order| (at, order))) {
-                let rest = Expr::constant(vectors) - (base + at) * context.team.threads;
-                let moves = reordered([stored, loaded], dst.dtype, at * step, order).collect();
-                piece.extend(under(partial(&thread, &rest).as_slice(), moves));
+            let ([zeros, loads], [_, stores]) =
+                (load.steps(builder, base, steps, false), store.steps(builder, base, steps, true));
+            if staged.is_by_step() {
+                return (0..steps as usize)
+                    .flat_map(|at| [&zeros, &loads, &stores].map(|of| of[at].clone()))
+                    .flatten()
+                    .collect();
             }
-            piece.extend(store.steps(builder, base, steps, true));
-            piece
+            let thread = Expr::var(&context.team.index);
+            let moves = (0..steps).map(|at| {
+                let rest = Expr::constant(vectors) - (base + at) * context.team.threads;
+                under(partial(&thread, &rest).as_slice(), staged.moves(at))
+            });
+            zeros.into_iter().chain(loads).chain(moves).chain(stores).flatten().collect()
         });
         body.extend(steps);
         body
@@ -184,56 +191,52 @@ impl MemorySchedule {
 }
 
 /// The accesses of a team to one side of a copy.
-pub(crate) struct SideAccesses<'a> {
+struct SideAccesses<'a> {
     /// The side that is accessed.
-    pub(crate) operand: &'a MemoryTile,
-    pub(crate) layout: &'a TileLayout,
+    operand: &'a MemoryTile,
+    layout: &'a TileLayout,
     /// Elements of one access.
-    pub(crate) width: i64,
+    width: i64,
     /// Elements that a thread moves in one step.
-    pub(crate) step: i64,
-    pub(crate) team: &'a Team,
+    step: i64,
+    team: &'a Team,
     /// Number of steps of all threads.
-    pub(crate) vectors: i64,
+    vectors: i64,
     /// Staging registers.
-    pub(crate) array: Handle<RegArray>,
+    staged: &'a Staged,
     /// Whether elements outside of the tensor are left out.
-    pub(crate) is_guarded: bool,
+    is_guarded: bool,
 }
 
 impl SideAccesses<'_> {
-    /// The statements of `count` steps from `base` on; the last is guarded if the tile ends inside it.
-    fn steps(&self, builder: &mut Builder, base: &Expr, count: i64, is_store: bool) -> Vec<Stmt> {
+    /// The statements of each of `count` steps from `base` on; the last is guarded if the tile ends inside it. What is
+    /// loaded and may be outside of the tensor is set to zero by statements of their own.
+    fn steps(&self, builder: &mut Builder, base: &Expr, count: i64, is_store: bool) -> [Vec<Vec<Stmt>>; 2] {
         let thread = Expr::var(&self.team.index);
         let (step, part) = (Var::new("#step", 0, (count - 1).max(0)), Var::new("#part", 0, self.step / self.width - 1));
         let vector = &thread + &((base + &Expr::var(&step)) * self.team.threads);
         let flat = vector * self.step + Expr::var(&part) * self.width;
         let index = self.operand.index_of(builder, self.layout, &flat);
         let inside = if self.is_guarded { self.operand.inside(builder, self.layout, &flat) } else { Vec::new() };
-        let mut body = Vec::new();
-        if !inside.is_empty() && !is_store {
-            // Elements outside of the tensor read as zero.
-            let zero = |at| Stmt::Set { to: regs(self.array, at * self.width, self.width), value: 0.into() };
-            body.extend((0..count * self.step / self.width).map(zero));
-        }
-        for s in 0..count {
-            let rest = Expr::constant(self.vectors) - (base + s) * self.team.threads;
-            for p in 0..self.step / self.width {
-                let index = index.with(&step, s).with(&part, p);
-                let access = self.access(s * self.step + p * self.width, index, is_store);
-                let inside: Vec<Cond> = inside.iter().map(|cond| with(cond, &part, p)).collect();
-                body.extend(under(&in_step(&inside, &step, s, &thread, &rest), vec![access]));
+        let parts = 0..self.step / self.width;
+        let has_zeros = !inside.is_empty() && !is_store;
+        let zero = |s, p| Stmt::Set { to: self.staged.loaded(s, p, self.width), value: 0.into() };
+        let zeros = |s| parts.clone().filter(|_| has_zeros).map(|p| zero(s, p)).collect();
+        let access = |s, p| {
+            let (index, memory) = (index.with(&step, s).with(&part, p), self.operand.memory);
+            match is_store {
+                true => Stmt::Store { memory, index, from: self.staged.stored(s, p, self.width) },
+                false => Stmt::Load { to: self.staged.loaded(s, p, self.width), memory, index },
             }
-        }
-        body
-    }
-
-    fn access(&self, first: i64, index: Expr, is_store: bool) -> Stmt {
-        let memory: Handle<Memory> = self.operand.memory;
-        let part = regs(self.array, first, self.width);
-        match is_store {
-            true => Stmt::Store { memory, index, from: part },
-            false => Stmt::Load { to: part, memory, index },
-        }
+        };
+        let accesses = |s| {
+            let rest = Expr::constant(self.vectors) - (base + s) * self.team.threads;
+            let guarded = |p| {
+                let inside: Vec<Cond> = inside.iter().map(|cond| with(cond, &part, p)).collect();
+                under(&in_step(&inside, &step, s, &thread, &rest), vec![access(s, p)])
+            };
+            parts.clone().flat_map(guarded).collect()
+        };
+        [(0..count).map(zeros).collect(), (0..count).map(accesses).collect()]
     }
 }

@@ -3,6 +3,7 @@
 mod context;
 mod memory;
 mod registers;
+mod staged;
 mod team;
 
 pub(crate) use registers::thread_registers;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, RegArray, Stmt, Value};
+use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, RegArray, Regs, Stmt, Value};
 use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
@@ -91,9 +91,13 @@ impl Make<'_> {
         let results = if is_by_row { self.results()? } else { Vec::new() };
         for row in sources.chunk_by(|source, next| source.place == next.place) {
             let place = row[0].place;
-            self.chained(parts, row, chains);
+            let own = results.get(place).and_then(|results| self.own_register(results));
+            let to = own.clone().unwrap_or(regs(parts, place as i64, 1));
+            self.chained(&to, row, chains);
             if is_by_row {
-                self.exchanged(parts, place, exchange);
+                self.exchanged(&to, exchange);
+            }
+            if is_by_row && own.is_none() {
                 self.write(parts, place, &results[place]);
             }
         }
@@ -103,6 +107,18 @@ impl Make<'_> {
         Ok(self.out)
     }
 
+    /// The register of the only result of a part, if all threads may combine the part there.
+    fn own_register(&self, results: &BTreeMap<Slot, Vec<bool>>) -> Option<Regs> {
+        let context = self.context;
+        let (slot, set) = results.iter().next().filter(|_| results.len() == 1)?;
+        let may_write = |(thread, has_result): (usize, &bool)| *has_result || context.may_write(thread, *slot);
+        let is_possible = context.attributes.clear
+            && context.result.is_plain()
+            && context.dtype == context.dtypes[0]
+            && set.iter().enumerate().all(may_write);
+        is_possible.then(|| regs(context.result.array, slot.register, 1))
+    }
+
     /// Shuffles, after which every thread has the parts of its results, and stores the results.
     fn completed(
         &mut self,
@@ -110,7 +126,7 @@ impl Make<'_> {
         exchange: ShuffleMask,
         leaders: Option<&[Vec<usize>]>,
     ) -> Result<(), Refusal> {
-        (0..self.rows.most_parts()).for_each(|place| self.exchanged(parts, place, exchange));
+        (0..self.rows.most_parts()).for_each(|place| self.exchanged(&regs(parts, place as i64, 1), exchange));
         match leaders {
             None => {
                 let results = self.results()?;
@@ -191,7 +207,7 @@ impl Make<'_> {
     }
 
     /// Combines the elements of a row, which all threads have, in `chains` chains, and these in pairs.
-    fn chained(&mut self, parts: Handle<RegArray>, row: &[Source], chains: usize) {
+    fn chained(&mut self, to: &Regs, row: &[Source], chains: usize) {
         let array = self.builder.registers("chain", self.context.dtype, chains as i64, 1, &mut self.out);
         // Elements that one instruction combines with a chain.
         let at_once = if self.combines_three() { 2 } else { 1 };
@@ -213,24 +229,24 @@ impl Make<'_> {
             }
         }
         let value = self.combined(Value::reg(array, 0), Value::reg(array, 1));
-        self.out.push(Stmt::Assign { to: regs(parts, row[0].place as i64, 1), value });
+        self.out.push(Stmt::Assign { to: to.clone(), value });
     }
 
-    /// Combines the parts of a row that lanes have, so that each of them has the whole.
-    fn exchanged(&mut self, parts: Handle<RegArray>, place: usize, exchange: ShuffleMask) {
+    /// Combines the parts of a row that lanes have in a register, so that each of them has the whole.
+    fn exchanged(&mut self, part: &Regs, exchange: ShuffleMask) {
         if exchange.bits == 0 {
             return;
         }
-        let (place, other) = (place as i64, self.builder.registers("other", self.context.dtype, 1, 1, &mut self.out));
+        let other = self.builder.registers("other", self.context.dtype, 1, 1, &mut self.out);
         for mask in exchange.masks() {
             self.out.push(Stmt::Inst(Call {
                 to: Some(regs(other, 0, 1)),
-                from: vec![regs(parts, place, 1)],
+                from: vec![part.clone()],
                 arguments: vec![Expr::constant(mask as i64)],
                 ..Call::plain(Inst::ShuffleXor)
             }));
-            let value = self.combined(Value::reg(parts, place), Value::reg(other, 0));
-            self.out.push(Stmt::Assign { to: regs(parts, place, 1), value });
+            let value = self.combined(Value::Reg(part.array, part.first.clone()), Value::reg(other, 0));
+            self.out.push(Stmt::Assign { to: part.clone(), value });
         }
     }
 

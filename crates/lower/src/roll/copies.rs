@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, MemorySpace, RegArray, Regs, Stmt};
+use tilewright_ir::thread::{Memory, RegArray, Regs, Stmt};
 
 use super::shape::Mentions;
 use crate::builder::Builder;
@@ -71,10 +71,7 @@ impl<'a> Copy<'a> {
         };
         let loads: Vec<&Expr> = body[..count].iter().enumerate().map(load).collect::<Option<_>>()?;
         let stores: Vec<&Expr> = body[count..2 * count].iter().enumerate().map(store).collect::<Option<_>>()?;
-        let memories = &builder.program.memories;
-        let are_apart = owner(builder, *from) != owner(builder, *to)
-            && [from, to].iter().all(|memory| !may_alias(memories[**memory].space));
-        (are_apart && grows_evenly(&loads) && grows_evenly(&stores)).then_some(Copy {
+        (builder.are_apart(*from, *to) && grows_evenly(&loads) && grows_evenly(&stores)).then_some(Copy {
             array: *array,
             from: *from,
             loads,
@@ -92,20 +89,6 @@ impl<'a> Copy<'a> {
             out.push(Stmt::Load { to: regs(), memory: self.from, index: load.clone() });
             out.push(Stmt::Store { memory: self.to, index: store.clone(), from: regs() });
         }
-    }
-}
-
-fn owner(builder: &Builder, memory: Handle<Memory>) -> Handle<Memory> {
-    match builder.program.memories[memory].space {
-        MemorySpace::SharedView { of } => of,
-        MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => memory,
-    }
-}
-
-fn may_alias(space: MemorySpace) -> bool {
-    match space {
-        MemorySpace::Global { may_alias, .. } => may_alias,
-        MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => false,
     }
 }
 

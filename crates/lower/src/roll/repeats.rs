@@ -83,7 +83,10 @@ impl<'a> Repeats<'a> {
         let candidates = std::iter::successors(self.next[at], |found| self.next[*found]).take(MOST_TRIED);
         let repeats = candidates.map(|found| found - at).take_while(|period| *period <= MOST_STATEMENTS);
         let saved = |repeat: &Repeat| {
-            let lines: usize = self.lines[at..at + repeat.period].iter().sum();
+            // Vectors are declared where they are loaded.
+            let is_declared = |array: &&Handle<RegArray>| self.registers[**array].vector == 1;
+            let declared = self.private(repeat).0.iter().filter(is_declared).count();
+            let lines = declared + self.lines[at..at + repeat.period].iter().sum::<usize>();
             (lines * repeat.count).saturating_sub(lines_of_loop(lines))
         };
         let repeats = repeats.filter_map(|period| self.repeat(at, period)).filter(|repeat| saved(repeat) > 0);
