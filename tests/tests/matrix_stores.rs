@@ -92,3 +92,26 @@ fn a_tile_without_rows_of_16_bytes_is_stored_by_lanes() {
     computes(&odd, &[a, b], &[tensor(F16, &[64, 64], element)]);
     assert!(!cuda(&odd).contains("stmatrix"));
 }
+
+/// The lane that gives the address of a row has only a part of it: also where it alone reads the row again, it waits for
+/// its warp.
+#[test]
+fn a_row_is_read_after_the_whole_warp_stored_it() {
+    let rows = kernel("rows", |k| {
+        let (a, c) = (k.input("a", F16, [16, 16]), k.output("c", F16, [16, 16]));
+        k.threads(32);
+        let of = |text: &str| ([16, 16], text.parse::<Layout>().expect("a layout"));
+        let matrices = k.fragment("matrices", F16, of("S[(2,8,2,4,2):(2@reg,4@tx,4@reg,1@tx,1@reg)]"));
+        let rows = k.fragment("rows", F16, of("S[(16,2,8):(1@tx,16@tx,1@reg)]"));
+        let tile = k.shared("tile", F16, ([16, 16], "S[(16,16):(24,1)]".parse::<Layout>().expect("a layout")));
+        k.copy(matrices, a);
+        k.copy(tile, matrices);
+        k.copy(rows, tile);
+        k.copy(c, rows);
+    });
+    let same = || tensor(F16, &[16, 16], number);
+    computes(&rows, &[same()], &[same()]);
+    let cuda = cuda(&rows);
+    let (_, after) = cuda.split_once("stmatrix_x4<0>").expect("a store of matrices");
+    assert!(after.contains("__syncwarp();"), "{cuda}");
+}

@@ -104,5 +104,5 @@ fn tiles_that_are_added_have_names_of_their_own() {
         },
     );
     let artifact = compile(inferred, &Options::new(Target::Sm100a)).expect("all names are distinct");
-    assert!(artifact.cuda().contains("float first[1], second[1], first_converted2[1];"), "{}", artifact.cuda());
+    assert!(artifact.cuda().contains("float first, second, first_converted2;"), "{}", artifact.cuda());
 }

@@ -10,8 +10,22 @@ use crate::index::c_index;
 
 /// A pointer to the register of an array at an index: `sums + i*4`.
 pub(crate) fn pointer(program: &Program, array: Handle<RegArray>, index: &Expr) -> String {
-    let name = &program.registers[array].name;
-    if index.as_const() == Some(0) { name.clone() } else { format!("{name} + {}", c_index(index)) }
+    let array = &program.registers[array];
+    match index.as_const() {
+        _ if is_single(array) => format!("&{}", array.name),
+        Some(0) => array.name.clone(),
+        _ => format!("{} + {}", array.name, c_index(index)),
+    }
+}
+
+/// Whether an array of one register is a plain variable.
+pub(crate) fn is_single(array: &RegArray) -> bool {
+    array.len == 1 && array.vector == 1
+}
+
+/// The declarator of an array that is no array of vectors: `sums[4]`, or `sum` for a single register.
+pub(crate) fn declarator(array: &RegArray) -> String {
+    if is_single(array) { array.name.clone() } else { format!("{}[{}]", array.name, array.len) }
 }
 
 /// The parts of a vector.
@@ -20,6 +34,9 @@ pub(crate) const PARTS: [&str; 4] = ["x", "y", "z", "w"];
 /// One register: an element of an array, or a part of a vector.
 pub(crate) fn register(program: &Program, array: Handle<RegArray>, index: &Expr) -> Result<String, Diagnostic> {
     let RegArray { name, vector, len, .. } = &program.registers[array];
+    if is_single(&program.registers[array]) {
+        return Ok(name.clone());
+    }
     if *vector == 1 {
         return Ok(format!("{name}[{}]", c_index(index)));
     }

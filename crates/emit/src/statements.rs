@@ -9,8 +9,8 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, conjunction, for_each_expr, for_each_stmt, is_word,
-    widest_accesses,
+    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Resource, Stmt, conjunction, for_each_expr, for_each_stmt,
+    is_word, widest_accesses,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
 use tilewright_layout::DType;
@@ -22,7 +22,7 @@ use crate::dtype::{c_type, literal, vector_literal, vector_type};
 use crate::index::{c_index, needs_64_bits};
 use crate::mentioned::Mentioned;
 use crate::mma;
-use crate::registers::{PARTS, pointer, register, vector_name};
+use crate::registers::{PARTS, is_single, pointer, register, vector_name};
 use crate::source_map::Body;
 use crate::statements::declarations::Declarations;
 use crate::values::Values;
@@ -65,6 +65,8 @@ struct LoadCount {
     here: i64,
     /// By these and by statements of inner blocks.
     everywhere: i64,
+    /// Statements that write to the array in any way, also those of inner blocks.
+    writes: i64,
 }
 
 /// The arrays that a block loads to.
@@ -83,6 +85,11 @@ fn loads_of(block: &[Stmt]) -> Loads {
         if let Some(array) = loaded(stmt) {
             loads.entry(array).or_default().everywhere += 1;
         }
+        stmt.writes(&mut |resource| {
+            if let Resource::Registers(regs) = resource {
+                loads.entry(regs.array).or_default().writes += 1;
+            }
+        });
     });
     loads
 }
@@ -174,12 +181,13 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Whether loads of the same block, one for each vector, are the only loads of an array of vectors: each load is
-    /// then printed as a definition.
+    /// Whether loads of the same block, one for each vector, are the only loads of an array of vectors, or one load is all
+    /// that writes to a single register: each load is then printed as a definition.
     fn is_filled_by(&self, array: Handle<RegArray>, loads: &Loads) -> bool {
         let RegArray { vector, len, .. } = self.program.registers[array];
-        let LoadCount { here, everywhere } = loads.get(&array).copied().unwrap_or_default();
-        vector > 1 && here == len / vector && here == everywhere
+        let LoadCount { here, everywhere, writes } = loads.get(&array).copied().unwrap_or_default();
+        let is_defined_once = is_single(&self.program.registers[array]) && writes == 1;
+        (vector > 1 || is_defined_once) && here == len / vector && here == everywhere
     }
 
     /// One list of statements if all conditions hold, else the other.

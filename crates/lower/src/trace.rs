@@ -2,7 +2,9 @@
 
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Observer, Program, Stmt, WarpState, walk};
+use tilewright_ir::thread::{
+    Lanes, Memory, MemoryAccess, MemorySpace, Moved, Observer, Program, Stmt, WarpState, walk,
+};
 use tilewright_layout::access::LANES;
 
 /// One access of one thread.
@@ -15,6 +17,8 @@ pub(crate) struct Touch {
     pub(crate) first_byte: i64,
     pub(crate) bytes: i64,
     pub(crate) writes: bool,
+    /// Whether the thread only gives the address, and other threads of its warp have parts of the bytes.
+    pub(crate) is_of_warp: bool,
 }
 
 /// Values of the variables that are defined outside the traced statements. A size that is not listed has its greatest
@@ -102,6 +106,7 @@ impl Observer for Tracer<'_> {
                 first_byte: index[lane] * width,
                 bytes,
                 writes,
+                is_of_warp: matches!(access.moved, Moved::Bytes(_)),
             });
         }
         self.step += 1;

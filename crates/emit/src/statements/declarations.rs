@@ -10,7 +10,7 @@ use tilewright_layout::DType;
 
 use super::{Loads, MOST_COLUMNS, Printer};
 use crate::dtype::{c_type, vector_type};
-use crate::registers::vector_name;
+use crate::registers::{declarator, is_single, vector_name};
 
 /// An array of up to this many registers is declared with its first values.
 const MOST_INITIALIZERS: usize = 4;
@@ -25,9 +25,11 @@ impl Printer<'_> {
                 self.defined_by_load.insert(array.index());
             } else if let Some((values, count)) = self.first_values(*array, after)? {
                 self.declare(&std::mem::take(&mut declared))?;
-                let RegArray { name, dtype, .. } = &self.program.registers[*array];
-                let c_type = aligned(self.alignment(*array), *dtype, c_type(*dtype));
-                self.line(format_args!("{c_type} {name}[{}] = {{{}}};", values.len(), values.join(", ")));
+                let declared = &self.program.registers[*array];
+                let c_type = aligned(self.alignment(*array), declared.dtype, c_type(declared.dtype));
+                let list = values.join(", ");
+                let value = if is_single(declared) { list } else { format!("{{{list}}}") };
+                self.line(format_args!("{c_type} {} = {value};", declarator(declared)));
                 rest = &after[count..];
             } else {
                 declared.push(*array);
@@ -82,7 +84,8 @@ impl Printer<'_> {
                 let names: Vec<String> = (0..len / vector).map(|at| vector_name(name, *len / vector, at)).collect();
                 declarations.add(c_type, names.join(", "));
             } else {
-                declarations.add(aligned(alignments[dtype], *dtype, &c_type), format!("{name}[{len}]"));
+                declarations
+                    .add(aligned(alignments[dtype], *dtype, &c_type), declarator(&self.program.registers[array]));
             }
         }
         for line in declarations.lines(MOST_COLUMNS - self.depth * 2) {

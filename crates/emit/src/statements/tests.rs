@@ -60,16 +60,16 @@ fn choice(conds: Vec<Cond>) -> String {
     let inside = Stmt::If { cond: Cond::Less(tid, Expr::constant(4)), body: vec![to(1.0)] };
     program.body = vec![Stmt::Declare(r), inside, Stmt::Unless { conds, body: vec![to(2.0)] }];
     let text = crate::emit(&verify(program).expect("a valid program")).expect("its text").cuda;
-    text.split_once("float r[1];\n").map_or(String::new(), |(_, body)| body.to_string())
+    text.split_once("float r;\n").map_or(String::new(), |(_, body)| body.to_string())
 }
 
 #[test]
 fn statements_for_the_other_threads_follow_else() {
     let tid = Expr::var(&Var::new("tid", 0, 31));
     let below = |most: i64| Cond::Less(tid.clone(), Expr::constant(most));
-    let both = "  if (tid < 4) {\n    r[0] = 1.0f;\n  } else {\n    r[0] = 2.0f;\n  }\n}\n";
+    let both = "  if (tid < 4) {\n    r = 1.0f;\n  } else {\n    r = 2.0f;\n  }\n}\n";
     assert_eq!(choice(vec![below(4)]), both);
-    let others = "  if (tid < 4) {\n    r[0] = 1.0f;\n  }\n  if (!(tid < 4 && tid < 3)) {\n    r[0] = 2.0f;\n  }\n}\n";
+    let others = "  if (tid < 4) {\n    r = 1.0f;\n  }\n  if (!(tid < 4 && tid < 3)) {\n    r = 2.0f;\n  }\n}\n";
     assert_eq!(choice(vec![below(4), below(3)]), others);
 }
 

@@ -53,16 +53,8 @@ fn parentheses_stand_where_precedence_needs_them() {
         text(F32, |a, b, _| of(Exp, [of(Sub, [a, b])])),
         text(F64, |a, b, _| of(Max, [of(Exp, [a]), b])),
     ];
-    let wanted = [
-        "(a[0] + b[0])*c[0]",
-        "a[0] - (b[0] - c[0])",
-        "a[0] + b[0] + c[0]",
-        "a[0]/(b[0]*c[0])",
-        "-(a[0] + b[0])",
-        "-(-a[0])",
-        "__expf(a[0] - b[0])",
-        "fmax(exp(a[0]), b[0])",
-    ];
+    let wanted =
+        ["(a + b)*c", "a - (b - c)", "a + b + c", "a/(b*c)", "-(a + b)", "-(-a)", "__expf(a - b)", "fmax(exp(a), b)"];
     assert_eq!(seen, wanted);
 }
 
@@ -78,10 +70,10 @@ fn selections_bind_weakest() {
         text(F16, |a, b, c| of(Select, [of(Lt, [a, b]), c, real(F16, 1.0)])),
     ];
     let wanted = [
-        "a[0] + b[0] < c[0] ? a[0] : b[0]",
-        "(a[0] < b[0] ? a[0] : b[0])*c[0]",
-        "a[0] < b[0] ? a[0] : b[0] < c[0] ? b[0] : c[0]",
-        "from_f16(a[0]) < from_f16(b[0]) ? c[0] : 0x3c00",
+        "a + b < c ? a : b",
+        "(a < b ? a : b)*c",
+        "a < b ? a : b < c ? b : c",
+        "from_f16(a) < from_f16(b) ? c : 0x3c00",
     ];
     assert_eq!(seen, wanted);
 }
@@ -96,11 +88,11 @@ fn halves_are_floats_that_every_operation_rounds() {
         text(F16, |a, _, _| of(Mul, [a, real(F16, 0.1)])),
     ];
     let wanted = [
-        "to_f16(from_f16(a[0]) + from_f16(b[0]))",
-        "to_bf16(sqrtf(from_bf16(a[0])))",
-        "to_f16(from_f16(to_f16(from_f16(a[0]) + from_f16(b[0])))*from_f16(c[0]))",
-        "to_f16(fmaxf(from_f16(a[0]), -from_f16(b[0])))",
-        "to_f16(from_f16(a[0])*0.099975586f)",
+        "to_f16(from_f16(a) + from_f16(b))",
+        "to_bf16(sqrtf(from_bf16(a)))",
+        "to_f16(from_f16(to_f16(from_f16(a) + from_f16(b)))*from_f16(c))",
+        "to_f16(fmaxf(from_f16(a), -from_f16(b)))",
+        "to_f16(from_f16(a)*0.099975586f)",
     ];
     assert_eq!(seen, wanted);
 }
@@ -111,7 +103,7 @@ fn signed_bytes_are_narrowed_by_shifts_for_sm_90a() {
     let [a, b, c] = ["a", "b", "c"].map(|name| Value::reg(array(&mut program, name, I8), 0));
     let value = of(Mul, [of(Add, [a, b]), of(Max, [c.clone(), c])]);
     let mut values = Values::new(&program);
-    assert_eq!(values.text(&value).unwrap(), "signed_byte(signed_byte(a[0] + b[0])*max(c[0], c[0]))");
+    assert_eq!(values.text(&value).unwrap(), "signed_byte(signed_byte(a + b)*max(c, c))");
     assert_eq!(values.function_names().collect::<Vec<_>>(), ["signed_byte"]);
 }
 
@@ -129,15 +121,15 @@ fn narrow_integers_are_narrowed_again() {
         text(I32, |a, b, _| of(Div, [a, b])),
     ];
     let wanted = [
-        "(signed char)(a[0] + b[0])",
-        "(signed char)((signed char)(a[0] + b[0])*c[0])",
-        "(unsigned short)((unsigned int)a[0]*b[0])",
-        "max(a[0], b[0])",
-        "(signed char)-a[0]",
-        "(signed char)abs(a[0])",
-        "a[0]",
-        "wrapping_abs(a[0])",
-        "divide(a[0], b[0])",
+        "(signed char)(a + b)",
+        "(signed char)((signed char)(a + b)*c)",
+        "(unsigned short)((unsigned int)a*b)",
+        "max(a, b)",
+        "(signed char)-a",
+        "(signed char)abs(a)",
+        "a",
+        "wrapping_abs(a)",
+        "divide(a, b)",
     ];
     assert_eq!(seen, wanted);
 }
@@ -155,15 +147,15 @@ fn indices_are_numbers_of_every_dtype() {
         text(F32, |_, _, _| Value::Index(F32, Expr::constant(3))),
     ];
     let wanted =
-        ["wrapping_mul(i*4 + 1, a[0])", "to_f16(from_f16(a[0]) + (float)(i*4 + 1))", "to_bf16((long long)n)", "3.0f"];
+        ["wrapping_mul(i*4 + 1, a)", "to_f16(from_f16(a) + (float)(i*4 + 1))", "to_bf16((long long)n)", "3.0f"];
     assert_eq!(seen, wanted);
 }
 
 #[test]
 fn least_integers_are_differences() {
     let least = i64::from(i32::MIN);
-    assert_eq!(text(I32, |a, _, _| of(Max, [a, whole(I32, least)])), "max(a[0], -2147483647 - 1)");
-    assert_eq!(text(I32, |a, _, _| of(Mul, [a, whole(I32, least)])), "wrapping_mul(a[0], -2147483647 - 1)");
+    assert_eq!(text(I32, |a, _, _| of(Max, [a, whole(I32, least)])), "max(a, -2147483647 - 1)");
+    assert_eq!(text(I32, |a, _, _| of(Mul, [a, whole(I32, least)])), "wrapping_mul(a, -2147483647 - 1)");
 }
 
 #[test]
@@ -182,16 +174,16 @@ fn signed_integers_wrap_where_they_may_overflow() {
         text(I16, |a, b, _| of(Mul, [short(a), of(Add, [short(b), whole(I32, 1 << 16)])])),
     ];
     let wanted = [
-        "wrapping_sub(a[0], b[0])",
-        "wrapping_neg(a[0])",
-        "a[0] + b[0]",
+        "wrapping_sub(a, b)",
+        "wrapping_neg(a)",
+        "a + b",
         "(i*4 + 1)*1000",
-        "min(a[0], 7) + 1",
-        "wrapping_add(max(a[0], 7), 1)",
-        "a[0]/-7",
-        "a[0]/(-2147483647 - 1) + 1",
-        "(int)a[0] + (int)b[0]",
-        "wrapping_mul((int)a[0], (int)b[0] + 65536)",
+        "min(a, 7) + 1",
+        "wrapping_add(max(a, 7), 1)",
+        "a/-7",
+        "a/(-2147483647 - 1) + 1",
+        "(int)a + (int)b",
+        "wrapping_mul((int)a, (int)b + 65536)",
     ];
     assert_eq!(seen, wanted);
 }
@@ -199,20 +191,20 @@ fn signed_integers_wrap_where_they_may_overflow() {
 #[test]
 fn casts_round_once() {
     let casts = [
-        (F32, I32, "__float2int_rz(a[0])"),
-        (F32, U32, "__float2uint_rz(a[0])"),
-        (F32, I64, "to_i64(a[0])"),
-        (F64, U32, "to_u32(a[0])"),
-        (F32, I8, "(signed char)max(min(__float2int_rz(a[0]), 127), -128)"),
-        (F64, F16, "to_f16(a[0])"),
-        (F16, F32, "from_f16(a[0])"),
-        (F16, BF16, "to_bf16(from_f16(a[0]))"),
-        (F16, U8, "(unsigned char)min(__float2uint_rz(from_f16(a[0])), 255u)"),
-        (BF16, F64, "(double)from_bf16(a[0])"),
-        (I32, BF16, "to_bf16((long long)a[0])"),
-        (I32, F16, "to_f16((float)a[0])"),
-        (U64, F32, "(float)a[0]"),
-        (I32, I32, "a[0]"),
+        (F32, I32, "__float2int_rz(a)"),
+        (F32, U32, "__float2uint_rz(a)"),
+        (F32, I64, "to_i64(a)"),
+        (F64, U32, "to_u32(a)"),
+        (F32, I8, "(signed char)max(min(__float2int_rz(a), 127), -128)"),
+        (F64, F16, "to_f16(a)"),
+        (F16, F32, "from_f16(a)"),
+        (F16, BF16, "to_bf16(from_f16(a))"),
+        (F16, U8, "(unsigned char)min(__float2uint_rz(from_f16(a)), 255u)"),
+        (BF16, F64, "(double)from_bf16(a)"),
+        (I32, BF16, "to_bf16((long long)a)"),
+        (I32, F16, "to_f16((float)a)"),
+        (U64, F32, "(float)a"),
+        (I32, I32, "a"),
     ];
     for (from, to, wanted) in casts {
         assert_eq!(text(from, |a, _, _| Value::Cast(to, Narrowing::Wraps, Box::new(a))), wanted, "{from} to {to}");
@@ -222,12 +214,12 @@ fn casts_round_once() {
 #[test]
 fn integers_saturate_at_the_ends_that_they_can_pass() {
     let casts = [
-        (I32, I8, "(signed char)max(min(a[0], 127), -128)"),
-        (I32, U32, "(unsigned int)max(a[0], 0)"),
-        (U32, I32, "(int)min(a[0], 2147483647u)"),
-        (U8, I8, "(signed char)min(a[0], 127)"),
-        (I64, U8, "(unsigned char)max(min(a[0], 255ll), 0ll)"),
-        (I8, I32, "(int)a[0]"),
+        (I32, I8, "(signed char)max(min(a, 127), -128)"),
+        (I32, U32, "(unsigned int)max(a, 0)"),
+        (U32, I32, "(int)min(a, 2147483647u)"),
+        (U8, I8, "(signed char)min(a, 127)"),
+        (I64, U8, "(unsigned char)max(min(a, 255ll), 0ll)"),
+        (I8, I32, "(int)a"),
     ];
     for (from, to, wanted) in casts {
         let seen = text(from, |a, _, _| Value::Cast(to, Narrowing::Saturates, Box::new(a)));
@@ -247,12 +239,12 @@ fn a_product_that_reaches_a_sum_is_not_left_to_the_compiler() {
         text(I32, |a, b, c| of(Add, [product(a, b), c])),
     ];
     let wanted = [
-        "a[0]*b[0]",
-        "__fmul_rn(a[0], b[0]) + c[0]",
-        "c[0] - -__dmul_rn(a[0], b[0])",
-        "__expf(a[0]*b[0]) + c[0]",
-        "fmaf(a[0], b[0], a[0]*c[0])",
-        "wrapping_add(wrapping_mul(a[0], b[0]), c[0])",
+        "a*b",
+        "__fmul_rn(a, b) + c",
+        "c - -__dmul_rn(a, b)",
+        "__expf(a*b) + c",
+        "fmaf(a, b, a*c)",
+        "wrapping_add(wrapping_mul(a, b), c)",
     ];
     assert_eq!(seen, wanted);
 }
@@ -269,8 +261,8 @@ fn a_product_in_a_register_that_is_summed_is_rounded_there() {
         Stmt::Assign { to: to(c), value: of(Add, [reg(b), reg(a)]) },
     ];
     let mut values = Values::new(&program);
-    assert_eq!(values.assigned(b, &product).unwrap(), "__fmul_rn(a[0], a[0])");
-    assert_eq!(values.assigned(c, &product).unwrap(), "a[0]*a[0]");
+    assert_eq!(values.assigned(b, &product).unwrap(), "__fmul_rn(a, a)");
+    assert_eq!(values.assigned(c, &product).unwrap(), "a*a");
 }
 
 #[test]
@@ -282,18 +274,18 @@ fn a_divisor_that_may_be_zero_is_asked_for() {
         text(I8, |a, b, _| of(Div, [a, b])),
         text(F32, |a, b, _| of(Div, [a, b])),
     ];
-    let wanted = ["divide(a[0], b[0])", "a[0]/3", "divide(a[0], b[0])", "(signed char)divide(a[0], b[0])", "a[0]/b[0]"];
+    let wanted = ["divide(a, b)", "a/3", "divide(a, b)", "(signed char)divide(a, b)", "a/b"];
     assert_eq!(seen, wanted);
 }
 
 #[test]
 fn bits_are_read_in_other_ways() {
     let ways = [
-        (F32, I32, "__float_as_int(a[0])"),
-        (F64, U64, "(unsigned long long)__double_as_longlong(a[0])"),
-        (B32, F32, "__uint_as_float(a[0])"),
-        (I16, F16, "(unsigned short)a[0]"),
-        (U32, I32, "(int)a[0]"),
+        (F32, I32, "__float_as_int(a)"),
+        (F64, U64, "(unsigned long long)__double_as_longlong(a)"),
+        (B32, F32, "__uint_as_float(a)"),
+        (I16, F16, "(unsigned short)a"),
+        (U32, I32, "(int)a"),
     ];
     for (from, to, wanted) in ways {
         assert_eq!(text(from, |a, _, _| Value::Bits(to, Box::new(a))), wanted, "{from} as {to}");
@@ -303,14 +295,14 @@ fn bits_are_read_in_other_ways() {
 #[test]
 fn parts_are_cut_out_of_unsigned_integers() {
     let parts = [
-        (B32, F16, 1, "(unsigned short)(a[0] >> 16)"),
-        (I32, I8, 0, "(signed char)a[0]"),
-        (I32, I8, 2, "(signed char)((unsigned int)a[0] >> 16)"),
-        (F32, U8, 3, "(unsigned char)(__float_as_uint(a[0]) >> 24)"),
-        (B64, F32, 1, "__uint_as_float((unsigned int)(a[0] >> 32))"),
-        (B128, B32, 2, "a[0].z"),
-        (B128, F16, 3, "(unsigned short)(a[0].y >> 16)"),
-        (B128, I64, 1, "(long long)((unsigned long long)a[0].w << 32 | a[0].z)"),
+        (B32, F16, 1, "(unsigned short)(a >> 16)"),
+        (I32, I8, 0, "(signed char)a"),
+        (I32, I8, 2, "(signed char)((unsigned int)a >> 16)"),
+        (F32, U8, 3, "(unsigned char)(__float_as_uint(a) >> 24)"),
+        (B64, F32, 1, "__uint_as_float((unsigned int)(a >> 32))"),
+        (B128, B32, 2, "a.z"),
+        (B128, F16, 3, "(unsigned short)(a.y >> 16)"),
+        (B128, I64, 1, "(long long)((unsigned long long)a.w << 32 | a.z)"),
     ];
     for (from, to, at, wanted) in parts {
         assert_eq!(text(from, |a, _, _| Value::Part(to, Box::new(a), at)), wanted, "part {at} of {from} as {to}");
@@ -330,11 +322,11 @@ fn parts_are_joined_as_unsigned_integers() {
         with(B128, 7, real(F16, 1.0)),
     ];
     let wanted = [
-        "(a[0] & 0x0000ffffu) | (unsigned int)0x3c00 << 16",
-        "(unsigned short)((a[0] & 0xff00) | (unsigned int)(unsigned char)-1)",
-        "(a[0] & 0x00000000ffffffffull) | (unsigned long long)__float_as_uint(1.0f) << 32",
-        "make_uint4(a[0].x, 7u, a[0].z, a[0].w)",
-        "make_uint4(a[0].x, a[0].y, a[0].z, (a[0].w & 0x0000ffffu) | (unsigned int)0x3c00 << 16)",
+        "(a & 0x0000ffffu) | (unsigned int)0x3c00 << 16",
+        "(unsigned short)((a & 0xff00) | (unsigned int)(unsigned char)-1)",
+        "(a & 0x00000000ffffffffull) | (unsigned long long)__float_as_uint(1.0f) << 32",
+        "make_uint4(a.x, 7u, a.z, a.w)",
+        "make_uint4(a.x, a.y, a.z, (a.w & 0x0000ffffu) | (unsigned int)0x3c00 << 16)",
     ];
     assert_eq!(seen, wanted);
 }
@@ -344,7 +336,7 @@ fn a_name_of_the_kernel_does_not_hide_a_function() {
     let mut program = empty();
     let named = Value::reg(array(&mut program, "fmaxf", F32), 0);
     let larger = of(Max, [named, real(F32, 0.0)]);
-    assert_eq!(Values::new(&program).text(&larger).unwrap(), "::fmaxf(fmaxf[0], 0.0f)");
+    assert_eq!(Values::new(&program).text(&larger).unwrap(), "::fmaxf(fmaxf, 0.0f)");
 }
 
 #[test]
@@ -353,7 +345,7 @@ fn names_of_8_bytes_are_wide() {
     let of_long = Value::reg(array(&mut program, "a", I64), 0);
     let var = Var::new("v", 0, 9);
     let mut values = Values::new(&program);
-    assert_eq!(values.named(&var, &of_long).unwrap(), "const long long v = a[0]");
+    assert_eq!(values.named(&var, &of_long).unwrap(), "const long long v = a");
     assert_eq!(values.text(&Value::Index(I32, Expr::var(&var) * 2)).unwrap(), "(int)(v*2)");
     assert_eq!(values.named(&Var::new("w", 0, 9), &whole(I32, 5)).unwrap(), "const int w = 5");
 }
@@ -362,12 +354,9 @@ fn names_of_8_bytes_are_wide() {
 fn sums_in_memory_have_the_type_that_cuda_has() {
     let program = empty();
     let mut values = Values::new(&program);
-    let seen = [F32, I64, BF16].map(|dtype| values.atomic_add(dtype, "x[i]", "a[0]"));
-    let wanted = [
-        "atomicAdd(&x[i], a[0])",
-        "atomicAdd(reinterpret_cast<unsigned long long*>(&x[i]), a[0])",
-        "add_bf16(&x[i], a[0])",
-    ];
+    let seen = [F32, I64, BF16].map(|dtype| values.atomic_add(dtype, "x[i]", "a"));
+    let wanted =
+        ["atomicAdd(&x[i], a)", "atomicAdd(reinterpret_cast<unsigned long long*>(&x[i]), a)", "add_bf16(&x[i], a)"];
     assert_eq!(seen, wanted);
 }
 
@@ -406,7 +395,7 @@ __device__ __forceinline__ void add_f16(unsigned short* to, unsigned short x) {
 
 ";
     assert_eq!(front, wanted);
-    assert!(kernel.contains("\n  a[0] = 0x3c00;\n  add_f16(&x[tid], a[0]);\n}"), "{kernel}");
+    assert!(kernel.contains("\n  a = 0x3c00;\n  add_f16(&x[tid], a);\n}"), "{kernel}");
 }
 
 #[test]
@@ -417,7 +406,7 @@ fn conditions_on_data_are_branches() {
         let body = vec![Stmt::Assign { to: register(a), value: of(Exp, [held]) }];
         vec![Stmt::Declare(a), set, Stmt::IfValue { cond, is_uniform: false, body }]
     });
-    assert!(text.contains("\n  if (a[0] < 1.0f) {\n    a[0] = __expf(a[0]);\n  }\n"), "{text}");
+    assert!(text.contains("\n  if (a < 1.0f) {\n    a = __expf(a);\n  }\n"), "{text}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
-use crate::reorder::{WORD_BYTES, reordered};
+use crate::reorder::{Evenly, evenly_apart, reordered, word_of};
 
 /// The registers of a thread between its loads and its stores.
 pub(super) struct Staged {
@@ -25,12 +25,6 @@ enum Order {
     Apart { arrays: Vec<Handle<RegArray>>, per_register: i64, stores: Vec<Evenly> },
     /// Registers move from the order in which they are loaded to the one in which they are stored.
     Moved { loaded: Handle<RegArray>, stored: Handle<RegArray>, places: Vec<usize> },
-}
-
-/// Registers from `first` on, `step` apart.
-struct Evenly {
-    first: i64,
-    step: i64,
 }
 
 impl Staged {
@@ -54,10 +48,8 @@ impl Staged {
                 order: Order::Same(builder.staging_vectors(dtype, held * step, vector, body)),
             };
         };
-        let per_register = (WORD_BYTES / dtype.bytes()).max(1);
-        let register = if per_register > 1 { DType::B32 } else { dtype };
-        let evenly = places.chunks(widths[0] as usize).map(|places| evenly_apart(places, per_register)).collect();
-        let order = match evenly {
+        let (register, per_register) = word_of(dtype);
+        let order = match evenly_apart(dtype, places, widths[0] as usize) {
             Some(stores) if widths[1] == step => {
                 let (arrays, steps) = if by_step { (held, 1) } else { (1, held) };
                 let mut array = |_| builder.staging_vectors(register, steps * step / per_register, 1, body);
@@ -97,8 +89,7 @@ impl Staged {
             }
             Order::Apart { arrays, per_register, stores } => {
                 let (array, first) = self.of_step(arrays, step);
-                let store = &stores[part as usize];
-                Regs { step: store.step, ..regs(array, first / per_register + store.first, width / per_register) }
+                stores[part as usize].regs(array, first / per_register, width / per_register)
             }
         }
     }
@@ -120,19 +111,4 @@ impl Staged {
             Order::Same(_) | Order::Apart { .. } => Vec::new(),
         }
     }
-}
-
-/// The registers that hold these elements in order, each of them `per_register` elements, if they are evenly apart.
-fn evenly_apart(places: &[usize], per_register: i64) -> Option<Evenly> {
-    let in_register = |elements: &[usize]| {
-        let first = elements[0] as i64;
-        let is_whole = elements.len() as i64 == per_register && first % per_register == 0;
-        let is_in_order = elements.iter().zip(first..).all(|(element, expected)| *element as i64 == expected);
-        (is_whole && is_in_order).then_some(first / per_register)
-    };
-    let registers: Vec<i64> = places.chunks(per_register as usize).map(in_register).collect::<Option<_>>()?;
-    let first = *registers.first()?;
-    let step = registers.get(1).map_or(1, |second| second - first);
-    let is_even = step > 0 && registers.iter().zip(0..).all(|(register, at)| *register == first + at * step);
-    is_even.then_some(Evenly { first, step })
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tilewright_expr::Expr;
-use tilewright_ir::thread::{RegArray, Stmt};
+use tilewright_ir::thread::{RegArray, Regs, Stmt};
 use tilewright_ir::tile::vectors::{Chunk, Mask, Movable, Places, StaticAccess, Vectors, chunks, common_mask, widest};
 use tilewright_ir::tile::{Access, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
@@ -16,7 +16,7 @@ use super::names::Name;
 use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
-use crate::reorder::{reordered, restored};
+use crate::reorder::{evenly_apart, reordered, restored, word_of};
 
 /// Steps that are lowered together if no access to memory determines how many.
 const IN_REGISTERS: usize = 8;
@@ -138,7 +138,7 @@ impl Lowering<'_> {
     fn moved_through(&mut self, known: &StaticAccess, writes: bool, vectors: Vectors) -> VectorAccess {
         let dtype = self.kernel.buffers[known.buffer].dtype;
         let array = self.new_registers("r", dtype, vectors.steps.len() as i64);
-        let moved = VectorAccess { known: known.clone(), writes, array, vectors };
+        let moved = VectorAccess { known: known.clone(), writes, array, vectors, words: None };
         self.moved.push(moved.clone());
         moved
     }
@@ -158,23 +158,24 @@ impl Lowering<'_> {
         let width = moved.vectors.width;
         let registers: Vec<i64> = (0..moved.vectors.steps.len() as i64).collect();
         if moved.writes
+            && moved.words.is_none()
             && let Some(matrices) = self.matrices(&moved.known, &moved.vectors, mask)
             && let Some(stores) = self.matrix_stores(&matrices, moved, &registers)
         {
             self.out.extend(stores);
             return;
         }
+        let dtype = self.kernel.buffers[moved.known.buffer].dtype;
         for (at, vector) in moved.vectors.steps.chunks(width).enumerate() {
             let place = ActiveStep { step: vector[0], mask: mask.clone() };
-            self.move_vector(moved, (at * width) as i64, &place);
+            self.move_vector(moved, moved.regs(dtype, at), &place);
         }
     }
 
-    /// Adds the access of the vector that begins at a step, from or to the registers from `first` on. Elements outside of
-    /// the tensor read as zero.
-    fn move_vector(&mut self, moved: &VectorAccess, first: i64, place: &ActiveStep) {
+    /// Adds the access of the vector that begins at a step, from or to these registers. Elements outside of the tensor
+    /// read as zero.
+    fn move_vector(&mut self, moved: &VectorAccess, part: Regs, place: &ActiveStep) {
         let width = moved.vectors.width;
-        let part = regs(moved.array, first, width as i64);
         let conditions = self.inside(moved, place);
         let (memory, index) = (self.builder.memory(moved.known.buffer), self.address(moved, width, place));
         let access = if moved.writes {
@@ -212,20 +213,51 @@ impl Lowering<'_> {
         let Some(((load, store), mask)) = sides.zip(self.firsts_of(chunk)) else { return false };
         let [loaded, stored] = [load, store].map(|one| self.vectors(one, chunk, &mask));
         let outer = std::mem::take(&mut self.out);
-        let loads = self.moved_through(&load.known, false, loaded);
-        self.move_all(&loads, &mask);
-        let stores = if stored.steps == loads.vectors.steps {
-            VectorAccess { known: store.known.clone(), writes: true, vectors: stored, ..loads }
+        if let Some([loads, stores]) = self.through_words([load, store], [&loaded, &stored]) {
+            self.move_all(&loads, &mask);
+            self.move_all(&stores, &mask);
         } else {
-            let stores = self.moved_through(&store.known, true, stored);
-            self.reorder(&loads, &stores);
-            stores
-        };
-        self.move_all(&stores, &mask);
+            let loads = self.moved_through(&load.known, false, loaded);
+            self.move_all(&loads, &mask);
+            let stores = if stored.steps == loads.vectors.steps {
+                VectorAccess { known: store.known.clone(), writes: true, vectors: stored, ..loads }
+            } else {
+                let stores = self.moved_through(&store.known, true, stored);
+                self.reorder(&loads, &stores);
+                stores
+            };
+            self.move_all(&stores, &mask);
+        }
         let body = std::mem::replace(&mut self.out, outer);
         self.guarded(&mask, &chunk.mask, body);
         self.moved.clear();
         true
+    }
+
+    /// Loads and stores of a copy in another order, through an array of words of which every store takes some that are
+    /// evenly apart. `None` if the order is the same, stores are single words, or no such words are what they store.
+    fn through_words(
+        &mut self,
+        sides: [&VectorizableAccess; 2],
+        [loaded, stored]: [&Vectors; 2],
+    ) -> Option<[VectorAccess; 2]> {
+        let dtype = self.kernel.buffers[sides[0].known.buffer].dtype;
+        let (word, per_word) = word_of(dtype);
+        if stored.steps == loaded.steps || stored.width as i64 <= per_word {
+            return None;
+        }
+        let place = |step: &usize| loaded.steps.iter().position(|known| known == step);
+        let places: Vec<usize> = stored.steps.iter().map(place).collect::<Option<_>>()?;
+        let in_order: Vec<usize> = (0..places.len()).collect();
+        let orders = [(&in_order, loaded), (&places, stored)];
+        let words = orders.map(|(places, vectors)| evenly_apart(dtype, places, vectors.width));
+        let [Some(of_loads), Some(of_stores)] = words else { return None };
+        let array = self.new_registers("r", word, places.len() as i64 / per_word);
+        let access = |side: usize, vectors: &Vectors, words| {
+            let (known, vectors) = (sides[side].known.clone(), vectors.clone());
+            VectorAccess { known, writes: side == 1, array, vectors, words: Some(words) }
+        };
+        Some([access(0, loaded, of_loads), access(1, stored, of_stores)])
     }
 
     /// Copies between memory and registers of a fragment that are in another order, through an array in the order of
@@ -281,7 +313,7 @@ impl Lowering<'_> {
             }
         }
         let width = vectors.width;
-        let moved = VectorAccess { known: memory.known.clone(), writes, array: held.array, vectors };
+        let moved = VectorAccess { known: memory.known.clone(), writes, array: held.array, vectors, words: None };
         if writes
             && let Some(matrices) = self.matrices(&moved.known, &moved.vectors, &mask)
             && let Some(stores) = self.matrix_stores(&matrices, &moved, &registers)
@@ -301,7 +333,8 @@ impl Lowering<'_> {
         }
         let body = self.aside(|this| {
             for (vector, group) in moved.vectors.steps.chunks(width).zip(registers.chunks(width)) {
-                this.move_vector(&moved, group[0], &ActiveStep { step: vector[0], mask: mask.clone() });
+                let part = regs(moved.array, group[0], width as i64);
+                this.move_vector(&moved, part, &ActiveStep { step: vector[0], mask: mask.clone() });
             }
             Ok(())
         })?;

@@ -249,6 +249,7 @@ fn byte_ranges(program: &Program, touches: &[Touch]) -> Vec<ByteRange> {
 /// The bytes of one access.
 fn touched_by(program: &Program, touch: &Touch) -> ByteRange {
     let (thread, nobody) = (ThreadSet::One(touch.thread), ThreadSet::Empty);
+    let thread = thread.warp().filter(|_| touch.is_of_warp).map_or(thread, ThreadSet::OfWarp);
     ByteRange {
         memory: owner(program, touch.memory),
         first: touch.first_byte,
