@@ -269,6 +269,15 @@ fn operands() {
         }),
     );
     assert_mistake(
+        "a_product_of_itself",
+        kernel("k", |k| {
+            let a = k.input("a", F16, [32, 32]);
+            let t = k.shared("t", F16, [32, 32]);
+            k.copy(t, a);
+            k.gemm(t, t, a).with(Gemm { clear: true, ..Gemm::PLAIN });
+        }),
+    );
+    assert_mistake(
         "value_of_another_type",
         kernel("k", |k| {
             let b = k.output("b", U8, [8]);

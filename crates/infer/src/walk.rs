@@ -22,8 +22,8 @@ impl Nest {
         let title = format!("parallel {}", ranges.join(", "));
         let mut nest = Nest::empty(title, parallel.span, parallel.extents());
         nest.vector = parallel.vector;
-        let (vars, body) = parallel.unfolded();
-        nest.turns = parallel.inner_loop().map_or(1, |(inner, _)| extent(inner));
+        let (vars, body) = parallel.unfolded(kernel);
+        nest.turns = parallel.inner_loop(kernel).map_or(1, |(inner, _)| extent(inner));
         let movable = Movable::of(kernel, body, &mut Splits::by(&vars));
         nest.together = movable.together(kernel, nest.vector);
         Walk::new((kernel, storages), &vars, &movable, &mut nest).elements(&parallel.body);

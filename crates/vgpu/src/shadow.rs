@@ -215,6 +215,40 @@ mod tests {
         assert_eq!(shadow.last_write(2), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
     }
 
+    /// The last writer is ordered before its own next write, but the other writer of the same value is not.
+    #[test]
+    fn an_equal_value_does_not_hide_an_earlier_write() {
+        let mut shadow = Shadow::default();
+        let base = [0, 0];
+        shadow.write(0, &[0; 4], &[7; 4], &accessor(0, 1, &base));
+        assert!(shadow.write(0, &[7; 4], &[7; 4], &accessor(1, 1, &base)).benign);
+        let found = shadow.write(0, &[7; 4], &[8; 4], &accessor(1, 1, &base));
+        assert_eq!(found.conflict(), Some(conflict(0, true)));
+        assert_eq!(shadow.write(0, &[8; 4], &[9; 4], &accessor(1, 1, &base)).conflict(), None);
+    }
+
+    #[test]
+    fn a_write_after_a_barrier_is_ordered_after_all_writers_of_an_equal_value() {
+        let mut shadow = Shadow::default();
+        let base = [0, 0];
+        shadow.write(0, &[0; 4], &[7; 4], &accessor(0, 1, &base));
+        shadow.write(0, &[7; 4], &[7; 4], &accessor(1, 1, &base));
+        let known = [1, 1];
+        assert_eq!(shadow.write(0, &[7; 4], &[8; 4], &accessor(1, 2, &known)).conflict(), None);
+    }
+
+    #[test]
+    fn an_equal_value_of_another_cta_is_remembered_through_several() {
+        let mut shadow = Shadow::default();
+        let base = [0, 0];
+        let of_cta = |cta: u32, pc: u32| Accessor { cta, pc, ..accessor(0, 1, &base) };
+        shadow.write(0, &[0; 4], &[1; 4], &of_cta(1, 5));
+        assert!(shadow.write(0, &[1; 4], &[1; 4], &of_cta(2, 5)).benign);
+        assert!(shadow.write(0, &[1; 4], &[1; 4], &of_cta(3, 5)).benign);
+        let found = shadow.write(0, &[1; 4], &[2; 4], &of_cta(3, 6));
+        assert_eq!(found.conflict(), Some(Conflict { other_cta: true, ..conflict(5, true) }));
+    }
+
     #[test]
     fn a_thread_writes_another_value_again_until_its_next_barrier() {
         let mut shadow = Shadow::default();

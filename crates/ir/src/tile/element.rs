@@ -1,10 +1,12 @@
 //! Statements on single elements, and the parallel loops around them.
 
 use tilewright_diag::Span;
+use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::Layout;
 
-use crate::tile::value::{Access, Value};
+use crate::tile::kernel::Kernel;
+use crate::tile::value::{Access, Coord, Value};
 
 /// The most iterations of an inner loop that is unrolled.
 const MAX_INNER_ITERATIONS: i64 = 16;
@@ -25,22 +27,22 @@ pub struct Parallel {
 }
 
 impl Parallel {
-    /// The loop that is the only statement of an iteration, if it is short and has neither loops nor conditions inside:
-    /// its iterations follow each other in a thread like those of the parallel loop, and neighbours may be moved at
-    /// once.
-    pub fn inner_loop(&self) -> Option<(&Var, &[ElementStmt])> {
+    /// The loop that is the only statement of an iteration, if it is short, has neither loops nor conditions inside, and
+    /// each of its statements may be executed for all its iterations before the next statement: its iterations follow
+    /// each other in a thread like those of the parallel loop, and neighbours may be moved at once.
+    pub fn inner_loop(&self, kernel: &Kernel) -> Option<(&Var, &[ElementStmt])> {
         let [ElementStmt::For { var, body, .. }] = &self.body[..] else { return None };
         let is_short = var.range().lo == 0 && var.range().hi < MAX_INNER_ITERATIONS;
         let is_plain = body.iter().all(|element| match element {
             ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::AtomicAdd { .. } => true,
             ElementStmt::If { .. } | ElementStmt::For { .. } => false,
         });
-        (is_short && is_plain).then_some((var, body))
+        (is_short && is_plain && (body.len() == 1 || !carries(kernel, var, body))).then_some((var, body))
     }
 
     /// Its variables and statements, where an [inner loop](Parallel::inner_loop) counts as part of the parallel loop.
-    pub fn unfolded(&self) -> (Vec<Var>, &[ElementStmt]) {
-        match self.inner_loop() {
+    pub fn unfolded(&self, kernel: &Kernel) -> (Vec<Var>, &[ElementStmt]) {
+        match self.inner_loop(kernel) {
             Some((inner, body)) => (self.vars.iter().chain([inner]).cloned().collect(), body),
             None => (self.vars.clone(), &self.body),
         }
@@ -50,6 +52,38 @@ impl Parallel {
     pub fn extents(&self) -> Vec<i64> {
         self.vars.iter().map(|var| var.range().hi + 1).collect()
     }
+}
+
+/// Whether an iteration of a loop may access an element that another one stores.
+fn carries(kernel: &Kernel, var: &Var, body: &[ElementStmt]) -> bool {
+    let mut accesses: Vec<(Access, bool)> = Vec::new();
+    body.iter().for_each(|element| {
+        element.for_each_access(&mut |access, writes| accesses.push((access.clone(), writes)));
+    });
+    let stores = accesses.iter().filter(|(_, writes)| *writes);
+    stores.into_iter().any(|(store, _)| {
+        let is_same = |access: &&(Access, bool)| kernel.storage(access.0.buffer) == kernel.storage(store.buffer);
+        accesses.iter().filter(is_same).any(|(access, _)| !are_apart(store, access, var))
+    })
+}
+
+/// Whether two accesses touch different elements in any two different iterations of a loop.
+fn are_apart(a: &Access, b: &Access, var: &Var) -> bool {
+    let in_iteration = |coord: &Coord, at: i64| match coord {
+        Coord::At(expr) => Some(expr.with(var, at)),
+        Coord::Data(_) => None,
+    };
+    let differ = |one: i64, another: i64| {
+        a.index.iter().zip(&b.index).any(|(a, b)| {
+            let both = in_iteration(a, one).zip(in_iteration(b, another));
+            both.is_some_and(|(a, b)| {
+                let range = normalize(&(a - b)).range();
+                range.lo > 0 || range.hi < 0
+            })
+        })
+    };
+    let iterations = || var.range().lo..=var.range().hi;
+    a.buffer == b.buffer && iterations().all(|one| iterations().all(|another| one == another || differ(one, another)))
 }
 
 /// What the user claims about a store through which several iterations may write one element.

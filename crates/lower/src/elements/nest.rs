@@ -24,11 +24,11 @@ pub(crate) struct Nest {
 
 impl Nest {
     /// The nest of a parallel loop with a layout. Error: why the layout cannot be used.
-    pub(crate) fn of_parallel(builder: &Builder, parallel: &Parallel) -> Result<Nest, Refusal> {
+    pub(crate) fn of_parallel(builder: &Builder, kernel: &Kernel, parallel: &Parallel) -> Result<Nest, Refusal> {
         let layout = parallel.layout.as_ref().ok_or("this loop has no layout")?;
         let steps = builder.map_of(layout).map_err(|why| format!("the layout of this loop {why}"))?;
-        let (vars, body) = parallel.unfolded();
-        let turns = parallel.inner_loop().map_or(1, |(inner, _)| extent(inner));
+        let (vars, body) = parallel.unfolded(kernel);
+        let turns = parallel.inner_loop(kernel).map_or(1, |(inner, _)| extent(inner));
         let steps = steps.once_per_thread().with_turns(turns);
         Ok(Nest { vars, body: body.to_vec(), steps, vector: parallel.vector })
     }

@@ -129,7 +129,11 @@ fn fragment(builder: &Builder, kernel: &Kernel, tile: &Tile) -> Result<Source, R
     let (buffer, title) = (&kernel.buffers[tile.buffer], tile_title(kernel, tile));
     let is_placed = kernel.buffers[kernel.storage(tile.buffer)].layout.is_some();
     let Some(layout) = buffer.layout.as_ref().filter(|_| is_placed) else {
-        return Err(reason(format!("`{title}` has no layout"), "fragments with layouts"));
+        let (text, accepted) = match buffer.view_of {
+            Some(_) => ("is a view of a fragment and has no layout", "fragments of their own; copy the view to one"),
+            None => ("has no layout", "fragments with layouts"),
+        };
+        return Err(reason(format!("`{title}` {text}"), accepted));
     };
     if tile.extents != buffer.shape {
         return Err(reason(format!("`{title}` is a part of a fragment"), "whole fragments"));

@@ -26,7 +26,8 @@ impl KernelLowering<'_> {
         let parallel = &self.kernel.parallels[handle];
         let vars: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
         let title = format!("parallel {}", vars.join(", "));
-        let nest = Nest::of_parallel(&self.builder, parallel).map_err(|why| why.diagnostic(&title, parallel.span))?;
+        let nest = Nest::of_parallel(&self.builder, self.kernel, parallel)
+            .map_err(|why| why.diagnostic(&title, parallel.span))?;
         self.nest(&title, parallel.span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
 

@@ -6,7 +6,7 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) const MANY: u32 = u32::MAX;
 /// In `write_cta`: the word is split into the byte cells with index `write_thread`.
 pub(super) const SPLIT: u32 = u32::MAX;
-/// In `strong`: no strong access yet.
+/// In `strong` and `equal`: none yet.
 pub(super) const NEVER: u32 = u32::MAX;
 
 /// The weak accesses of a word or byte.
@@ -28,6 +28,8 @@ pub(super) struct Cell {
     pub(super) old_read_pc: u32,
     /// Index of the record of strong accesses, or `NEVER`.
     pub(super) strong: u32,
+    /// Index of an earlier write of the same value that the last write is not ordered after, or `NEVER`.
+    pub(super) equal: u32,
 }
 
 pub(super) const EMPTY: Cell = Cell {
@@ -41,4 +43,5 @@ pub(super) const EMPTY: Cell = Cell {
     read_pc: NONE,
     old_read_pc: NONE,
     strong: NEVER,
+    equal: NEVER,
 };

@@ -1,7 +1,7 @@
 //! Checks an access against the records of a cell, and records it there.
 
 use crate::shadow::access::{Accessor, Conflict, Reader};
-use crate::shadow::cell::{Cell, MANY, NONE};
+use crate::shadow::cell::{Cell, MANY, NEVER, NONE};
 use crate::shadow::side_tables::{ReadSets, SideTables};
 
 /// A write that `who` is not ordered after: a weak one, or, if `who` is weak, a strong one.
@@ -119,7 +119,7 @@ pub(super) fn write_cell(
     who: &Accessor<'_>,
     same: bool,
 ) -> (Vec<Conflict>, bool) {
-    let write = unordered_write(cell, tables, who);
+    let write = unordered_write(cell, tables, who).or_else(|| tables.unordered_equal(cell, who));
     let benign = same && write.is_some();
     let reads = unordered_reads(cell, tables, who);
     let found = (write.into_iter().filter(|_| !same).chain(reads).collect(), benign);
@@ -129,6 +129,11 @@ pub(super) fn write_cell(
         return found;
     }
     forget_reads(cell, &mut tables.reads);
+    match benign {
+        true => tables.keep_equal(cell, who),
+        false if !same => cell.equal = NEVER,
+        false => {}
+    }
     cell.write_cta = who.cta;
     cell.write_thread = who.thread;
     cell.write_clock = who.clock;

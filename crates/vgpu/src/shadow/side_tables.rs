@@ -201,6 +201,23 @@ pub(super) struct SideTables {
     pub(super) reads: ReadSets,
     /// Records of strong accesses, by the cell's `strong`.
     pub(super) strong: Vec<StrongAccesses>,
+    /// Earlier writes of equal values, by the cell's `equal`.
+    equal: Vec<WeakWrite>,
+}
+
+/// A weak write.
+#[derive(Clone, Copy, Debug)]
+struct WeakWrite {
+    cta: u32,
+    thread: u32,
+    clock: u32,
+    pc: u32,
+}
+
+impl WeakWrite {
+    fn is_unordered(&self, who: &Accessor<'_>) -> bool {
+        self.cta >= who.first_cta && (self.cta != who.cta || !who.knows(self.thread, self.clock))
+    }
 }
 
 impl SideTables {
@@ -225,6 +242,31 @@ impl SideTables {
         strong
     }
 
+    /// An earlier write of the value of a cell that the access of `who` is not ordered after.
+    pub(super) fn unordered_equal(&self, cell: &Cell, who: &Accessor<'_>) -> Option<Conflict> {
+        let equal = self.equal.get(cell.equal as usize).filter(|equal| equal.is_unordered(who))?;
+        let (pc, other_cta) = (equal.pc, equal.cta != who.cta);
+        Some(Conflict { pc, other_is_write: true, other_is_strong: false, other_cta, reader: Reader::Unknown })
+    }
+
+    /// Keeps a write that the write of an equal value by `who`, which becomes the last one, is not ordered after: the
+    /// last one so far, or the one that is kept if only that is unordered, or is of another CTA for certain.
+    pub(super) fn keep_equal(&mut self, cell: &mut Cell, who: &Accessor<'_>) {
+        let last =
+            WeakWrite { cta: cell.write_cta, thread: cell.write_thread, clock: cell.write_clock, pc: cell.write_pc };
+        let kept = self.equal.get_mut(cell.equal as usize);
+        let is_last_unordered = last.pc != NONE && last.is_unordered(who);
+        match kept {
+            Some(kept) if kept.is_unordered(who) && (kept.cta != who.cta || !is_last_unordered) => {}
+            Some(kept) if is_last_unordered => *kept = last,
+            None if is_last_unordered => {
+                cell.equal = self.equal.len() as u32;
+                self.equal.push(last);
+            }
+            Some(_) | None => cell.equal = NEVER,
+        }
+    }
+
     /// A copy of a cell, with its own copies of the records that it refers to.
     pub(super) fn copy(&mut self, cell: Cell) -> Cell {
         let mut copy = cell;
@@ -237,6 +279,10 @@ impl SideTables {
             let strong = self.strong[cell.strong as usize].clone();
             copy.strong = self.strong.len() as u32;
             self.strong.push(strong);
+        }
+        if let Some(equal) = self.equal.get(cell.equal as usize).copied() {
+            copy.equal = self.equal.len() as u32;
+            self.equal.push(equal);
         }
         copy
     }

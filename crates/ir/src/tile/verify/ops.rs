@@ -339,8 +339,20 @@ fn opaque(op: &Op, from: &Buffer) -> Option<Diagnostic> {
     from.dtype.is_opaque().then_some(finding)
 }
 
+/// The error for a product that is added to the storage of one of its factors, which threads still read.
+fn product_of_itself(kernel: &Kernel, op: &Op, [c, a, b]: [&Tile; 3]) -> Option<Diagnostic> {
+    let sums = kernel.storage(c.buffer);
+    let factor = [a, b].into_iter().find(|factor| kernel.storage(factor.buffer) == sums)?;
+    let (owner, title) = (&kernel.buffers[sums], tile_title(kernel, factor));
+    let finding = Diagnostic::error("K0223", format!("`gemm` within the storage of `{}`", owner.name))
+        .label(op.span, format!("this op stores there while it reads the factor `{title}`"))
+        .label(owner.span, "both operands live here");
+    Some(finding.help("store the product in another fragment or buffer, then copy it"))
+}
+
 /// Checks that rows, columns and depth of the three matrices agree.
 fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3], found: &mut Vec<Diagnostic>) {
+    found.extend(product_of_itself(kernel, op, [c, a, b]));
     let turned = |tile: &Tile, transpose: bool| {
         tile.matrix().map(|[rows, columns]| if transpose { [columns, rows] } else { [rows, columns] })
     };
@@ -391,7 +403,7 @@ fn aliasing(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnost
     let finding = Diagnostic::error("K0223", format!("`copy` within the storage of `{}`", owner.name))
         .label(op.span, "this op")
         .label(owner.span, "both operands live here")
-        .help("to move a tile in place, let a warp execute permute_layout");
+        .help("to move a tile in place, let a warp execute permute_layout, or copy through another buffer");
     (kernel.storage(dst.buffer) == kernel.storage(src.buffer)).then_some(finding)
 }
 
