@@ -61,8 +61,8 @@ impl Artifact {
             return Ok(None);
         }
         let message = format!(
-            "fragments take {taken} registers per thread, but a thread of a CTA of {threads} threads has {most}: some \
-             will spill to memory"
+            "fragments take {taken} registers per thread, but a thread of a CTA of {threads} threads has {most}, of which \
+             about {SPARE} hold indices: some will spill to memory"
         );
         let mut finding = Diagnostic::warning("I0710", message);
         let mut has_holes = false;

@@ -74,7 +74,7 @@ pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) ->
             comparison.mismatches += 1;
             if comparison.mismatch.is_none() {
                 let shown = got.show(i).filter(|_| same_type);
-                let got = shown.unwrap_or_else(|| format!("a tensor of shape {:?}", got.shape()));
+                let got = shown.unwrap_or_else(|| format!("a tensor of {} of shape {:?}", got.dtype(), got.shape()));
                 let (index, expected) = (unflatten(i, expected.shape()), expected.show(i).unwrap_or_default());
                 comparison.mismatch = Some(Mismatch { flat: i, index, expected, got });
             }

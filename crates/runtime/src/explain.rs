@@ -25,6 +25,14 @@ const NOT_APART_HELP: &str = "the store is declared unique, but two iterations s
 const CTAS_HELP: &str = "CTAs of a grid are unordered: give each CTA its own part of the output; to combine their \
                          results, let each write a row of its own, and add the rows in another kernel";
 
+/// The help for a read of an output that nothing has written.
+const NO_VALUES_HELP: &str = "outputs have no values before the kernel stores some: store to all of it first, for instance \
+                              with k.fill, or read an input instead";
+
+/// The help for a read of shared memory that nothing has written.
+const NOT_STORED_HELP: &str = "store all elements of a tile before they are read, for instance with k.fill or a k.copy of \
+                               the whole tile";
+
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
     let message = format!("NVRTC: {}", line.text);
@@ -127,6 +135,11 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
         FaultKind::StepLimit => finding.help(STEP_LIMIT_HELP),
         FaultKind::ReadOnly => finding.help(READ_ONLY_HELP),
         FaultKind::NotApart => finding.help(NOT_APART_HELP),
+        FaultKind::UninitializedRead => match fault.location.as_ref().map(|location| location.space) {
+            Some(Space::Global) => finding.help(NO_VALUES_HELP),
+            Some(Space::Shared) => finding.help(NOT_STORED_HELP),
+            _ => finding,
+        },
         FaultKind::Race if is_declared_unique(fault, artifact, built) => finding.help(NOT_APART_HELP),
         FaultKind::Race if is_between_ctas_at_one_line(fault) => finding.help(CTAS_HELP),
         _ => finding,
