@@ -107,6 +107,7 @@ impl Printer {
             Node::Var(var) if self.wide => (format!("(long long){}", var.name()), Level::Unary),
             Node::Var(var) => (var.name().to_string(), Level::Unary),
             Node::Add(a, b) => self.sum(a, b),
+            Node::Mul(..) if is_subtracted(expr) => (format!("-({})", self.negated(expr)), Level::Unary),
             Node::Mul(a, b) => (format!("{}*{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product),
             Node::Div(a, b) => self.quotient(a, b),
             Node::Mod(a, b) => self.remainder(a, b),
@@ -135,13 +136,37 @@ impl Printer {
         (format!("{value}{suffix}"), if value < 0 { Level::Sum } else { Level::Unary })
     }
 
+    /// A term with a minus sign, without the sign.
+    fn negated(&self, term: &Expr) -> String {
+        match negative(term) {
+            Some((Some(of), 1)) => self.at(of, Level::Product),
+            Some((Some(of), factor)) => format!("{}*{factor}", self.at(of, Level::Product)),
+            Some((None, number)) => number.to_string(),
+            None => self.at(term, Level::Product),
+        }
+    }
+
+    /// A sum, with what is subtracted at its end: NVRTC 13.5 for `sm_90a` miscompiles `r[i*(-4) + 5]` in unrolled loops,
+    /// but not `r[5 - i*4]`. The order stays as it is where the other one may overflow.
     fn sum(&self, a: &Expr, b: &Expr) -> (String, Level) {
-        let left = self.at(a, Level::Sum);
-        let text = match (b.as_const(), b.node()) {
-            (Some(value), _) if value < 0 => format!("{left} - {}", value.unsigned_abs()),
-            (_, Node::Mul(x, y)) if y.as_const() == Some(-1) => format!("{left} - {}", self.at(x, Level::Product)),
-            _ => format!("{left} + {}", self.at(b, Level::Sum)),
-        };
+        let mut terms = Vec::new();
+        terms_of(a, &mut terms);
+        terms_of(b, &mut terms);
+        let (added, subtracted): (Vec<&Expr>, Vec<&Expr>) = terms.iter().partition(|term| !is_subtracted(term));
+        let most = |range: fn(&Expr) -> i64| added.iter().map(|term| range(term)).fold(0, i64::saturating_add);
+        let (least, most) = (most(|term| term.range().lo), most(|term| term.range().hi));
+        let fits = self.wide || i32::try_from(least).is_ok() && i32::try_from(most).is_ok();
+        if fits && !added.is_empty() {
+            terms = added.into_iter().chain(subtracted).collect();
+        }
+        let mut text = String::new();
+        for (at, term) in terms.into_iter().enumerate() {
+            text.push_str(&match at {
+                0 => self.at(term, Level::Sum),
+                _ if is_subtracted(term) => format!(" - {}", self.negated(term)),
+                _ => format!(" + {}", self.at(term, Level::Sum)),
+            });
+        }
         (text, Level::Sum)
     }
 
@@ -169,6 +194,32 @@ impl Printer {
         }
         (format!("({once} + {divisor})%{divisor}"), Level::Product)
     }
+}
+
+/// The terms of a sum, in order.
+fn terms_of<'a>(expr: &'a Expr, terms: &mut Vec<&'a Expr>) {
+    match expr.node() {
+        Node::Add(a, b) => {
+            terms_of(a, terms);
+            terms_of(b, terms);
+        }
+        _ => terms.push(expr),
+    }
+}
+
+/// A negative number, or a product by one: what else is multiplied, and the number without its sign.
+fn negative(term: &Expr) -> Option<(Option<&Expr>, u64)> {
+    let number = |of: &Expr| of.as_const().filter(|value| *value < 0).map(i64::unsigned_abs);
+    match term.node() {
+        Node::Const(_) => Some((None, number(term)?)),
+        Node::Mul(a, b) => number(b).map(|factor| (Some(a), factor)).or_else(|| Some((Some(b), number(a)?))),
+        _ => None,
+    }
+}
+
+/// Whether a term of a sum has a minus sign.
+fn is_subtracted(term: &Expr) -> bool {
+    negative(term).is_some()
 }
 
 fn power_of_two(expr: &Expr) -> Option<u32> {
@@ -222,6 +273,22 @@ mod tests {
         let (near, three) = (v("near", i64::from(i32::MIN) + 1, 0), Expr::constant(3));
         assert_eq!(c_index(&(&near / &three)), "((long long)near - ((long long)near%3 + 3)%3)/3");
         assert_eq!(c_index(&(&t / &v("m", 1, 1 << 30))), "(t - (t%m + m)%m)/m");
+    }
+
+    #[test]
+    fn what_is_subtracted_stands_at_the_end() {
+        let (i, t) = (v("i", 0, 3), v("t", 0, 9));
+        assert_eq!(c_index(&(&i * -4 + 15)), "15 - i*4");
+        assert_eq!(c_index(&(&i * -4 + &t * 2 - &t % 3 + 7)), "t*2 + 7 - i*4 - t%3");
+        assert_eq!(c_index(&(&t - &i - 2)), "t - i - 2");
+        assert_eq!(c_index(&(&i * -4)), "-(i*4)");
+        assert_eq!(c_index(&((&i * -4) / 3)), "(-(i*4) - (-(i*4)%3 + 3)%3)/3");
+    }
+
+    #[test]
+    fn an_order_in_which_sums_overflow_is_not_taken() {
+        let (far, near) = (v("far", 0, i64::from(i32::MAX)), v("near", i64::from(i32::MAX) - 9, i64::from(i32::MAX)));
+        assert_eq!(c_index(&(far + &near * -1 + 9)), "far - near + 9");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod combined;
 mod constants;
 mod defect;
 mod dtype;
+mod exchanged;
 mod index;
 mod mentioned;
 mod mma;
@@ -117,15 +118,16 @@ fn template_defect(text: &str) -> Diagnostic {
 }
 
 fn parameters(program: &Program) -> String {
-    let parameter = |memory: &Memory| match memory.space {
+    let exchanged = exchanged::exchanged_memories(program);
+    let parameter = |(handle, memory): (Handle<Memory>, &Memory)| match memory.space {
         MemorySpace::Global { read_only, may_alias } => {
             let qualifier = if read_only { "const " } else { "" };
-            let restrict = if may_alias { "" } else { "__restrict__ " };
+            let restrict = if may_alias || exchanged.contains(&handle) { "" } else { "__restrict__ " };
             Some(format!("{qualifier}{}* {restrict}{}", dtype::c_type(memory.dtype), memory.name))
         }
         MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => None,
     };
-    let pointers = program.memories.iter().filter_map(|(_, memory)| parameter(memory));
+    let pointers = program.memories.iter().filter_map(parameter);
     let sizes = program.sizes.iter().map(|size| format!("int {}", size.name()));
     pointers.chain(sizes).collect::<Vec<_>>().join(", ")
 }

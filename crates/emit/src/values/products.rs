@@ -4,13 +4,15 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::thread::{Program, Resource, Stmt, Value, for_each_stmt};
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Memory, MemorySpace, Program, Resource, Stmt, Value, for_each_stmt};
 use tilewright_ir::tile::{ElementClass, ElementOp};
 use tilewright_layout::DType;
 
-/// The register arrays whose values may become operands of sums.
+/// The register arrays whose values may become operands of sums, also through memory: NVRTC forwards what a thread
+/// stored to its own loads.
 pub(super) fn summed_arrays(program: &Program) -> BTreeSet<usize> {
-    let mut flows = Flows::default();
+    let mut flows = Flows { program, summed: BTreeSet::new(), moves: BTreeSet::new() };
     for_each_stmt(&program.body, &mut |stmt| flows.stmt(stmt));
     loop {
         let more: Vec<usize> = flows
@@ -52,16 +54,16 @@ pub(super) fn rounded(op: ElementOp, dtype: DType, operands: &[Value]) -> Option
     }
 }
 
-/// Where values of register arrays go.
-#[derive(Default)]
-struct Flows {
+/// Where values of register arrays go. Memories are numbered after the arrays.
+struct Flows<'a> {
+    program: &'a Program,
     /// Arrays whose values become operands of sums.
     summed: BTreeSet<usize>,
     /// Pairs of arrays of which the second takes values of the first, up to their sign.
     moves: BTreeSet<(usize, usize)>,
 }
 
-impl Flows {
+impl Flows<'_> {
     fn stmt(&mut self, stmt: &Stmt) {
         let mut to = None;
         stmt.writes(&mut |resource| {
@@ -70,9 +72,21 @@ impl Flows {
             }
         });
         stmt.values().iter().for_each(|value| self.value(value, false, to));
-        if let Stmt::Move { to, from } = stmt {
-            self.moves.insert((from.array.index(), to.array.index()));
-        }
+        let moved = match stmt {
+            Stmt::Move { to, from } => Some((from.array.index(), to.array.index())),
+            Stmt::Store { memory, from, .. } => Some((from.array.index(), self.memory(*memory))),
+            Stmt::Load { to, memory, .. } => Some((self.memory(*memory), to.array.index())),
+            _ => None,
+        };
+        self.moves.extend(moved);
+    }
+
+    fn memory(&self, memory: Handle<Memory>) -> usize {
+        let owner = match self.program.memories[memory].space {
+            MemorySpace::SharedView { of } => of,
+            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => memory,
+        };
+        self.program.registers.len() + owner.index()
     }
 
     /// `reached`: the value goes into a sum. `to`: it goes into this array, up to its sign.

@@ -7,7 +7,7 @@ use tilewright_expr::linear::normalize;
 use tilewright_ir::thread::{RegArray, Stmt};
 use tilewright_ir::{Arena, Handle};
 
-use super::shape::{Mentions, Shape, for_each_number, is_repeatable, map_numbers};
+use super::shape::{Mentions, Place, Shape, for_each_number, is_repeatable, map_numbers};
 
 /// The most statements that repeat together.
 const MOST_STATEMENTS: usize = 256;
@@ -143,17 +143,19 @@ impl<'a> Repeats<'a> {
         }
         let is_second = repetition == 1;
         self.are_private(repeat, repetition, own.values())
-            && (!is_second || (self.are_private(repeat, 0, own.keys()) && self.vectors_stay(repeat)))
+            && (!is_second || (self.are_private(repeat, 0, own.keys()) && self.constants_stay(repeat)))
     }
 
-    /// Whether the registers of arrays of vectors are the same in all repetitions.
-    fn vectors_stay(&self, repeat: &Repeat) -> bool {
+    /// Whether the registers of arrays of vectors, and what is compared for equality, are the same in all repetitions.
+    fn constants_stay(&self, repeat: &Repeat) -> bool {
         (repeat.at..repeat.at + repeat.period).all(|at| {
             let (this, next) = (&self.shapes[at], &self.shapes[at + repeat.period]);
-            let is_of_vectors =
-                |array: Option<Handle<RegArray>>| array.is_some_and(|array| self.registers[array].vector > 1);
-            (0..this.numbers.len())
-                .all(|of| this.numbers[of] == next.numbers[of] || !is_of_vectors(this.register_of[of]))
+            let may_change = |place: Place| match place {
+                Place::Register(array) => self.registers[array].vector == 1,
+                Place::Equality => false,
+                Place::Other => true,
+            };
+            (0..this.numbers.len()).all(|of| this.numbers[of] == next.numbers[of] || may_change(this.places[of]))
         })
     }
 

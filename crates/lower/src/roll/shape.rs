@@ -60,6 +60,16 @@ fn of_statement(stmt: &Stmt) -> Vec<Handle<RegArray>> {
     found
 }
 
+/// Where a number stands in a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is the index of a register of this array.
+    Register(Handle<RegArray>),
+    /// It is compared for equality. In a loop, NVRTC makes an index of a register of `if (x == i) a = r[i]`.
+    Equality,
+    Other,
+}
+
 /// A statement without its numbers and own arrays, and these.
 pub(super) struct Shape {
     /// The statement with every index reduced to the part that is not constant, and own arrays replaced by the first
@@ -67,8 +77,8 @@ pub(super) struct Shape {
     pub(super) frame: Stmt,
     /// The constant parts, in order.
     pub(super) numbers: Vec<i64>,
-    /// For each number, the array of which it is a register.
-    pub(super) register_of: Vec<Option<Handle<RegArray>>>,
+    /// For each number, where it stands.
+    pub(super) places: Vec<Place>,
     /// A number that is the same for equal frames.
     pub(super) fingerprint: u64,
     /// The own arrays, in order; an array occurs as often as it is mentioned.
@@ -81,13 +91,13 @@ impl Shape {
     pub(super) fn of(stmt: &Stmt, representative: &dyn Fn(Handle<RegArray>) -> Option<Handle<RegArray>>) -> Shape {
         let mut frame = stmt.clone();
         let (mut numbers, mut arrays) = (Vec::new(), Vec::new());
-        let (mut register_of, zero) = (Vec::new(), Expr::constant(0));
+        let (mut places, zero) = (Vec::new(), Expr::constant(0));
         let mut fingerprint = DefaultHasher::new();
         std::mem::discriminant(stmt).hash(&mut fingerprint);
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| constants(inner, &mut fingerprint));
-        for_each_number(&mut frame, &mut |array, expr| {
+        for_each_number(&mut frame, &mut |place, expr| {
             *expr = map_numbers(expr, &mut |number| {
-                register_of.push(array);
+                places.push(place);
                 numbers.push(number);
                 zero.clone()
             });
@@ -100,7 +110,7 @@ impl Shape {
             }
             array.hash(&mut fingerprint);
         });
-        Shape { frame, numbers, register_of, fingerprint: fingerprint.finish(), arrays }
+        Shape { frame, numbers, places, fingerprint: fingerprint.finish(), arrays }
     }
 }
 
@@ -149,9 +159,14 @@ fn constants(stmt: &Stmt, hasher: &mut DefaultHasher) {
 
 /// Calls `visit` on every index in a statement and inside it: of registers of an array, of memory, in values and in
 /// conditions.
-pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Option<Handle<RegArray>>, &mut Expr)) {
-    stmt.for_each_regs_mut(&mut |array, index| visit(Some(*array), index));
-    let mut plain = |index: &mut Expr| visit(None, index);
+pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Place, &mut Expr)) {
+    stmt.for_each_regs_mut(&mut |array, index| visit(Place::Register(*array), index));
+    if let Stmt::If { cond: cond @ Cond::Equal(..), .. } = stmt {
+        cond.sides_mut().into_iter().for_each(|side| visit(Place::Equality, side));
+        stmt.inner_mut().iter_mut().for_each(|inner| for_each_number(inner, visit));
+        return;
+    }
+    let mut plain = |index: &mut Expr| visit(Place::Other, index);
     match stmt {
         Stmt::Load { index, .. } | Stmt::Store { index, .. } => plain(index),
         Stmt::Inst(call) => call.memory.iter_mut().for_each(|(_, index)| plain(index)),
