@@ -66,7 +66,7 @@ fn a_sum_with_a_name_is_of_its_own_step() {
         by_row(cols, move |k, i, [x, y, carried]| {
             k.serial("j", 0..cols, |k, j| {
                 let value = k.named("value", carried.at((i,)) + x.at((i, &j)));
-                k.store(carried, (i,), &value);
+                k.store(carried, (i,), value);
                 k.store(y, (i, &j), value);
             });
         })
