@@ -246,3 +246,25 @@ fn tiles_may_have_the_names_of_what_loops_over_constants_need() {
     let sum = |at: i64| (0..32).map(|k| (at / 16 * 32 + k) % 3).sum::<i64>();
     computes(&product, &inputs, &[tensor(F32, &[32, 16], |at| sum(at) as f64)]);
 }
+
+/// The digits of a dense row are written one by one; the index of a row is a multiple of it all the same.
+#[test]
+fn dense_rows_may_be_written_in_digits() {
+    let digits = kernel("digits", |k| {
+        let (x, z) = (k.input("x", F16, [48, 96]), k.input("z", F16, [48, 8]));
+        let out = k.output("out", F32, [96, 8]);
+        k.threads(32);
+        let layout: Layout = "S[(48,16,2,3):(96,6,3,1)]".parse().expect("a layout");
+        let left = k.shared("left", F16, ([48, 96], layout));
+        let sums = k.fragment("sums", F32, [96, 8]);
+        k.copy(left, x);
+        let right = k.shared("right", F16, [48, 8]);
+        k.copy(right, z);
+        k.gemm(sums, left, right).with(Gemm { transpose_a: true, clear: true, ..Gemm::PLAIN });
+        k.copy(out, sums);
+    });
+    let number = |at: i64| (at % 5 - 2) as f64;
+    let product = |at: i64| (0..48).map(|k| number(k * 96 + at / 8) * number(k * 8 + at % 8)).sum();
+    let inputs = [tensor(F16, &[48, 96], number), tensor(F16, &[48, 8], number)];
+    computes(&digits, &inputs, &[tensor(F32, &[96, 8], product)]);
+}

@@ -171,6 +171,7 @@ impl<'a> MatrixLoads<'a> {
         });
         let along = along + step * self.part.atom.extents()[1];
         let flat = flat_index(self.product, self.matrix, self.indices, [across, along]);
-        self.tile.index_of(builder, self.layout, &flat)
+        // With the fewest iters, the index shows that it is a multiple of a row.
+        self.tile.index_of(builder, &self.layout.canonicalize(), &flat)
     }
 }
