@@ -160,22 +160,3 @@ fn what_no_statement_touches_is_not_declared() {
     assert_no_warnings(&copied);
     check(&copied, &[], &[numbers(0.0)], &[numbers(0.0)], Tolerance::EXACT);
 }
-
-/// NVRTC would warn of the variable.
-#[test]
-fn a_name_that_nothing_uses_is_no_variable() {
-    let unused = kernel("unused", |k| {
-        let (x, y) = (k.input("x", F32, [64]), k.output("y", F32, [64]));
-        k.threads(64);
-        k.parallel([64], |k, [i]| {
-            let doubled = k.named("doubled", x.at((&i,)) * 2.0);
-            let _ = k.named("tripled", x.at((&i,)) * 3.0 + doubled);
-            let halved = k.named("halved", x.at((&i,)) * 0.5);
-            k.store(y, (&i,), halved);
-        });
-    });
-    let artifact = compile(unused, &Options::new(Target::Sm100a)).expect("it compiles");
-    let cuda = artifact.cuda();
-    assert!(cuda.contains("halved"), "{cuda}");
-    assert!(!cuda.contains("doubled") && !cuda.contains("tripled"), "{cuda}");
-}

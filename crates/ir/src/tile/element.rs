@@ -1,7 +1,5 @@
 //! Statements on single elements, and the parallel loops around them.
 
-use std::collections::BTreeSet;
-
 use tilewright_diag::Span;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
@@ -54,43 +52,6 @@ impl Parallel {
     pub fn extents(&self) -> Vec<i64> {
         self.vars.iter().map(|var| var.range().hi + 1).collect()
     }
-}
-
-/// The statements without names for values that no statement uses.
-pub fn without_unused_names(body: &[ElementStmt]) -> Vec<ElementStmt> {
-    used_statements(body, &mut BTreeSet::new())
-}
-
-/// The statements that are used, where `used` are the names that later ones use; the names that these use are added.
-fn used_statements(body: &[ElementStmt], used: &mut BTreeSet<String>) -> Vec<ElementStmt> {
-    let mut kept: Vec<ElementStmt> = body.iter().rev().filter_map(|element| used_statement(element, used)).collect();
-    kept.reverse();
-    kept
-}
-
-fn used_statement(element: &ElementStmt, used: &mut BTreeSet<String>) -> Option<ElementStmt> {
-    let mut stmt = element.clone();
-    match &mut stmt {
-        ElementStmt::Let { name, .. } if !used.contains(name) => return None,
-        ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::AtomicAdd { .. } => {}
-        ElementStmt::If { then, otherwise, .. } => {
-            *then = used_statements(then, used);
-            *otherwise = used_statements(otherwise, used);
-        }
-        ElementStmt::For { body, .. } => *body = used_statements(body, used),
-    }
-    let mut add = |name: &str| {
-        used.insert(name.to_string());
-    };
-    match element {
-        ElementStmt::Let { value, .. } | ElementStmt::If { cond: value, .. } => value.for_each_name(&mut add),
-        ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
-            value.for_each_name(&mut add);
-            to.for_each_name(&mut add);
-        }
-        ElementStmt::For { .. } => {}
-    }
-    Some(stmt)
 }
 
 /// Whether an iteration of a loop may access an element that another one stores.

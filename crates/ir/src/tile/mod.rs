@@ -25,7 +25,7 @@ pub use buffer::{Buffer, Direction, DynamicShape, Space};
 pub use common_values::name_common_values;
 pub use contract::contract;
 pub use edges::Bound;
-pub use element::{Claim, ElementStmt, Parallel, without_unused_names};
+pub use element::{Claim, ElementStmt, Parallel};
 pub use integers::{Comparison, IndexOp, IntegerRange};
 pub use kernel::{If, Kernel, Loop, Size, Stmt, Unroll};
 pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand};

@@ -209,17 +209,6 @@ impl Value {
         }
     }
 
-    /// Calls `visit` on the name of every named value in it.
-    pub(crate) fn for_each_name(&self, visit: &mut dyn FnMut(&str)) {
-        match self {
-            Value::Const(_) | Value::Index(_) => {}
-            Value::Named(name) => visit(name),
-            Value::Load(access) => access.for_each_name(visit),
-            Value::Op(_, operands) => operands.iter().for_each(|operand| operand.for_each_name(visit)),
-            Value::Cast(_, _, value) => value.for_each_name(visit),
-        }
-    }
-
     /// Calls `visit` on every index expression in it.
     pub fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
@@ -387,14 +376,6 @@ pub fn flat(index: &[Expr], shape: &[i64]) -> Expr {
 }
 
 impl Access {
-    /// Calls `visit` on the name of every named value in its index.
-    pub(crate) fn for_each_name(&self, visit: &mut dyn FnMut(&str)) {
-        self.index.iter().for_each(|coord| match coord {
-            Coord::At(_) => {}
-            Coord::Data(value) => value.for_each_name(visit),
-        });
-    }
-
     /// The row-major position of the element in a buffer of this shape; `None` if it depends on data.
     pub fn flat(&self, shape: &[i64]) -> Option<Expr> {
         self.known_index().map(|index| flat(&index, shape))

@@ -3,7 +3,7 @@
 
 use tilewright_expr::Var;
 use tilewright_expr::points::extent;
-use tilewright_ir::tile::{ElementStmt, Kernel, Op, Parallel, without_unused_names};
+use tilewright_ir::tile::{ElementStmt, Kernel, Op, Parallel};
 use tilewright_layout::map::Map;
 
 use crate::builder::Builder;
@@ -30,14 +30,14 @@ impl Nest {
         let (vars, body) = parallel.unfolded(kernel);
         let turns = parallel.inner_loop(kernel).map_or(1, |(inner, _)| extent(inner));
         let steps = steps.once_per_thread().with_turns(turns);
-        Ok(Nest { vars, body: without_unused_names(body), steps, vector: parallel.vector })
+        Ok(Nest { vars, body: body.to_vec(), steps, vector: parallel.vector })
     }
 
     /// The nest of statements that every thread executes: the threads are the iterations.
     pub(crate) fn of_each_thread(kernel: &Kernel, body: &[ElementStmt]) -> Nest {
         let threads = kernel.threads as usize;
         let steps = Map::of_slots(threads, threads, |thread, _| Some(thread), 1);
-        Nest { vars: vec![kernel.tid()], body: without_unused_names(body), steps, vector: None }
+        Nest { vars: vec![kernel.tid()], body: body.to_vec(), steps, vector: None }
     }
 
     /// The nest of a condition around ops, which every thread evaluates.
