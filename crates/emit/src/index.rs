@@ -107,8 +107,10 @@ impl Printer {
             Node::Var(var) if self.wide => (format!("(long long){}", var.name()), Level::Unary),
             Node::Var(var) => (var.name().to_string(), Level::Unary),
             Node::Add(a, b) => self.sum(a, b),
-            Node::Mul(..) if is_subtracted(expr) => (format!("-({})", self.negated(expr)), Level::Unary),
-            Node::Mul(a, b) => (format!("{}*{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product),
+            Node::Mul(a, b) => match self.negated(expr) {
+                Some(negated) => (format!("-({negated})"), Level::Unary),
+                None => (format!("{}*{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product),
+            },
             Node::Div(a, b) => self.quotient(a, b),
             Node::Mod(a, b) => self.remainder(a, b),
             Node::Xor(a, b) => (format!("{} ^ {}", self.at(a, Level::Product), self.at(b, Level::Product)), Level::Xor),
@@ -136,14 +138,13 @@ impl Printer {
         (format!("{value}{suffix}"), if value < 0 { Level::Sum } else { Level::Unary })
     }
 
-    /// A term with a minus sign, without the sign.
-    fn negated(&self, term: &Expr) -> String {
-        match negative(term) {
-            Some((Some(of), 1)) => self.at(of, Level::Product),
-            Some((Some(of), factor)) => format!("{}*{factor}", self.at(of, Level::Product)),
-            Some((None, number)) => number.to_string(),
-            None => self.at(term, Level::Product),
-        }
+    /// A term with a minus sign, without the sign; `None` if it has none.
+    fn negated(&self, term: &Expr) -> Option<String> {
+        Some(match negative(term)? {
+            (Some(of), 1) => self.at(of, Level::Product),
+            (Some(of), factor) => format!("{}*{factor}", self.at(of, Level::Product)),
+            (None, number) => number.to_string(),
+        })
     }
 
     /// A sum, with what is subtracted at its end: NVRTC 13.5 for `sm_90a` miscompiles `r[i*(-4) + 5]` in unrolled loops,
@@ -152,19 +153,16 @@ impl Printer {
         let mut terms = Vec::new();
         terms_of(a, &mut terms);
         terms_of(b, &mut terms);
-        let (added, subtracted): (Vec<&Expr>, Vec<&Expr>) = terms.iter().partition(|term| !is_subtracted(term));
-        let most = |range: fn(&Expr) -> i64| added.iter().map(|term| range(term)).fold(0, i64::saturating_add);
-        let (least, most) = (most(|term| term.range().lo), most(|term| term.range().hi));
-        let fits = self.wide || i32::try_from(least).is_ok() && i32::try_from(most).is_ok();
-        if fits && !added.is_empty() {
-            terms = added.into_iter().chain(subtracted).collect();
+        let size = |term: &&Expr| term.range().lo.unsigned_abs().max(term.range().hi.unsigned_abs());
+        let fits = i32::try_from(terms.iter().map(size).fold(0, u64::saturating_add)).is_ok();
+        if self.wide || fits {
+            terms.sort_by_key(|term| negative(term).is_some());
         }
-        let mut text = String::new();
-        for (at, term) in terms.into_iter().enumerate() {
-            text.push_str(&match at {
-                0 => self.at(term, Level::Sum),
-                _ if is_subtracted(term) => format!(" - {}", self.negated(term)),
-                _ => format!(" + {}", self.at(term, Level::Sum)),
+        let mut text = self.at(terms[0], Level::Sum);
+        for term in &terms[1..] {
+            text.push_str(&match self.negated(term) {
+                Some(negated) => format!(" - {negated}"),
+                None => format!(" + {}", self.at(term, Level::Sum)),
             });
         }
         (text, Level::Sum)
@@ -207,19 +205,16 @@ fn terms_of<'a>(expr: &'a Expr, terms: &mut Vec<&'a Expr>) {
     }
 }
 
-/// A negative number, or a product by one: what else is multiplied, and the number without its sign.
+/// A negative number, or a product by one: what else is multiplied, and the number without its sign. A product that is
+/// -2^31 has no `int` without its sign.
 fn negative(term: &Expr) -> Option<(Option<&Expr>, u64)> {
     let number = |of: &Expr| of.as_const().filter(|value| *value < 0).map(i64::unsigned_abs);
     match term.node() {
         Node::Const(_) => Some((None, number(term)?)),
+        Node::Mul(..) if term.range().lo == i64::from(i32::MIN) => None,
         Node::Mul(a, b) => number(b).map(|factor| (Some(a), factor)).or_else(|| Some((Some(b), number(a)?))),
         _ => None,
     }
-}
-
-/// Whether a term of a sum has a minus sign.
-fn is_subtracted(term: &Expr) -> bool {
-    negative(term).is_some()
 }
 
 fn power_of_two(expr: &Expr) -> Option<u32> {
@@ -289,6 +284,7 @@ mod tests {
     fn an_order_in_which_sums_overflow_is_not_taken() {
         let (far, near) = (v("far", 0, i64::from(i32::MAX)), v("near", i64::from(i32::MAX) - 9, i64::from(i32::MAX)));
         assert_eq!(c_index(&(far + &near * -1 + 9)), "far - near + 9");
+        assert_eq!(c_index(&(v("i", 0, 2) * -(1 << 30))), "i*(-1073741824)");
     }
 
     #[test]

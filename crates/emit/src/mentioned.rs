@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Resource, for_each_stmt};
+use tilewright_ir::thread::{Memory, Program, RegArray, Resource, for_each_stmt};
 
 /// The memories and register arrays that statements mention.
 pub(crate) struct Mentioned {
@@ -18,11 +18,7 @@ impl Mentioned {
             stmt.reads(&mut |resource| mentioned.resource(resource));
             stmt.writes(&mut |resource| mentioned.resource(resource));
         });
-        let owner = |handle: &Handle<Memory>| match program.memories[*handle].space {
-            MemorySpace::SharedView { of } => Some(of),
-            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => None,
-        };
-        let owners: Vec<Handle<Memory>> = mentioned.memories.iter().filter_map(owner).collect();
+        let owners: Vec<Handle<Memory>> = mentioned.memories.iter().map(|memory| program.owner(*memory)).collect();
         mentioned.memories.extend(owners);
         mentioned
     }

@@ -23,7 +23,7 @@ pub(crate) fn is_single(array: &RegArray) -> bool {
     array.len == 1 && array.vector == 1
 }
 
-/// The declarator of an array that is no array of vectors: `sums[4]`, or `sum` for a single register.
+/// The declarator of an array of scalars: `sums[4]`, or `sum` for a single register.
 pub(crate) fn declarator(array: &RegArray) -> String {
     if is_single(array) { array.name.clone() } else { format!("{}[{}]", array.name, array.len) }
 }

@@ -86,7 +86,7 @@ pub(crate) struct Search<'a> {
     tried: Vec<Vec<Option<MapId>>>,
     /// The cheapest choice so far.
     found: Option<Settled>,
-    /// The way that led to it.
+    /// The way that led to `found`.
     taken: Option<Way>,
     /// While no choice works, the one that got furthest, with the number of ops that it settled.
     furthest: Option<(usize, State)>,

@@ -254,15 +254,11 @@ impl Builder {
 
     /// Whether no element of two memories is the same, whatever is passed to the kernel.
     pub(crate) fn are_apart(&self, a: Handle<Memory>, b: Handle<Memory>) -> bool {
-        let owner = |memory: Handle<Memory>| match self.program.memories[memory].space {
-            MemorySpace::SharedView { of } => of,
-            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => memory,
-        };
         let may_alias = |memory: Handle<Memory>| match self.program.memories[memory].space {
             MemorySpace::Global { may_alias, .. } => may_alias,
             MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => false,
         };
-        owner(a) != owner(b) && !may_alias(a) && !may_alias(b)
+        self.program.owner(a) != self.program.owner(b) && !may_alias(a) && !may_alias(b)
     }
 
     /// A new array of staging registers, one element each, and its declaration.

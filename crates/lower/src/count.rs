@@ -11,8 +11,6 @@ use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Call, Cond, Inst, Memory, Program, Stmt, Value, conjunction, is_word};
 
-use crate::trace::owner;
-
 /// Instructions of one lane for which all conditions hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -154,7 +152,7 @@ impl<'a> Counter<'a> {
 
     /// Counts an address: the index, added to the start of the memory. Constants are part of the access.
     fn address(&mut self, memory: Handle<Memory>, index: &Expr) {
-        let key = (owner(self.program, memory), self.moving(index));
+        let key = (self.program.owner(memory), self.moving(index));
         if self.addresses.contains(&key) {
             return;
         }

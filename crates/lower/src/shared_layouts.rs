@@ -18,7 +18,7 @@ use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
 use tilewright_layout::banks::RowLayout;
 use tilewright_layout::weights::WEIGHTS;
 
-use crate::trace::{owner, scattered, steps};
+use crate::trace::{scattered, steps};
 
 /// The layout that the compiler chose for a shared buffer.
 #[derive(Clone, Debug)]
@@ -163,7 +163,7 @@ impl Patterns<'_> {
 
 impl Observer for Patterns<'_> {
     fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
-        let Some(tile) = self.of.get_mut(&owner(self.program, access.memory)) else { return Ok(()) };
+        let Some(tile) = self.of.get_mut(&self.program.owner(access.memory)) else { return Ok(()) };
         let element = self.program.memories[access.memory].dtype.bytes();
         let index = warp.eval(access.index)?;
         let is_active = |lane: usize| lane < access.lanes && warp.active()[lane];

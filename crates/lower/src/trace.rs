@@ -2,9 +2,7 @@
 
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{
-    Lanes, Memory, MemoryAccess, MemorySpace, Moved, Observer, Program, Stmt, WarpState, walk,
-};
+use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Moved, Observer, Program, Stmt, WarpState, walk};
 use tilewright_layout::access::LANES;
 
 /// One access of one thread.
@@ -75,14 +73,6 @@ pub(crate) fn steps(body: &[Stmt], most: i64) -> u64 {
         inside.saturating_add(stmt.accesses().len() as u64)
     };
     body.iter().map(of).fold(0, u64::saturating_add)
-}
-
-/// The memory that owns the bytes of `memory`.
-pub(crate) fn owner(program: &Program, memory: Handle<Memory>) -> Handle<Memory> {
-    match program.memories[memory].space {
-        MemorySpace::SharedView { of } => of,
-        MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => memory,
-    }
 }
 
 /// Values assumed for a variable that is read from data: one for every lane, as far apart as its range allows.

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, MemorySpace, Program, Resource, Stmt, Value, for_each_stmt};
+use tilewright_ir::thread::{Memory, Program, Resource, Stmt, Value, for_each_stmt};
 use tilewright_ir::tile::{ElementClass, ElementOp};
 use tilewright_layout::DType;
 
@@ -82,11 +82,7 @@ impl Flows<'_> {
     }
 
     fn memory(&self, memory: Handle<Memory>) -> usize {
-        let owner = match self.program.memories[memory].space {
-            MemorySpace::SharedView { of } => of,
-            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => memory,
-        };
-        self.program.registers.len() + owner.index()
+        self.program.registers.len() + self.program.owner(memory).index()
     }
 
     /// `reached`: the value goes into a sum. `to`: it goes into this array, up to its sign.

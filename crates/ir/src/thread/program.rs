@@ -37,6 +37,14 @@ pub struct Program {
 }
 
 impl Program {
+    /// The memory that owns the bytes of a memory: itself, or what it is a view of.
+    pub fn owner(&self, memory: Handle<Memory>) -> Handle<Memory> {
+        match self.memories[memory].space {
+            MemorySpace::SharedView { of } => of,
+            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => memory,
+        }
+    }
+
     /// A program of one CTA without parameters and statements.
     pub fn new(name: &str, target: Target, threads: i64) -> Program {
         Program {

@@ -54,35 +54,41 @@ impl Parallel {
     }
 }
 
+/// The most pairs of accesses that are compared; a loop with more is executed iteration by iteration.
+const MOST_PAIRS: usize = 64;
+
 /// Whether an iteration of a loop may access an element that another one stores.
 fn carries(kernel: &Kernel, var: &Var, body: &[ElementStmt]) -> bool {
     let mut accesses: Vec<(Access, bool)> = Vec::new();
     body.iter().for_each(|element| {
         element.for_each_access(&mut |access, writes| accesses.push((access.clone(), writes)));
     });
-    let stores = accesses.iter().filter(|(_, writes)| *writes);
-    stores.into_iter().any(|(store, _)| {
-        let is_same = |access: &&(Access, bool)| kernel.storage(access.0.buffer) == kernel.storage(store.buffer);
-        accesses.iter().filter(is_same).any(|(access, _)| !are_apart(store, access, var))
-    })
+    let is_same = |a: &Access, b: &Access| kernel.storage(a.buffer) == kernel.storage(b.buffer);
+    let stores = accesses.iter().filter(|(_, writes)| *writes).map(|(store, _)| store);
+    let mut pairs = stores.flat_map(|store| {
+        accesses.iter().map(move |(access, _)| (store, access)).filter(|(store, access)| is_same(store, access))
+    });
+    pairs.by_ref().take(MOST_PAIRS).any(|(store, access)| !are_apart(store, access, var)) || pairs.next().is_some()
 }
 
 /// Whether two accesses touch different elements in any two different iterations of a loop.
 fn are_apart(a: &Access, b: &Access, var: &Var) -> bool {
-    let in_iteration = |coord: &Coord, at: i64| match coord {
-        Coord::At(expr) => Some(expr.with(var, at)),
+    let range = var.range();
+    let [one, another] = ["#one", "#another"].map(|name| Var::new(name, range.lo, range.hi));
+    let in_iteration = |coord: &Coord, of: &Var| match coord {
+        Coord::At(expr) => Some(expr.substitute(&|known| (known == var).then(|| Expr::var(of)))),
         Coord::Data(_) => None,
     };
-    let differ = |one: i64, another: i64| {
-        a.index.iter().zip(&b.index).any(|(a, b)| {
-            let both = in_iteration(a, one).zip(in_iteration(b, another));
-            both.is_some_and(|(a, b)| {
-                let range = normalize(&(a - b)).range();
-                range.lo > 0 || range.hi < 0
-            })
+    let distance = |(a, b): (&Coord, &Coord)| Some(normalize(&(in_iteration(a, &one)? - in_iteration(b, &another)?)));
+    let distances: Vec<Expr> = a.index.iter().zip(&b.index).filter_map(distance).collect();
+    let differ = |first: i64, second: i64| {
+        let number = |known: &Var| if *known == one { Some(first) } else { (*known == another).then_some(second) };
+        distances.iter().any(|distance| match distance.eval(&number) {
+            Ok(distance) => distance != 0,
+            Err(_) => distance.range().lo > 0 || distance.range().hi < 0,
         })
     };
-    let iterations = || var.range().lo..=var.range().hi;
+    let iterations = || range.lo..=range.hi;
     a.buffer == b.buffer && iterations().all(|one| iterations().all(|another| one == another || differ(one, another)))
 }
 

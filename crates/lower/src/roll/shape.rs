@@ -161,16 +161,14 @@ fn constants(stmt: &Stmt, hasher: &mut DefaultHasher) {
 /// conditions.
 pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Place, &mut Expr)) {
     stmt.for_each_regs_mut(&mut |array, index| visit(Place::Register(*array), index));
-    if let Stmt::If { cond: cond @ Cond::Equal(..), .. } = stmt {
-        cond.sides_mut().into_iter().for_each(|side| visit(Place::Equality, side));
-        stmt.inner_mut().iter_mut().for_each(|inner| for_each_number(inner, visit));
-        return;
-    }
     let mut plain = |index: &mut Expr| visit(Place::Other, index);
     match stmt {
         Stmt::Load { index, .. } | Stmt::Store { index, .. } => plain(index),
         Stmt::Inst(call) => call.memory.iter_mut().for_each(|(_, index)| plain(index)),
-        Stmt::If { cond, .. } => cond.sides_mut().into_iter().for_each(plain),
+        Stmt::If { cond, .. } => {
+            let place = if matches!(cond, Cond::Equal(..)) { Place::Equality } else { Place::Other };
+            cond.sides_mut().into_iter().for_each(|side| visit(place, side));
+        }
         Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(plain),
         Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::IfValue { .. } => {
             stmt.values_mut().iter_mut().for_each(|value: &mut Value| value.for_each_index_mut(&mut plain));

@@ -11,7 +11,7 @@ use tilewright_layout::axis::Scope;
 
 use super::block::LoopRef;
 use super::shared::in_shared;
-use crate::trace::{Env, Touch, Trace, owner, trace};
+use crate::trace::{Env, Touch, Trace, trace};
 
 /// The most assignments of loop variables and block indices that are traced. Beyond, the touched bytes are not known.
 const MOST_CASES: usize = 32;
@@ -198,7 +198,7 @@ fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
         for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
             for access in stmt.accesses() {
                 let (reads, writes) = (access.effect.reads(), access.effect.writes());
-                let effects = Effects { memory: owner(program, access.memory), reads, writes, is_unknown };
+                let effects = Effects { memory: program.owner(access.memory), reads, writes, is_unknown };
                 match all.iter_mut().find(|known| known.memory == effects.memory) {
                     Some(known) => {
                         known.reads |= reads;
@@ -251,7 +251,7 @@ fn touched_by(program: &Program, touch: &Touch) -> ByteRange {
     let (thread, nobody) = (ThreadSet::One(touch.thread), ThreadSet::Empty);
     let thread = thread.warp().filter(|_| touch.is_of_warp).map_or(thread, ThreadSet::OfWarp);
     ByteRange {
-        memory: owner(program, touch.memory),
+        memory: program.owner(touch.memory),
         first: touch.first_byte,
         end: touch.first_byte + touch.bytes,
         readers: if touch.writes { nobody } else { thread },

@@ -129,10 +129,10 @@ pub(super) fn write_cell(
         return found;
     }
     forget_reads(cell, &mut tables.reads);
-    match benign {
-        true => tables.keep_equal(cell, who),
-        false if !same => cell.equal = NEVER,
-        false => {}
+    if benign {
+        tables.keep_equal(cell, who);
+    } else if !same {
+        cell.equal = NEVER;
     }
     cell.write_cta = who.cta;
     cell.write_thread = who.thread;
