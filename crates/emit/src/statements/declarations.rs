@@ -16,7 +16,8 @@ use crate::registers::{declarator, is_single, vector_name};
 const MOST_INITIALIZERS: usize = 4;
 
 impl Printer<'_> {
-    /// Prints the declarations at the beginning of a list, in a block with these loads. The statements after them.
+    /// Prints the declarations at the beginning of a list, in a block with these loads, and returns the statements after
+    /// them.
     pub(super) fn declarations<'b>(&mut self, body: &'b [Stmt], loads: &Loads) -> Result<&'b [Stmt], Diagnostic> {
         let (mut declared, mut rest) = (Vec::new(), body);
         while let [Stmt::Declare(array), after @ ..] = rest {
@@ -66,7 +67,7 @@ impl Printer<'_> {
         Ok(Some((texts, silent + values.len())))
     }
 
-    /// The declarations of arrays, those of one type and alignment together.
+    /// Prints the declarations of arrays, those of one type together.
     pub(super) fn declare(&mut self, arrays: &[Handle<RegArray>]) -> Result<(), Diagnostic> {
         let is_printed = |array: &&Handle<RegArray>| self.mentioned.has_array(**array) && !self.is_combined(**array);
         let arrays: Vec<Handle<RegArray>> = arrays.iter().filter(is_printed).copied().collect();
