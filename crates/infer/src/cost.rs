@@ -108,9 +108,9 @@ fn of_access(issued: u64, busiest: u64, passes: u64) -> u64 {
 pub(crate) fn least_of_steps(work: &Work, slots: usize, vector: usize, along: usize) -> u64 {
     let of_moves = |moves: &Moves| {
         let lanes = moves.most_along(work.nest, vector, along);
-        let turns = (moves.turns * work.nest.turns) as u64;
+        let turns = (moves.turns * work.nest.turns * moves.elements) as u64;
         let issued = (work.iterations.div_ceil(LANES) as u64 * turns).div_ceil(lanes as u64);
-        let sectors = if lanes > 1 { (work.iterations * moves.bytes) as u64 / SECTOR } else { 0 };
+        let sectors = if lanes > 1 { (work.iterations * moves.elements * moves.bytes) as u64 / SECTOR } else { 0 };
         of_access(issued, (slots as u64 * turns).div_ceil(lanes as u64), sectors)
     };
     work.nest.executions * (weight(WEIGHTS.step) * slots as u64 + work.moves.iter().map(of_moves).sum::<u64>())

@@ -124,7 +124,7 @@ mod tests {
         };
         let (kernel, x) = kernel_of_x();
         let i = Var::new("i", 0, 63);
-        let known = StaticAccess { buffer: x, index: vec![Expr::var(&i)] };
+        let known = StaticAccess { buffer: x, elements: vec![vec![Expr::var(&i)]] };
         let places = Rc::new(Places::of(&kernel, &known, &mut Splits::by(&[i])));
         let (dtype, widest) = (DType::F32, 16);
         let touch = MemoryTouch {
@@ -136,6 +136,7 @@ mod tests {
             widest,
             is_plain,
             is_movable,
+            elements: 1,
             turns: 1,
         };
         let moves = Moves { most, ..Moves::of(&mut Tables::new(32), &nest, &touch) };

@@ -45,6 +45,8 @@ pub(crate) struct MemoryTouch {
     pub(crate) is_plain: bool,
     /// Whether neighbouring iterations may do it together.
     pub(crate) is_movable: bool,
+    /// Elements of an iteration, which are neighbours in memory.
+    pub(crate) elements: usize,
     /// How often an iteration does it: the turns of the inner loops around it, other than those of [`Nest::turns`].
     pub(crate) turns: usize,
 }

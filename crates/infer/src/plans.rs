@@ -95,8 +95,8 @@ impl Scene<'_> {
     fn has_idle_width(&self, way: Way) -> bool {
         let Way::Nest(item, spread, _) = way else { return false };
         let moves = self.work(item).map_or(&[][..], |work| &work.moves);
-        let most = moves.iter().map(|moves| moves.most).max().unwrap_or(0);
-        most > 1 && spread.vector > most
+        let iterations = moves.iter().map(|moves| moves.most.div_ceil(moves.elements)).max().unwrap_or(0);
+        moves.iter().any(|moves| moves.most > 1) && spread.vector > iterations
     }
 
     /// Whether an access of a nest is adjacent in memory along a dimension other than the last.

@@ -26,6 +26,8 @@ pub(crate) struct Moves {
     pub(crate) writes: bool,
     /// How often an iteration does it.
     pub(crate) turns: usize,
+    /// Elements of an iteration, which are neighbours in memory.
+    pub(crate) elements: usize,
     /// The dimension of the nest along which neighbours are adjacent in memory.
     pub(crate) along: Option<usize>,
 }
@@ -42,25 +44,27 @@ impl Moves {
             is_shared: touch.is_shared,
             writes: touch.writes,
             turns: touch.turns,
-            along: touch.places.positions().and_then(|positions| along(&nest.extents, nest.turns, positions)),
+            elements: touch.elements,
+            along: touch.places.positions().and_then(|positions| along(nest, touch.elements, positions)),
         }
     }
 
     /// Elements that a thread could move at once in vectors of `vector` iterations along a dimension.
     pub(crate) fn most_along(&self, nest: &Nest, vector: usize, along: usize) -> usize {
         match nest.turns {
-            1 if self.along == Some(along) => self.most.min(vector),
-            1 => 1,
+            1 if self.along == Some(along) => self.most.min(vector * self.elements),
+            1 => self.most.min(self.elements),
             _ => self.most,
         }
     }
 }
 
-/// The dimension along which neighbouring iterations are adjacent in memory; an iteration has `turns` positions.
-fn along(extents: &[i64], turns: usize, positions: &[i64]) -> Option<usize> {
-    let mut stride = turns;
-    for (dimension, extent) in extents.iter().enumerate().rev() {
-        if *extent > 1 && positions.get(stride).is_some_and(|next| next - positions[0] == 1) {
+/// The dimension along which neighbouring iterations are adjacent in memory; each of the turns of an iteration has
+/// `elements` positions.
+fn along(nest: &Nest, elements: usize, positions: &[i64]) -> Option<usize> {
+    let mut stride = nest.turns * elements;
+    for (dimension, extent) in nest.extents.iter().enumerate().rev() {
+        if *extent > 1 && positions.get(stride).is_some_and(|next| next - positions[0] == elements as i64) {
             return Some(dimension);
         }
         stride *= (*extent).max(1) as usize;
@@ -71,13 +75,14 @@ fn along(extents: &[i64], turns: usize, positions: &[i64]) -> Option<usize> {
 impl Tables {
     /// What an access costs in these steps of its nest.
     pub(crate) fn issue(&mut self, nest: &Nest, moves: &Moves, steps: MapId) -> Issue {
-        let steps = self.with_turns(steps, nest.turns);
-        let key = (steps, nest.together, moves.places, moves.most, moves.bytes, moves.is_shared, moves.writes);
+        let steps = self.with_turns(steps, nest.turns * moves.elements);
+        let together = nest.together * moves.elements;
+        let key = (steps, together, moves.places, moves.most, moves.bytes, moves.is_shared, moves.writes);
         if let Some(known) = self.answers.issues.get(&key) {
             return *known;
         }
         self.visit(steps);
-        let chunks = self.chunks(steps, nest.together);
+        let chunks = self.chunks(steps, together);
         let firsts = if moves.writes && !self.facts(steps).is_sole {
             Some(firsts(self.map(steps), self.owners(steps)))
         } else {
@@ -156,18 +161,31 @@ impl<'a> Passes<'a> {
 
 #[cfg(test)]
 mod tests {
+    use tilewright_diag::Span;
+
     use super::*;
+
+    fn along_in(extents: &[i64], turns: usize, elements: usize, positions: &[i64]) -> Option<usize> {
+        let nest = Nest { turns, ..Nest::empty("parallel i".to_string(), Span::here(), extents.to_vec()) };
+        along(&nest, elements, positions)
+    }
 
     #[test]
     fn a_transposed_walk_is_adjacent_along_the_first_dimension() {
         let turned: Vec<i64> = (0..4).flat_map(|i| (0..8).map(move |j| j * 4 + i)).collect();
-        assert_eq!((along(&[4, 8], 1, &turned), along(&[32], 1, &turned)), (Some(0), None));
+        assert_eq!((along_in(&[4, 8], 1, 1, &turned), along_in(&[32], 1, 1, &turned)), (Some(0), None));
     }
 
     #[test]
     fn turns_are_neighbours_before_iterations_are() {
-        assert_eq!(along(&[4], 8, &(0..32).collect::<Vec<i64>>()), None);
+        assert_eq!(along_in(&[4], 8, 1, &(0..32).collect::<Vec<i64>>()), None);
         let turned: Vec<i64> = (0..4).flat_map(|i| (0..8).map(move |turn| turn * 4 + i)).collect();
-        assert_eq!(along(&[4], 8, &turned), Some(0));
+        assert_eq!(along_in(&[4], 8, 1, &turned), Some(0));
+    }
+
+    #[test]
+    fn pairs_are_adjacent_where_the_next_iteration_has_the_next_pair() {
+        let pairs: Vec<i64> = (0..32).collect();
+        assert_eq!((along_in(&[16], 1, 2, &pairs), along_in(&[8], 1, 4, &pairs)), (Some(0), Some(0)));
     }
 }

@@ -218,7 +218,12 @@ impl<'a> Walk<'a> {
 
     fn memory(&mut self, access: &Access, writes: bool) {
         let buffer = &self.kernel.buffers[access.buffer];
-        let known = StaticAccess::of(self.kernel, access);
+        let joined = self.movable.with(access, writes);
+        if joined.is_some_and(|joined| joined.element(access) != Some(0)) {
+            return;
+        }
+        let known = joined.cloned().or_else(|| StaticAccess::of(self.kernel, access));
+        let elements = known.as_ref().map_or(1, |known| known.elements.len());
         let places = known.map_or(Places::unknown(), |known| Places::of(self.kernel, &known, &mut self.splits));
         self.nest.memory.push(MemoryTouch {
             buffer: access.buffer,
@@ -228,7 +233,8 @@ impl<'a> Walk<'a> {
             dtype: buffer.dtype,
             widest: self.kernel.widest_access(access.buffer),
             is_plain: self.turns == 1 && self.conditions.is_empty(),
-            is_movable: self.movable.has(access, writes),
+            is_movable: joined.is_some(),
+            elements,
             turns: self.turns,
         });
     }

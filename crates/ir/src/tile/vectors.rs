@@ -7,7 +7,8 @@
 //! chunk. Where a loop is unrolled, its variable is a constant, and the widths are determined for each iteration
 //! separately.
 
-use std::collections::BTreeMap;
+mod movable;
+
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -18,11 +19,11 @@ use tilewright_expr::points::{Split, Splits};
 use tilewright_layout::map::{Map, NONE, Owners};
 use tilewright_layout::{DType, Layout, TileLayout};
 
+pub use self::movable::{Movable, StaticAccess};
 use crate::arena::Handle;
-use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::ElementStmt;
+use crate::tile::buffer::Buffer;
 use crate::tile::kernel::Kernel;
-use crate::tile::value::{Access, flat};
+use crate::tile::value::flat;
 
 /// The most bytes that a thread moves at once from or to shared memory, and on targets before sm_100 from or to global
 /// memory (PTX ISA, `ld` and `st` with `.v4.b32`).
@@ -98,107 +99,6 @@ pub fn in_step<'a>(
     threads.map(move |thread| takes_part(thread).then(|| own[*thread.0 as usize]))
 }
 
-/// An access to memory at an index that does not depend on data.
-#[derive(Clone, Debug)]
-pub struct StaticAccess {
-    /// The buffer that it accesses.
-    pub buffer: Handle<Buffer>,
-    /// One index per dimension.
-    pub index: Vec<Expr>,
-}
-
-/// The accesses to memory in a nest that neighbouring steps may execute together.
-#[derive(Clone, Debug, Default)]
-pub struct Movable {
-    /// Loads, each element listed once.
-    pub loads: Vec<StaticAccess>,
-    /// Stores.
-    pub stores: Vec<StaticAccess>,
-}
-
-impl Movable {
-    /// Those that every iteration executes once and that cannot conflict with any other statement of the nest, whose
-    /// variables are those of `splits`.
-    pub fn of(kernel: &Kernel, body: &[ElementStmt], splits: &mut Splits<'_>) -> Movable {
-        let mut all: Vec<(Handle<Buffer>, bool)> = Vec::new();
-        for element in body {
-            element.for_each_access(&mut |access, writes| all.push((kernel.storage(access.buffer), writes)));
-        }
-        let mut movable = Movable::default();
-        let mut apart: BTreeMap<Handle<Buffer>, usize> = BTreeMap::new();
-        for element in body {
-            let (to, value) = match element {
-                ElementStmt::Let { value, .. } | ElementStmt::AtomicAdd { value, .. } => (None, value),
-                ElementStmt::Store { to, value, .. } => (Some(to), value),
-                ElementStmt::If { .. } | ElementStmt::For { .. } => continue,
-            };
-            value.for_each_load(&mut |access| {
-                let is_written = all.contains(&(kernel.storage(access.buffer), true));
-                if !is_written && !movable.has(access, false) {
-                    movable.loads.extend(StaticAccess::of(kernel, access));
-                }
-            });
-            let mut is_free = |to: &Access| {
-                let storage = kernel.storage(to.buffer);
-                let count = all.iter().filter(|(known, _)| *known == storage).count();
-                let mut stores_apart = || stores_apart(kernel, body, to.buffer, splits);
-                count == 1 || count == *apart.entry(to.buffer).or_insert_with(&mut stores_apart)
-            };
-            movable.stores.extend(to.filter(|to| is_free(to)).and_then(|to| StaticAccess::of(kernel, to)));
-        }
-        movable
-    }
-
-    /// Whether an access is one of them.
-    pub fn has(&self, access: &Access, writes: bool) -> bool {
-        let known = if writes { &self.stores } else { &self.loads };
-        known.iter().any(|known| known.is(access))
-    }
-
-    /// Number of steps that are executed together.
-    pub fn together(&self, kernel: &Kernel, vector: Option<i64>) -> usize {
-        let accesses = self.loads.iter().chain(&self.stores);
-        let most = |access: &StaticAccess| {
-            widest(kernel.buffers[access.buffer].dtype, kernel.widest_access(access.buffer), vector)
-        };
-        accesses.map(most).max().unwrap_or(1)
-    }
-}
-
-/// The number of stores to a buffer that every iteration executes, if no two of all iterations are to one element, else 0.
-fn stores_apart(kernel: &Kernel, body: &[ElementStmt], buffer: Handle<Buffer>, splits: &mut Splits<'_>) -> usize {
-    let mut positions: Vec<Split> = Vec::new();
-    for element in body {
-        let ElementStmt::Store { to, .. } = element else { continue };
-        if to.buffer != buffer {
-            continue;
-        }
-        let access = StaticAccess::of(kernel, to);
-        let Some(place) = access.and_then(|to| position(&kernel.buffers[buffer], &to.index, splits)) else { return 0 };
-        positions.push(place);
-    }
-    let mut all: Vec<i64> = positions.iter().flat_map(|place| place.own.iter().copied()).collect();
-    let count = all.len();
-    all.sort_unstable();
-    all.dedup();
-    let have_one_rest = positions.windows(2).all(|pair| pair[0].other == pair[1].other);
-    if have_one_rest && all.len() == count { positions.len() } else { 0 }
-}
-
-impl StaticAccess {
-    /// The access, if it is to memory and its index does not depend on data.
-    pub fn of(kernel: &Kernel, access: &Access) -> Option<StaticAccess> {
-        let is_in_memory = kernel.buffers[access.buffer].space != Space::Fragment;
-        let index = access.known_index().filter(|_| is_in_memory)?;
-        Some(StaticAccess { buffer: access.buffer, index })
-    }
-
-    /// Whether an access is to this element.
-    pub fn is(&self, access: &Access) -> bool {
-        self.buffer == access.buffer && access.is_at(&self.index)
-    }
-}
-
 /// Where the iterations of a nest access memory, as far as needed to decide how many elements are moved at once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Places {
@@ -230,9 +130,15 @@ struct Listed {
 }
 
 impl Places {
-    /// The places of an access, by the variables of its nest.
+    /// The places of an access, by the variables of its nest. Those of several elements of an iteration follow each other,
+    /// as the places of so many iterations.
     pub fn of(kernel: &Kernel, access: &StaticAccess, splits: &mut Splits<'_>) -> Places {
-        let (buffer, index) = (&kernel.buffers[access.buffer], &access.index);
+        let each = access.elements.iter().map(|index| Places::of_element(kernel, access.buffer, index, splits));
+        Places::joined(each.collect())
+    }
+
+    fn of_element(kernel: &Kernel, buffer: Handle<Buffer>, index: &[Expr], splits: &mut Splits<'_>) -> Places {
+        let buffer = &kernel.buffers[buffer];
         let position = match position(buffer, index, splits) {
             Some(split) => Some(Listed { rest: split.other.multiple(), own: split.own, divisors: None }),
             None => Strided::of(buffer, index, splits).and_then(|position| position.listed()),
@@ -243,6 +149,19 @@ impl Places {
             Some(Listed { rest, own: split.own, divisors: None })
         });
         Places { position, bounds: bounds.collect() }
+    }
+
+    /// The places of several elements of each iteration, which have the same rests and the same number of bounds.
+    fn joined(mut each: Vec<Places>) -> Places {
+        if each.len() == 1 {
+            return each.remove(0);
+        }
+        let bounds = each.first().map_or(0, |first| first.bounds.len());
+        let of_bound = |at: usize| Listed::joined(each.iter().map(|places| places.bounds[at].as_ref()).collect());
+        Places {
+            position: Listed::joined(each.iter().map(|places| places.position.as_ref()).collect()),
+            bounds: (0..bounds).map(of_bound).collect(),
+        }
     }
 
     /// Places about which nothing is known.
@@ -323,6 +242,21 @@ impl Places {
 }
 
 impl Listed {
+    /// The numbers of several elements of each iteration; `None` if there are none for one of them.
+    fn joined(each: Vec<Option<&Listed>>) -> Option<Listed> {
+        let each: Vec<&Listed> = each.into_iter().collect::<Option<_>>()?;
+        let in_turn = |lists: Vec<&Rc<Vec<i64>>>| {
+            let iterations = lists.iter().map(|list| list.len()).min().unwrap_or(0);
+            Rc::new((0..iterations).flat_map(|at| lists.iter().map(move |list| list[at])).collect())
+        };
+        let divisors: Option<Vec<_>> = each.iter().map(|listed| listed.divisors.as_ref()).collect();
+        Some(Listed {
+            own: in_turn(each.iter().map(|listed| &listed.own).collect()),
+            divisors: divisors.map(in_turn),
+            rest: each.iter().fold(0, |rest, listed| rest.gcd(&listed.rest)),
+        })
+    }
+
     /// Whether the numbers of these steps are consecutive, starting at a multiple of their count, for all threads.
     fn is_vector(&self, steps: &Map, vector: &[usize], mask: &[bool]) -> bool {
         let (first, width) = (steps.column(vector[0]), vector.len());

@@ -55,13 +55,14 @@ impl Map {
         if turns == 1 {
             return self.clone();
         }
-        let mut each = Map::empty(self.threads, self.elements * turns);
-        for (thread, slot, element) in self.entries() {
-            for turn in 0..turns {
-                each.put(thread, slot * turns + turn, element * turns + turn);
-            }
-        }
-        each
+        let split = |element: &u32, turn: usize| match *element {
+            NONE => NONE,
+            element => element * turns as u32 + turn as u32,
+        };
+        let column = |column: &[u32], turn: usize| column.iter().map(move |element| split(element, turn)).collect();
+        let columns = self.columns().flat_map(|held| (0..turns).map(move |turn| column(held, turn)));
+        let held = columns.collect::<Vec<Vec<u32>>>().concat();
+        Map { threads: self.threads, elements: self.elements * turns, held }
     }
 
     /// The map with only the first owner of every element. Slots left empty are removed.

@@ -1,12 +1,15 @@
 //! Neighbouring steps in chunks: accesses that are adjacent in memory become one vector access.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::rc::Rc;
 
 use tilewright_expr::Expr;
-use tilewright_ir::thread::{RegArray, Regs, Stmt};
+use tilewright_ir::thread::{Cond, RegArray, Regs, Stmt};
 use tilewright_ir::tile::vectors::{Chunk, Mask, Movable, Places, StaticAccess, Vectors, chunks, common_mask, widest};
-use tilewright_ir::tile::{Access, ElementStmt, Space, Value};
+use tilewright_ir::tile::{Access, Buffer, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
+use tilewright_layout::map::Map;
 
 use super::active_step::ActiveStep;
 use super::lowering::{Lowering, NamedTogether};
@@ -22,27 +25,29 @@ use crate::reorder::{evenly_apart, reordered, restored, word_of};
 const IN_REGISTERS: usize = 8;
 
 /// An access to memory that neighbouring steps may make together.
-struct VectorizableAccess {
+struct VectorizableAccess<'a> {
     known: StaticAccess,
     /// Where each iteration accesses the memory.
     places: Places,
+    /// The steps of the nest, each as many as the iteration has elements.
+    steps: Cow<'a, Map>,
     /// The most elements of one access.
     widest: usize,
 }
 
 /// The accesses of a nest that neighbouring steps may make together.
-struct VectorizableAccesses {
-    loads: Vec<VectorizableAccess>,
-    stores: Vec<VectorizableAccess>,
+struct VectorizableAccesses<'a> {
+    loads: Vec<VectorizableAccess<'a>>,
+    stores: Vec<VectorizableAccess<'a>>,
 }
 
-impl VectorizableAccesses {
-    fn of<'a>(known: &'a [VectorizableAccess], access: &Access) -> Option<&'a VectorizableAccess> {
-        known.iter().find(|one| one.known.is(access))
+impl<'a> VectorizableAccesses<'a> {
+    fn of<'b>(known: &'b [VectorizableAccess<'a>], access: &Access) -> Option<&'b VectorizableAccess<'a>> {
+        known.iter().find(|one| one.known.element(access).is_some())
     }
 }
 
-impl Lowering<'_> {
+impl<'a> Lowering<'a> {
     /// Lowers all steps, chunk by chunk.
     pub(super) fn steps(&mut self) -> Result<(), Refusal> {
         let movable = Movable::of(self.kernel, &self.nest.body, &mut self.points.splits);
@@ -60,16 +65,20 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn vectorizable(&mut self, accesses: &[StaticAccess]) -> Vec<VectorizableAccess> {
+    fn vectorizable(&mut self, accesses: &[StaticAccess]) -> Vec<VectorizableAccess<'a>> {
         let one = |known: &StaticAccess| {
             let (dtype, bytes) = (self.kernel.buffers[known.buffer].dtype, self.kernel.widest_access(known.buffer));
             let places = Places::of(self.kernel, known, &mut self.points.splits);
-            VectorizableAccess { known: known.clone(), places, widest: widest(dtype, bytes, self.nest.vector) }
+            let steps = match known.elements.len() {
+                1 => Cow::Borrowed(&self.nest.steps),
+                elements => Cow::Owned(self.nest.steps.with_turns(elements)),
+            };
+            VectorizableAccess { known: known.clone(), places, steps, widest: widest(dtype, bytes, self.nest.vector) }
         };
         accesses.iter().map(one).collect()
     }
 
-    fn chunk(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses) -> Result<(), Refusal> {
+    fn chunk(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses<'_>) -> Result<(), Refusal> {
         if self.copied(chunk, accesses)? || self.copied_through(chunk, accesses) {
             return Ok(());
         }
@@ -125,8 +134,9 @@ impl Lowering<'_> {
     }
 
     /// The vectors of one access, in all steps of a chunk and for the threads of `mask`.
-    fn vectors(&self, one: &VectorizableAccess, chunk: &Chunk, mask: &Mask) -> Vectors {
-        one.places.vectors(&self.nest.steps, &chunk.steps, mask, one.widest)
+    fn vectors(&self, one: &VectorizableAccess<'_>, chunk: &Chunk, mask: &Mask) -> Vectors {
+        let (elements, Range { start, end }) = (one.known.elements.len(), chunk.steps.clone());
+        one.places.vectors(&one.steps, &(start * elements..end * elements), mask, one.widest)
     }
 
     /// The threads that are the first to execute their iterations, if they are the same threads in all steps.
@@ -146,8 +156,9 @@ impl Lowering<'_> {
     /// The register of step `step` in an access that several steps make together; `None` if it is not such an access.
     pub(super) fn moved_register(&self, access: &Access, step: usize, writes: bool) -> Option<(Handle<RegArray>, i64)> {
         let of = |moved: &VectorAccess| {
-            let is_meant = moved.known.is(access) && moved.writes == writes;
-            let register = moved.vectors.steps.iter().position(|own| *own == step).filter(|_| is_meant)?;
+            let element = moved.known.element(access).filter(|_| moved.writes == writes)?;
+            let step = step * moved.known.elements.len() + element;
+            let register = moved.vectors.steps.iter().position(|own| *own == step)?;
             Some((moved.array, register as i64))
         };
         self.moved.iter().find_map(of)
@@ -167,17 +178,20 @@ impl Lowering<'_> {
         }
         let dtype = self.kernel.buffers[moved.known.buffer].dtype;
         for (at, vector) in moved.vectors.steps.chunks(width).enumerate() {
-            let place = ActiveStep { step: vector[0], mask: mask.clone() };
-            self.move_vector(moved, moved.regs(dtype, at), &place);
+            self.move_vector(moved, moved.regs(dtype, at), vector[0], mask);
         }
     }
 
-    /// Adds the access of the vector that begins at a step, from or to these registers. Elements outside of the tensor
-    /// read as zero.
-    fn move_vector(&mut self, moved: &VectorAccess, part: Regs, place: &ActiveStep) {
-        let width = moved.vectors.width;
-        let conditions = self.inside(moved, place);
-        let (memory, index) = (self.builder.memory(moved.known.buffer), self.address(moved, width, place));
+    /// Adds the access of the vector that begins with an element, from or to these registers. Elements outside of the
+    /// tensor read as zero.
+    fn move_vector(&mut self, moved: &VectorAccess, part: Regs, first: usize, mask: &Mask) {
+        let (step, index) = moved.element(first);
+        let place = ActiveStep { step, mask: mask.clone() };
+        let conditions = self.inside(moved.known.buffer, index, &place);
+        let address = self.address_of(moved.known.buffer, index);
+        let width = moved.vectors.width as i64;
+        let index = address.at(width, &place, &mut self.points, self.builder, &mut self.out);
+        let memory = self.builder.memory(moved.known.buffer);
         let access = if moved.writes {
             Stmt::Store { memory, index, from: part }
         } else {
@@ -189,24 +203,18 @@ impl Lowering<'_> {
         self.out.extend(under(&conditions, vec![access]));
     }
 
-    fn inside(&mut self, moved: &VectorAccess, place: &ActiveStep) -> Vec<tilewright_ir::thread::Cond> {
-        let buffer = &self.kernel.buffers[moved.known.buffer];
+    /// The conditions under which an index is in bounds.
+    fn inside(&mut self, buffer: Handle<Buffer>, index: &[Expr], place: &ActiveStep) -> Vec<Cond> {
         let mut conditions = Vec::new();
-        for bound in self.kernel.bounds(buffer, &moved.known.index, &mut self.points.splits) {
+        for bound in self.kernel.bounds(&self.kernel.buffers[buffer], index, &mut self.points.splits) {
             conditions.extend(inside(&bound, place, &mut self.points, self.builder, &mut self.out));
         }
         conditions
     }
 
-    fn address(&mut self, moved: &VectorAccess, width: usize, place: &ActiveStep) -> Expr {
-        let width = width as i64;
-        let address = self.address_of(moved.known.buffer, &moved.known.index);
-        address.at(width, place, &mut self.points, self.builder, &mut self.out)
-    }
-
     /// Lowers a nest that only copies from memory to memory: each side as wide as it allows, through one array. False
     /// if the nest is not such a copy.
-    fn copied_through(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses) -> bool {
+    fn copied_through(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses<'_>) -> bool {
         let nest = self.nest;
         let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
         let sides = VectorizableAccesses::of(&accesses.loads, from).zip(VectorizableAccesses::of(&accesses.stores, to));
@@ -238,7 +246,7 @@ impl Lowering<'_> {
     /// evenly apart. `None` if the order is the same, stores are single words, or no such words are what they store.
     fn through_words(
         &mut self,
-        sides: [&VectorizableAccess; 2],
+        sides: [&VectorizableAccess<'_>; 2],
         [loaded, stored]: [&Vectors; 2],
     ) -> Option<[VectorAccess; 2]> {
         let dtype = self.kernel.buffers[sides[0].known.buffer].dtype;
@@ -286,7 +294,7 @@ impl Lowering<'_> {
 
     /// Lowers a nest that only copies between memory and a fragment whose registers are in the order of memory:
     /// directly from or to the registers. False if the nest is not such a copy.
-    fn copied(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses) -> Result<bool, Refusal> {
+    fn copied(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses<'_>) -> Result<bool, Refusal> {
         let nest = self.nest;
         let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return Ok(false) };
         let sides =
@@ -334,7 +342,7 @@ impl Lowering<'_> {
         let body = self.aside(|this| {
             for (vector, group) in moved.vectors.steps.chunks(width).zip(registers.chunks(width)) {
                 let part = regs(moved.array, group[0], width as i64);
-                this.move_vector(&moved, part, &ActiveStep { step: vector[0], mask: mask.clone() });
+                this.move_vector(&moved, part, vector[0], &mask);
             }
             Ok(())
         })?;

@@ -58,7 +58,8 @@ impl Lowering<'_> {
         if !is_possible || !has_whole_warps || !has_several || steps.len() as i64 % in_word != 0 {
             return None;
         }
-        let address = self.address_of(known.buffer, &known.index);
+        let [index] = &known.elements[..] else { return None };
+        let address = self.address_of(known.buffer, index);
         let (Address::Split(position) | Address::Swizzled { position, .. }) = &address else { return None };
         // A row's address is given by another lane than has its elements, so the rest has to be the same for both.
         if position.other.multiple() % in_row != 0 || !is_uniform_in_warps(&position.other) {

@@ -1,5 +1,6 @@
 //! Accesses that neighbouring steps make together.
 
+use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{RegArray, Regs};
 use tilewright_ir::tile::vectors::{StaticAccess, Vectors};
@@ -8,10 +9,10 @@ use tilewright_layout::DType;
 use crate::builder::regs;
 use crate::reorder::{Evenly, word_of};
 
-/// An access that several steps make together as vectors, through an array with one register per step.
+/// An access that several steps make together as vectors, through an array with one register per element.
 #[derive(Clone)]
 pub(super) struct VectorAccess {
-    /// The access.
+    /// The access. Its elements count as steps: those of the first step, then those of the next one.
     pub(super) known: StaticAccess,
     /// Whether it is a store; otherwise it is a load.
     pub(super) writes: bool,
@@ -23,6 +24,12 @@ pub(super) struct VectorAccess {
 }
 
 impl VectorAccess {
+    /// The step of an element and its index.
+    pub(super) fn element(&self, step: usize) -> (usize, &[Expr]) {
+        let elements = &self.known.elements;
+        (step / elements.len(), &elements[step % elements.len()])
+    }
+
     /// The registers of a vector, by its number.
     pub(super) fn regs(&self, dtype: DType, vector: usize) -> Regs {
         let width = self.vectors.width;
