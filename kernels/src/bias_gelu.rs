@@ -45,11 +45,11 @@ fn bias_gelu(config: &Config) -> Kernel {
         let [cta] = k.grid([blocks.ctas()]);
         k.threads(threads);
         // Each thread has the same columns of all of its rows.
-        let added = k.fragment("added", F32, [cols]);
-        k.parallel([cols], |k, [j]| k.store(added, (j,), bias.at((j,)).cast(F32)));
+        let added = k.fragment("added", config.dtype, [cols]);
+        k.copy(added, bias);
         k.parallel([block, cols], |k, [i, j]| {
             let place = (cta * block + i, j);
-            let v = k.named("v", x.at(place).cast(F32) + added.at((j,)));
+            let v = k.named("v", x.at(place).cast(F32) + added.at((j,)).cast(F32));
             let gelu = v / (1.0 + (v * (v * v * (-2.0 * ROOT * CUBE) - 2.0 * ROOT)).exp());
             k.store(y, place, (residual.at(place).cast(F32) + gelu).cast(config.dtype));
         });

@@ -2,7 +2,7 @@
 //! GPU, and their machine code, where there is a disassembler.
 
 use tilewright::prelude::*;
-use tilewright::runtime::{Report, Space, counted_instructions};
+use tilewright::runtime::{AccessCount, Report, Space, counted_instructions};
 use tilewright_tests::by_hand::{Compared, Pair, WIDTHS, pairs, transpose};
 
 use crate::exit::Exit;
@@ -88,7 +88,8 @@ fn ratio(both: &Compared, count: impl Fn(&Report) -> u64) -> f64 {
 }
 
 fn accesses(report: &Report) -> u64 {
-    report.accesses.iter().map(|access| access.executions).sum()
+    let is_in_memory = |access: &&AccessCount| access.space != Space::Param;
+    report.accesses.iter().filter(is_in_memory).map(|access| access.executions).sum()
 }
 
 fn sectors(report: &Report) -> u64 {
