@@ -321,7 +321,7 @@ impl Builder {
             }
         }
         let range = value.range();
-        let var = Var::new(self.fresh(base), range.lo, range.hi);
+        let var = Var::multiple_of(self.fresh(base), range.lo, range.hi, value.multiple());
         body.push(Stmt::Let { var: var.clone(), value });
         Expr::var(&var)
     }

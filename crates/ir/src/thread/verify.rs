@@ -161,7 +161,14 @@ impl Checker<'_> {
                 self.operands(call, divergence);
                 self.inst(&call.inst.info());
             }
-            Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => {}
+            Stmt::Let { var, value } => {
+                let (own, named) = (value.range(), var.range());
+                let is_within = named.lo <= own.lo && own.hi <= named.hi;
+                if !is_within || value.multiple() % var.multiple() != 0 {
+                    self.report("V0320", format!("`{}` cannot have every value of `{value}`", var.name()));
+                }
+            }
+            Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => {}
         }
     }
 

@@ -175,8 +175,11 @@ impl<'a> LaneSum<'a> {
         let value = lane_image(lane, &scaled) ^ Expr::constant(map.base() / unit);
         let value = builder.simplifier.simplify(&value);
         let is_simple = value.operands().is_none_or(|(a, b)| a.operands().is_none() && b.operands().is_none());
-        let value = if is_simple { value } else { builder.name(base, value, body) };
-        LaneSum { part, lane: value, unit, used }
+        if is_simple {
+            return LaneSum { part, lane: value, unit, used };
+        }
+        let value = builder.simplifier.simplify(&(lane_image(lane, &images) ^ Expr::constant(map.base())));
+        LaneSum { part, lane: builder.name(base, value, body), unit: 1, used }
     }
 
     /// The position where the bits of the index `step` are flipped.

@@ -120,6 +120,12 @@ fn every_rule_fires_on_its_mutation() {
             let twice = |value: &Expr| Stmt::Let { var: var.clone(), value: value.clone() };
             vec![twice(&f.lane), twice(&f.lane)]
         }),
+        ("internal error[V0320]: `x` cannot have every value of `lane`", |f, _| {
+            vec![Stmt::Let { var: Var::new("x", 0, 30), value: f.lane.clone() }]
+        }),
+        ("internal error[V0320]: `x` cannot have every value of `lane*4`", |f, _| {
+            vec![Stmt::Let { var: Var::multiple_of("x", 0, 124, 8), value: &f.lane * 4 }]
+        }),
     ];
     for (said, mutation) in cases {
         let f = fixture();
