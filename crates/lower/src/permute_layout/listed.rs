@@ -178,6 +178,11 @@ impl<'a> LaneSum<'a> {
         if is_simple {
             return LaneSum { part, lane: value, unit, used };
         }
+        // Where elements are adjacent, the address has to show that it is a multiple of a vector: NVRTC 13.5 splits
+        // vectors for `sm_90a` if it has to derive that from a sum of bits.
+        if part.stride.as_const().is_some() {
+            return LaneSum { part, lane: builder.name(base, value, body), unit, used };
+        }
         let value = builder.simplifier.simplify(&(lane_image(lane, &images) ^ Expr::constant(map.base())));
         LaneSum { part, lane: builder.name(base, value, body), unit: 1, used }
     }
