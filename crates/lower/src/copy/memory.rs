@@ -170,8 +170,9 @@ impl MemorySchedule {
                 staged: &staged,
                 is_guarded,
             });
-            let ([zeros, loads], [_, stores]) =
-                (load.steps(builder, base, steps, false), store.steps(builder, base, steps, true));
+            let each_is_stored = self.widths[0] == self.widths[1] && order.is_none();
+            let [zeros, loads] = load.steps(builder, (base, steps), Aim::Load(each_is_stored.then_some(&store)));
+            let [_, stores] = store.steps(builder, (base, steps), Aim::Store);
             if staged.is_by_step() {
                 return (0..steps as usize)
                     .flat_map(|at| [&zeros, &loads, &stores].map(|of| of[at].clone()))
@@ -188,6 +189,14 @@ impl MemorySchedule {
         body.extend(steps);
         body
     }
+}
+
+/// What the accesses of a side do.
+enum Aim<'a> {
+    /// They load what the accesses of the other side store, one by one if that is known. Elements that are not stored are
+    /// not loaded.
+    Load(Option<&'a SideAccesses<'a>>),
+    Store,
 }
 
 /// The accesses of a team to one side of a copy.
@@ -211,32 +220,43 @@ struct SideAccesses<'a> {
 impl SideAccesses<'_> {
     /// The statements of each of `count` steps from `base` on; the last is guarded if the tile ends inside it. What is
     /// loaded and may be outside of the tensor is set to zero by statements of their own.
-    fn steps(&self, builder: &mut Builder, base: &Expr, count: i64, is_store: bool) -> [Vec<Vec<Stmt>>; 2] {
+    fn steps(&self, builder: &mut Builder, (base, count): (&Expr, i64), aim: Aim<'_>) -> [Vec<Vec<Stmt>>; 2] {
         let thread = Expr::var(&self.team.index);
         let (step, part) = (Var::new("#step", 0, (count - 1).max(0)), Var::new("#part", 0, self.step / self.width - 1));
         let vector = &thread + &((base + &Expr::var(&step)) * self.team.threads);
         let flat = vector * self.step + Expr::var(&part) * self.width;
         let index = self.operand.index_of(builder, self.layout, &flat);
-        let inside = if self.is_guarded { self.operand.inside(builder, self.layout, &flat) } else { Vec::new() };
+        let inside = self.inside(builder, &flat);
         let parts = 0..self.step / self.width;
-        let has_zeros = !inside.is_empty() && !is_store;
+        let has_zeros = !inside.is_empty() && matches!(aim, Aim::Load(_));
+        let needed = match aim {
+            Aim::Load(Some(store)) => store.inside(builder, &flat),
+            Aim::Load(None) | Aim::Store => Vec::new(),
+        };
+        let others = needed.into_iter().filter(|cond| !inside.contains(cond));
+        let conditions: Vec<Cond> = others.chain(inside.iter().cloned()).collect();
         let zero = |s, p| Stmt::Set { to: self.staged.loaded(s, p, self.width), value: 0.into() };
         let zeros = |s| parts.clone().filter(|_| has_zeros).map(|p| zero(s, p)).collect();
         let access = |s, p| {
             let (index, memory) = (index.with(&step, s).with(&part, p), self.operand.memory);
-            match is_store {
-                true => Stmt::Store { memory, index, from: self.staged.stored(s, p, self.width) },
-                false => Stmt::Load { to: self.staged.loaded(s, p, self.width), memory, index },
+            match aim {
+                Aim::Store => Stmt::Store { memory, index, from: self.staged.stored(s, p, self.width) },
+                Aim::Load(_) => Stmt::Load { to: self.staged.loaded(s, p, self.width), memory, index },
             }
         };
         let accesses = |s| {
             let rest = Expr::constant(self.vectors) - (base + s) * self.team.threads;
             let guarded = |p| {
-                let inside: Vec<Cond> = inside.iter().map(|cond| with(cond, &part, p)).collect();
-                under(&in_step(&inside, &step, s, &thread, &rest), vec![access(s, p)])
+                let conditions: Vec<Cond> = conditions.iter().map(|cond| with(cond, &part, p)).collect();
+                under(&in_step(&conditions, &step, s, &thread, &rest), vec![access(s, p)])
             };
             parts.clone().flat_map(guarded).collect()
         };
         [(0..count).map(zeros).collect(), (0..count).map(accesses).collect()]
+    }
+
+    /// The conditions under which the element at `flat` is inside of the tensor.
+    fn inside(&self, builder: &mut Builder, flat: &Expr) -> Vec<Cond> {
+        if self.is_guarded { self.operand.inside(builder, self.layout, flat) } else { Vec::new() }
     }
 }

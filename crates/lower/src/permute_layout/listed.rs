@@ -138,7 +138,10 @@ impl<'a> LinearAddress<'a> {
         lanes: &[i64],
         body: &mut Vec<Stmt>,
     ) -> LinearAddress<'a> {
-        let part = |part| LaneSum::new(builder, (base, lane), part, lanes, body);
+        // With run-time strides, offsets that include their scale take fewer instructions. Otherwise the address has to
+        // show that it is a multiple of a vector: NVRTC 13.5 splits vectors for `sm_90a` if it has to find that out.
+        let has_scale = parts.iter().any(|part| part.stride.as_const().is_none());
+        let part = |part| LaneSum::new(builder, (base, lane), (part, has_scale), lanes, body);
         LinearAddress { parts: parts.iter().map(part).collect() }
     }
 
@@ -163,7 +166,7 @@ impl<'a> LaneSum<'a> {
     fn new(
         builder: &mut Builder,
         (base, lane): (&str, &Expr),
-        part: &'a LinearTerm,
+        (part, has_scale): (&'a LinearTerm, bool),
         lanes: &[i64],
         body: &mut Vec<Stmt>,
     ) -> LaneSum<'a> {
@@ -178,9 +181,7 @@ impl<'a> LaneSum<'a> {
         if is_simple {
             return LaneSum { part, lane: value, unit, used };
         }
-        // Where elements are adjacent, the address has to show that it is a multiple of a vector: NVRTC 13.5 splits
-        // vectors for `sm_90a` if it has to derive that from a sum of bits.
-        if part.stride.as_const().is_some() {
+        if !has_scale {
             return LaneSum { part, lane: builder.name(base, value, body), unit, used };
         }
         let value = builder.simplifier.simplify(&(lane_image(lane, &images) ^ Expr::constant(map.base())));
