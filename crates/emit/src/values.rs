@@ -2,7 +2,8 @@
 //!
 //! C++ computes narrow integers as `int`, and has no half-precision types: halves are held as their bits. So results in
 //! narrow dtypes are narrowed again, and halves are computed as `float` and rounded after every operation, which gives
-//! the correct result because a `float` has more than twice as many digits.
+//! the correct result because a `float` has more than twice as many digits. Two halves at once have instructions of their
+//! own ([`pairs`]).
 
 mod bits;
 mod functions;

@@ -1,9 +1,9 @@
 //! Joins assignments to adjacent registers whose values one instruction computes: sums and products of two floats,
-//! where the target has them, and roundings to both halves of a word.
+//! where the target has them, of two halves, and roundings to both halves of a word.
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::thread::{Packed, RegArray, Regs, Stmt, Value, halves, is_pair, widest_accesses};
+use tilewright_ir::thread::{Packed, RegArray, Regs, Stmt, Value, are_rounded, halves, is_pair, widest_accesses};
 use tilewright_ir::tile::ElementOp;
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
@@ -74,7 +74,7 @@ impl Pairing<'_> {
         }
         match self.builder.program.registers[to.array].dtype {
             DType::F32 => self.joined_floats([to, other], [low, high]),
-            DType::F16 | DType::BF16 if self.words.contains(&to.array) => self.joined_halves(to, [low, high]),
+            DType::F16 | DType::BF16 => self.joined_halves(to, [low, high]),
             _ => None,
         }
     }
@@ -97,7 +97,15 @@ impl Pairing<'_> {
     }
 
     fn joined_halves(&mut self, to: &Regs, values: [&Value; 2]) -> Option<Vec<Stmt>> {
-        let floats = halves(&self.builder.program.registers, values)?;
+        if Packed::of(&self.builder.program.registers, values).operations() > 0 {
+            return Some(vec![pair(to, values.map(Value::clone))]);
+        }
+        if !self.words.contains(&to.array) || !are_rounded(&self.builder.program.registers, values) {
+            return None;
+        }
+        let Some(floats) = halves(&self.builder.program.registers, values) else {
+            return Some(vec![pair(to, values.map(Value::clone))]);
+        };
         let mut out = Vec::new();
         let mut both = values.map(Value::clone);
         if self.builder.program.target.has_pairs_of_f32() {

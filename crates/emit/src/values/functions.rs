@@ -75,6 +75,8 @@ pub(super) enum Helper {
     FloatsToF16,
     Pair,
     Word,
+    Halves,
+    OfHalves { name: &'static str, ptx: &'static str },
     Twice,
     Exp2,
     Exp2Ftz,
@@ -103,6 +105,8 @@ impl Helper {
             Helper::FloatToBf16 | Helper::DoubleToBf16 | Helper::SignedToBf16 | Helper::UnsignedToBf16 => "to_bf16",
             Helper::Pair => "pair",
             Helper::Word => "word",
+            Helper::Halves => "halves",
+            Helper::OfHalves { name, .. } => name,
             Helper::Twice => "twice",
             Helper::Exp2 => "exp2_approx",
             Helper::Exp2Ftz => "exp2_ftz",
@@ -151,6 +155,11 @@ impl Helper {
                 &format!("unsigned int& {name}(void* low)"),
                 &["return *static_cast<unsigned int*>(low);".to_string()],
             ),
+            Helper::Halves => function(
+                &format!("unsigned int {name}(unsigned short low, unsigned short high)"),
+                &["return low | (unsigned int)high << 16;".to_string()],
+            ),
+            Helper::OfHalves { name, ptx } => of_words(name, ptx),
             Helper::Exp2 => of_one(name, "ex2.approx.f32"),
             Helper::Exp2Ftz => of_one(name, "ex2.approx.ftz.f32"),
             Helper::Max3 => of_three(name, "max.f32"),
@@ -264,6 +273,29 @@ fn to_halves(name: &str, ptx: &str) -> Vec<String> {
 fn of_three(name: &str, ptx: &str) -> Vec<String> {
     let body = [format!("asm(\"{ptx} %0, %0, %1, %2;\" : \"+f\"(a) : \"f\"(b), \"f\"(c));"), "return a;".to_string()];
     function(&format!("float {name}(float a, float b, float c)"), &body)
+}
+
+/// The function of two words that are two halves each, if there is one for the operation.
+pub(super) fn of_halves(op: ElementOp, dtype: DType) -> Option<Helper> {
+    let (name, ptx) = match (op, dtype) {
+        (ElementOp::Add, DType::F16) => ("add_f16x2", "add.rn.f16x2"),
+        (ElementOp::Add, DType::BF16) => ("add_bf16x2", "add.rn.bf16x2"),
+        (ElementOp::Sub, DType::F16) => ("sub_f16x2", "sub.rn.f16x2"),
+        (ElementOp::Sub, DType::BF16) => ("sub_bf16x2", "sub.rn.bf16x2"),
+        (ElementOp::Mul, DType::F16) => ("mul_f16x2", "mul.rn.f16x2"),
+        (ElementOp::Max, DType::F16) => ("max_f16x2", "max.f16x2"),
+        (ElementOp::Max, DType::BF16) => ("max_bf16x2", "max.bf16x2"),
+        (ElementOp::Min, DType::F16) => ("min_f16x2", "min.f16x2"),
+        (ElementOp::Min, DType::BF16) => ("min_bf16x2", "min.bf16x2"),
+        _ => return None,
+    };
+    Some(Helper::OfHalves { name, ptx })
+}
+
+/// A function of one PTX instruction of two words.
+fn of_words(name: &str, ptx: &str) -> Vec<String> {
+    let body = [format!("asm(\"{ptx} %0, %0, %1;\" : \"+r\"(a) : \"r\"(b));"), "return a;".to_string()];
+    function(&format!("unsigned int {name}(unsigned int a, unsigned int b)"), &body)
 }
 
 fn addition(name: &str, ptx: &str) -> Vec<String> {

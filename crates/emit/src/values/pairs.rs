@@ -1,14 +1,14 @@
-//! Pairs of values as C++: two floats, or the roundings of two floats to halves.
+//! Pairs of values as C++: two floats, two halves, or the roundings of two floats to halves.
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Packed, RegArray, Regs, Value, halves};
+use tilewright_ir::thread::{Packed, RegArray, Regs, Value, are_rounded};
 use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
 use super::Values;
-use super::functions::Helper;
+use super::functions::{Helper, of_halves};
 use crate::defect::unprintable;
 use crate::registers::{pointer, vector_name};
 
@@ -17,18 +17,65 @@ impl Values<'_> {
     pub(crate) fn assigned_pair(&mut self, to: &Regs, values: [&Value; 2]) -> Result<String, Diagnostic> {
         let array = &self.program.registers[to.array];
         let (name, dtype) = (&array.name, array.dtype);
-        if let Some([low, high]) = halves(&self.program.registers, values) {
-            let (low, high) = (self.assigned(to.array, low)?, self.assigned(to.array, high)?);
-            let helper = self.helper(if dtype == DType::BF16 { Helper::FloatsToBf16 } else { Helper::FloatsToF16 });
-            let target = self.word(&pointer(self.program, to.array, &to.first));
-            return Ok(format!("{target} = {helper}({low}, {high})"));
-        }
-        if dtype != DType::F32 {
-            return Err(unprintable(format!("`{name}` is assigned a pair of {dtype}")));
-        }
         let packed = Packed::of(&self.program.registers, values);
-        let (target, value) = (self.pair(to.array, &to.first), self.packed(&packed)?);
+        let (target, value) = match dtype {
+            DType::F32 => (self.pair(to.array, &to.first), self.packed(&packed)?),
+            DType::F16 | DType::BF16 => {
+                let target = self.word(&pointer(self.program, to.array, &to.first));
+                (target, self.assigned_halves(to.array, &packed, dtype)?)
+            }
+            _ => return Err(unprintable(format!("`{name}` is assigned a pair of {dtype}"))),
+        };
         Ok(format!("{target} = {value}"))
+    }
+
+    /// Two halves as a word that is assigned to registers of an array.
+    fn assigned_halves(
+        &mut self,
+        array: Handle<RegArray>,
+        packed: &Packed<'_>,
+        dtype: DType,
+    ) -> Result<String, Diagnostic> {
+        self.reaches_sum = self.summed.contains(&array.index());
+        let text = self.packed_halves(packed, dtype);
+        self.reaches_sum = false;
+        text
+    }
+
+    /// Two floats, rounded to halves in a word.
+    fn rounded_halves(&mut self, values: [&Value; 2], dtype: DType) -> Result<String, Diagnostic> {
+        let helper = self.helper(if dtype == DType::BF16 { Helper::FloatsToBf16 } else { Helper::FloatsToF16 });
+        let [low, high] = values.map(|value| match value {
+            Value::Op(op, operands) => Ok(self.computed(*op, operands, dtype, false)?.text),
+            Value::Cast(_, _, of) => self.text(of),
+            _ => Err(unprintable("a half that is not computed as a float".to_string())),
+        });
+        Ok(format!("{helper}({}, {})", low?, high?))
+    }
+
+    /// Two halves as a word.
+    fn packed_halves(&mut self, packed: &Packed<'_>, dtype: DType) -> Result<String, Diagnostic> {
+        match packed {
+            Packed::Registers(array, at) => Ok(self.word(&pointer(self.program, *array, at))),
+            Packed::Twice(value) => self.joined_halves([value, value]),
+            Packed::Separate(values) if are_rounded(&self.program.registers, *values) => {
+                self.rounded_halves(*values, dtype)
+            }
+            Packed::Separate(values) => self.joined_halves(*values),
+            Packed::Op(op, operands) => {
+                let Some(helper) = of_halves(*op, dtype) else {
+                    return Err(unprintable(format!("`{op}` of pairs of {dtype}")));
+                };
+                let operands = operands.iter().map(|operand| self.packed_halves(operand, dtype));
+                let operands: Vec<String> = operands.collect::<Result<_, _>>()?;
+                Ok(format!("{}({})", self.helper(helper), operands.join(", ")))
+            }
+        }
+    }
+
+    fn joined_halves(&mut self, [low, high]: [&Value; 2]) -> Result<String, Diagnostic> {
+        let (low, high) = (self.text(low)?, self.text(high)?);
+        Ok(format!("{}({low}, {high})", self.helper(Helper::Halves)))
     }
 
     /// Two adjacent registers as one.

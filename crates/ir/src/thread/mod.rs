@@ -15,7 +15,7 @@ mod warp;
 pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt, widest_accesses};
 pub use inst::{Inst, InstInfo, MemoryOperand, RegisterOperand};
 pub use mma::{MmaInfo, MmaInst};
-pub use packed::{Packed, halves, is_pair, is_word};
+pub use packed::{Packed, are_rounded, halves, is_pair, is_word};
 pub use program::{Call, Cond, Memory, MemorySpace, Note, Program, Stmt, conjunction};
 pub use registers::{RegArray, Regs};
 pub use value::Value;

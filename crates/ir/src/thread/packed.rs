@@ -1,5 +1,6 @@
 //! Pairs of values that instructions compute together: two floats in one register of 64 bits (PTX ISA, "Floating Point
-//! Instructions", `add`, `mul` and `fma` with `.f32x2`), or two floats that are rounded to both halves of a word.
+//! Instructions", `add`, `mul` and `fma` with `.f32x2`), two halves in a word (PTX ISA, "Half Precision Floating Point
+//! Instructions", `.f16x2` and `.bf16x2`), or two floats that are rounded to both halves of a word.
 
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
@@ -8,12 +9,12 @@ use tilewright_layout::DType;
 use crate::arena::{Arena, Handle};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::value::Value;
-use crate::tile::ElementOp;
+use crate::tile::{ElementClass, ElementOp};
 
 /// Bytes of a register of the machine.
 pub(super) const WORD: i64 = 4;
 
-/// Two values of f32, as operands of an instruction on pairs.
+/// Two values of f32, f16 or bf16, as operands of an instruction on pairs.
 #[derive(Clone, Debug)]
 pub enum Packed<'a> {
     /// Adjacent registers of an array; the index of the first is even.
@@ -22,12 +23,12 @@ pub enum Packed<'a> {
     Twice(&'a Value),
     /// Values that are computed separately.
     Separate([&'a Value; 2]),
-    /// A sum, difference or product, or both in one: an instruction on pairs.
+    /// An instruction on pairs.
     Op(ElementOp, Vec<Packed<'a>>),
 }
 
 impl<'a> Packed<'a> {
-    /// How two values of f32 are computed as a pair.
+    /// How two values of one dtype are computed as a pair.
     pub fn of(registers: &Arena<RegArray>, [low, high]: [&'a Value; 2]) -> Packed<'a> {
         if low == high {
             return Packed::Twice(low);
@@ -39,7 +40,7 @@ impl<'a> Packed<'a> {
                 Packed::Registers(*array, at)
             }
             (Value::Op(op, operands), Value::Op(other, others))
-                if op == other && is_packed(*op) && operands.len() == others.len() =>
+                if op == other && is_packed(*op, low.dtype(registers)) && operands.len() == others.len() =>
             {
                 let pairs = operands.iter().zip(others);
                 Packed::Op(*op, pairs.map(|(low, high)| Packed::of(registers, [low, high])).collect())
@@ -77,9 +78,17 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// Whether an instruction computes the operation for two floats at once.
-fn is_packed(op: ElementOp) -> bool {
-    matches!(op, ElementOp::Add | ElementOp::Sub | ElementOp::Mul | ElementOp::Fma)
+/// Whether an instruction computes the operation for two values at once, with the result of the operation on floats,
+/// rounded once. That is not so for `Fma` of halves, and for products of bf16 that are too small for a normal float.
+fn is_packed(op: ElementOp, dtype: Option<DType>) -> bool {
+    let dtypes: &[DType] = match op {
+        ElementOp::Add | ElementOp::Sub => &[DType::F32, DType::F16, DType::BF16],
+        ElementOp::Mul => &[DType::F32, DType::F16],
+        ElementOp::Max | ElementOp::Min => &[DType::F16, DType::BF16],
+        ElementOp::Fma => &[DType::F32],
+        _ => &[],
+    };
+    dtype.is_some_and(|dtype| dtypes.contains(&dtype))
 }
 
 /// Whether a pair of registers begins at the first index, and the second is the other one.
@@ -94,6 +103,20 @@ pub fn is_word(registers: &Arena<RegArray>, sides: [&Regs; 2]) -> bool {
         let is_whole = regs.count > 1 && regs.count * dtype.bytes() == WORD && regs.first.multiple() % regs.count == 0;
         vector == 1 && regs.step == 1 && is_whole
     })
+}
+
+/// Whether both values are halves that are computed as floats and then rounded: one instruction rounds two of them.
+pub fn are_rounded(registers: &Arena<RegArray>, values: [&Value; 2]) -> bool {
+    let is_rounded = |value: &Value| match value {
+        Value::Op(ElementOp::Rounded, _) => false,
+        Value::Op(op, _) => matches!(op.class(), ElementClass::Arithmetic | ElementClass::Floating),
+        Value::Cast(_, _, of) => of.dtype(registers) == Some(DType::F32),
+        _ => false,
+    };
+    let dtypes = values.map(|value| value.dtype(registers));
+    dtypes[0] == dtypes[1]
+        && matches!(dtypes[0], Some(DType::F16 | DType::BF16))
+        && values.iter().all(|value| is_rounded(value))
 }
 
 /// The two floats of which these values are the roundings to halves; `None` for other values.

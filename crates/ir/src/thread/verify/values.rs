@@ -3,7 +3,7 @@
 use tilewright_layout::DType;
 
 use super::checker::Checker;
-use crate::thread::packed::{Packed, halves};
+use crate::thread::packed::{Packed, are_rounded};
 use crate::thread::registers::Regs;
 use crate::thread::value::Value;
 use crate::tile::{ElementClass, ElementOp};
@@ -45,8 +45,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether instructions compute these two values for adjacent registers: two floats, or the roundings of two floats
-    /// to halves.
+    /// Whether instructions compute these two values for adjacent registers: two floats, two halves, or the roundings of
+    /// two floats to halves.
     pub(super) fn is_pair(&mut self, to: &Regs, values: &[Value; 2]) -> bool {
         let dtype = self.dtype_of(to);
         if values.iter().any(|value| self.value(value) != Some(dtype)) {
@@ -61,7 +61,10 @@ impl Checker<'_> {
                 }
                 true
             }
-            _ => halves(registers, values.each_ref()).is_some(),
+            _ => {
+                let values = values.each_ref();
+                are_rounded(registers, values) || Packed::of(registers, values).operations() > 0
+            }
         }
     }
 
