@@ -160,3 +160,27 @@ fn what_no_statement_touches_is_not_declared() {
     assert_no_warnings(&copied);
     check(&copied, &[], &[numbers(0.0)], &[numbers(0.0)], Tolerance::EXACT);
 }
+
+#[test]
+fn values_that_nothing_uses_are_not_computed() {
+    let doubled = kernel("doubled", |k| {
+        let (x, y) = (k.input("x", F32, [64]), k.output("y", F32, [64]));
+        k.threads(32);
+        k.parallel([64], |k, [i]| {
+            let _idle_load = k.named("idle_load", x.at((i + 1,)));
+            let idle = k.named("idle_square", x.at((i,)) * x.at((i,)));
+            let _idle = k.named("idle_cube", idle * x.at((i,)));
+            k.serial("step", 0..2, |k, _| {
+                k.named("idle_in_loop", x.at((i,)) * 3.0);
+            });
+            k.store(y, (i,), x.at((i,)) * 2.0);
+        });
+        k.parallel([64], |k, [i]| {
+            k.named("idle_nest", x.at((i,)));
+        });
+    });
+    let text = artifact(&doubled).cuda().to_string();
+    assert!(!text.contains("idle"), "{text}");
+    assert_no_warnings(&doubled);
+    check(&doubled, &[], &[numbers(0.0)], &[tensor(F32, &[64], |i| 2.0 * i as f64)], Tolerance::EXACT);
+}

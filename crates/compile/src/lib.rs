@@ -49,7 +49,7 @@ impl Options {
 /// Compiles a kernel to CUDA text. Errors: everything that is wrong with the kernel, at the user's lines.
 pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagnostic>> {
     let kernel = tile::verify(Kernel { widest_global: options.target.widest_global(), ..kernel }, options.target)?;
-    let Lowered { kernel, inferred, program, accesses } = cheapest(tile::contract(kernel), options)?;
+    let Lowered { kernel, inferred, program, accesses } = cheapest(tile::prepare(kernel), options)?;
     let program = thread::verify(program)?;
     let emitted = emit(&program).map_err(|finding| vec![finding])?;
     Artifact::new(kernel, Chosen { inferred, shared: accesses.reasons() }, program, emitted)

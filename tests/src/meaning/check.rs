@@ -7,7 +7,7 @@ use tilewright::diag::Diagnostic;
 use tilewright::infer::{Inferred, is_laid_out, lay_out};
 use tilewright::ir::thread::Program;
 use tilewright::ir::tile::{
-    Access, Buffer, Coord, Direction, ElementStmt, Space, Stmt, Value, contract, verify, with_open_placed,
+    Access, Buffer, Coord, Direction, ElementStmt, Space, Stmt, Value, prepare, verify, with_open_placed,
 };
 use tilewright::ir::{Handle, VerifiedKernel, VerifiedProgram, thread};
 use tilewright::layout::DType;
@@ -89,7 +89,7 @@ type Compiled = (VerifiedKernel, Inferred, VerifiedProgram);
 fn compiled(kernel: Kernel) -> Result<Compiled, Vec<Diagnostic>> {
     let target = Target::Sm100a;
     let mut found = Err(Vec::new());
-    for guess in with_open_placed(&contract(verify(kernel, target)?), target) {
+    for guess in with_open_placed(&prepare(verify(kernel, target)?), target) {
         let placed = verify(guess, target)?;
         found = lowered(placed.clone(), target).map(|lowered| (placed, lowered));
         if found.is_ok() {

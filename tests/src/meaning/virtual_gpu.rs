@@ -2,7 +2,7 @@
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::ir::Handle;
-use tilewright::ir::tile::{Buffer, contract, verify};
+use tilewright::ir::tile::{Buffer, prepare, verify};
 use tilewright::prelude::{Kernel, Target};
 use tilewright::runtime::{Built, CudaText, Device, HostTensor, Toolchain, run};
 use tilewright::vgpu::{self, Arg, BufferId, Launch, Memory, Module};
@@ -27,7 +27,7 @@ pub fn check_on(
         Err(found) => return Ok(Ended::Refused(found.first().map_or("no diagnostic", |finding| finding.code))),
     };
     let given = inputs(kernel, rng);
-    let contracted = verify(kernel.clone(), target).map(contract).map_err(|_| wrong("not verified twice", ""))?;
+    let contracted = verify(kernel.clone(), target).map(prepare).map_err(|_| wrong("not verified twice", ""))?;
     let expected = match evaluate(&contracted, given.clone(), Rules::ALL) {
         Ok(expected) => expected,
         Err(Meaningless::Unknown(why)) => return Err(wrong("not supported by the reference", why)),

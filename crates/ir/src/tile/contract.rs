@@ -13,11 +13,9 @@ use crate::tile::buffer::Buffer;
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{If, Kernel, Stmt};
 use crate::tile::value::{ElementClass, ElementOp, Value};
-use crate::tile::verify::VerifiedKernel;
 
 /// The kernel with products fused into sums, unless the user disabled contraction.
-pub fn contract(kernel: VerifiedKernel) -> Kernel {
-    let mut kernel = kernel.into_kernel();
+pub(super) fn contract(mut kernel: Kernel) -> Kernel {
     if !kernel.contracts {
         return kernel;
     }

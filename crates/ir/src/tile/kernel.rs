@@ -43,7 +43,7 @@ pub struct Kernel {
     /// The most bytes that a thread moves at once from or to global memory: those of the target.
     pub widest_global: i64,
     /// Whether a product and the sum around it are fused into one operation, rounded once; see
-    /// [`crate::tile::contract`].
+    /// [`crate::tile::prepare`].
     pub contracts: bool,
     /// Mistakes found while the kernel was built; a kernel with any does not verify.
     pub build_errors: Vec<Diagnostic>,
