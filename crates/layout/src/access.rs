@@ -73,7 +73,7 @@ impl WarpAccess {
 
     /// The fewest sectors that can hold as many distinct bytes.
     pub fn ideal_sectors(&self) -> u32 {
-        self.distinct(&self.addresses, 1).len().div_ceil(SECTOR as usize) as u32
+        self.bytes().div_ceil(SECTOR) as u32
     }
 
     /// How many neighbouring lanes are served together: 32, 16 or 8, or twice as many for a load whose pairs of lanes
@@ -101,6 +101,19 @@ impl WarpAccess {
             per_bank[(word % BANKS) as usize] += 1;
         }
         per_bank.into_iter().max().unwrap_or(0)
+    }
+
+    /// The number of bytes that the lanes touch, each counted once.
+    fn bytes(&self) -> u64 {
+        let mut starts: Vec<u64> = self.addresses.iter().flatten().copied().collect();
+        starts.sort_unstable();
+        let (mut bytes, mut behind) = (0, 0);
+        for start in starts {
+            let end = start.saturating_add(self.width);
+            bytes += end - start.max(behind).min(end);
+            behind = end;
+        }
+        bytes
     }
 
     fn words(&self, lanes: &[Option<u64>]) -> Vec<u64> {
@@ -176,5 +189,15 @@ mod tests {
     fn sectors_are_distinct_32_byte_blocks() {
         let access = |stride| WarpAccess::of(4, AccessKind::Load, move |lane| Some(lane as u64 * stride)).sectors();
         assert_eq!((access(4), access(8), access(32), access(0)), (4, 8, 32, 1));
+    }
+
+    #[test]
+    fn bytes_that_several_lanes_touch_count_once() {
+        for (width, stride) in [(4, 4), (16, 4), (8, 0), (16, 24), (2, 1), (32, 16)] {
+            let access = WarpAccess::of(width, AccessKind::Load, |lane| Some(((lane * 13) % 32) as u64 * stride));
+            let all: std::collections::BTreeSet<u64> =
+                (0..32).flat_map(|lane| lane * stride..lane * stride + width).collect();
+            assert_eq!(access.bytes(), all.len() as u64, "{width} bytes, {stride} apart");
+        }
     }
 }
