@@ -241,3 +241,16 @@ fn data_that_may_lead_out_of_a_fragment() {
     });
     assert_mistake("data_that_may_lead_out_of_a_fragment", kernel);
 }
+
+#[test]
+fn positions_beyond_64_bits() {
+    let kernel = kernel("k", |k| {
+        let x = k.input("x", F32, [4, 1024]);
+        let y = k.output("y", F32, [2]);
+        k.parallel([2], |k, [i]| {
+            let row = (i * 2 - 1) * (1 << 52);
+            k.store(y, (i,), x.at((row, 0)));
+        });
+    });
+    assert_mistake("positions_beyond_64_bits", kernel);
+}

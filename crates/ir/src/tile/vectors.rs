@@ -326,7 +326,7 @@ impl Strided {
     }
 }
 
-/// Positions that stand for others are below this, so that their bytes can be counted.
+/// Positions are below this, so that their distances and bytes can be counted.
 const MOST_LISTED: i64 = 1 << 56;
 
 /// The position of an element in memory as a number for each iteration plus a rest; `None` if it cannot be listed.
@@ -334,7 +334,8 @@ pub fn position(buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Opt
     if let Some(shape) = &buffer.dynamic_shape {
         return splits.of(&shape.position(index));
     }
-    let split = splits.of(&flat(index, &buffer.shape))?;
+    let is_countable = |own: &i64| (-MOST_LISTED..MOST_LISTED).contains(own);
+    let split = splits.of(&flat(index, &buffer.shape)).filter(|split| split.own.iter().all(is_countable))?;
     let layout = buffer.layout.as_ref()?;
     let is_row_major = TileLayout::row_major(&buffer.shape).is_ok_and(|tile| *layout == Layout::Tile(tile));
     if is_row_major { Some(split) } else { through(layout, split) }

@@ -143,10 +143,11 @@ struct Alike {
 /// Joins accesses whose elements are neighbours in memory in every iteration. Separately, neighbouring steps could not
 /// make any of them as vectors: between the elements of one are those of the others.
 fn interleaved(kernel: &Kernel, accesses: Vec<StaticAccess>, splits: &mut Splits<'_>) -> Vec<StaticAccess> {
+    let mut counts: BTreeMap<Handle<Buffer>, usize> = BTreeMap::new();
+    accesses.iter().for_each(|access| *counts.entry(access.buffer).or_default() += 1);
     let mut lines: Vec<Line> = Vec::new();
-    for (at, access) in accesses.iter().enumerate() {
-        let is_sole = accesses.iter().filter(|other| other.buffer == access.buffer).count() == 1;
-        let Some((alike, own)) = (if is_sole { None } else { Alike::of(kernel, access, splits) }) else { continue };
+    for (at, access) in accesses.iter().enumerate().filter(|(_, access)| counts[&access.buffer] > 1) {
+        let Some((alike, own)) = Alike::of(kernel, access, splits) else { continue };
         let known = lines.iter_mut().filter(|line| line.alike == alike);
         match known.map(|line| (distance(&line.own, &own), line)).find_map(|(apart, line)| Some((apart?, line))) {
             Some((apart, line)) => {

@@ -382,6 +382,7 @@ impl<'a> ElementChecker<'a> {
                     .help("remove it; test with k.if_ or select whether the element is in bounds"),
             );
         }
+        let before = self.found.len();
         for (dimension, coord) in access.index.iter().enumerate() {
             match coord {
                 Coord::At(expr) => {
@@ -394,6 +395,11 @@ impl<'a> ElementChecker<'a> {
                     }
                 }
             }
+        }
+        // Masked elements may be anywhere, but their position has to be computed too.
+        let is_fixed = matches!(buffer.space, Space::Global(_)) && buffer.dynamic_shape.is_none();
+        if let Some(position) = access.flat(&buffer.shape).filter(|_| is_fixed && self.found.len() == before) {
+            self.found.extend(index::wrong(&position, &title, access.span));
         }
     }
 
