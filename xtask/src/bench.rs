@@ -78,7 +78,7 @@ fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let name = "warp_transpose 32 x 32, DSL to CUDA text";
     figures.push(measuring.figure(name, "ms", Goal::Below(2.0), || median_milliseconds(101, transpose))?);
     let name = "emission: time for 10 times the statements";
-    figures.push(measuring.figure(name, "x the time of 1", Goal::Linear(10.0), emission_growth)?);
+    figures.push(measuring.figure(name, "x the time of 1", Goal::Below(11.0), emission_growth)?);
     let name = "virtual GPU, warp_transpose over 2048 CTAs";
     figures.push(measuring.figure(name, "M thread inst/s/core", Goal::AtLeast(50.0), virtual_gpu_rate)?);
     figures.extend(crate::growth_bench::figures(measuring)?);

@@ -3,7 +3,7 @@ use tilewright_expr as expr;
 use crate::nodes::{self, BodyId, NodeId};
 
 /// From this number of operations on, an expression is brought into its canonical form before it is used.
-const LARGE: u64 = 64;
+const LARGE: u32 = 64;
 
 /// An integer made of block indices, loop variables, sizes and numbers: an index, or a part of one. It is a handle in
 /// the kernel being built, and can be copied freely.

@@ -4,35 +4,39 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Inst, Program, RegArray, Resource, Stmt, Value, for_each_stmt};
+use tilewright_ir::thread::{Call, Inst, Program, RegArray, Stmt, Value};
 use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
+use crate::uses::Uses;
+
 /// The arrays of one register that only shuffles write, and that only the operation after each of them reads, once.
-pub(crate) fn combined_arrays(program: &Program) -> BTreeSet<usize> {
-    let mut uses: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
-    for_each_stmt(&program.body, &mut |stmt| {
-        let mut count = |of: usize, resource: Resource<'_>| match resource {
-            Resource::Registers(regs) => uses.entry(regs.array.index()).or_default()[of] += 1,
-            Resource::Memory(_) => {}
-        };
-        stmt.reads(&mut |resource| count(0, resource));
-        stmt.writes(&mut |resource| count(1, resource));
-    });
-    let mut pairs: BTreeMap<usize, usize> = BTreeMap::new();
+pub(crate) fn combined_arrays(program: &Program, uses: &Uses) -> BTreeSet<Handle<RegArray>> {
+    if !uses.insts.iter().any(is_shuffle) {
+        return BTreeSet::new();
+    }
+    let mut pairs = BTreeMap::new();
     count_pairs(program, &program.body, &mut pairs);
-    pairs.into_iter().filter(|(array, pairs)| uses.get(array) == Some(&[*pairs; 2])).map(|(array, _)| array).collect()
+    let is_all = |array: Handle<RegArray>, pairs: usize| {
+        let uses = uses.of_array(array);
+        uses.reads == pairs && uses.writes == pairs
+    };
+    pairs.into_iter().filter(|(array, pairs)| is_all(*array, *pairs)).map(|(array, _)| array).collect()
+}
+
+fn is_shuffle(inst: &Inst) -> bool {
+    matches!(inst, Inst::ShuffleXor | Inst::Shuffle)
 }
 
 /// Counts the shuffles to each array that are followed by an operation that takes its value.
-fn count_pairs(program: &Program, body: &[Stmt], pairs: &mut BTreeMap<usize, usize>) {
+fn count_pairs(program: &Program, body: &[Stmt], pairs: &mut BTreeMap<Handle<RegArray>, usize>) {
     for pair in body.windows(2) {
         if let [Stmt::Inst(call), Stmt::Assign { to, value }] = pair
             && let Some(array) = shuffled(program, call)
             && to.array != array
             && combines(value, array)
         {
-            *pairs.entry(array.index()).or_default() += 1;
+            *pairs.entry(array).or_default() += 1;
         }
     }
     body.iter().for_each(|stmt| count_pairs(program, stmt.inner(), pairs));
@@ -46,7 +50,7 @@ fn combines(value: &Value, array: Handle<RegArray>) -> bool {
 
 /// The array of one register to which a call shuffles values; in C++, the call has the type of the register.
 pub(crate) fn shuffled(program: &Program, call: &Call) -> Option<Handle<RegArray>> {
-    let to = call.to.as_ref().filter(|_| matches!(call.inst, Inst::ShuffleXor | Inst::Shuffle))?;
+    let to = call.to.as_ref().filter(|_| is_shuffle(&call.inst))?;
     let RegArray { dtype, len, vector, .. } = &program.registers[to.array];
     let is_typed = matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::U32 | DType::I64 | DType::U64);
     (*len == 1 && *vector == 1 && is_typed).then_some(to.array)
@@ -75,7 +79,7 @@ mod tests {
         };
         let value = build(Value::reg(own, 0), Value::reg(other, 0));
         program.body = vec![Stmt::Inst(call), Stmt::Assign { to: regs(own), value }];
-        combined_arrays(&program).contains(&other.index())
+        combined_arrays(&program, &Uses::of(&program)).contains(&other)
     }
 
     #[test]

@@ -7,15 +7,14 @@ mod combined;
 mod constants;
 mod defect;
 mod dtype;
-mod exchanged;
 mod index;
-mod mentioned;
 mod mma;
 mod names;
 mod registers;
 pub mod reserved;
 mod source_map;
 mod statements;
+mod uses;
 mod values;
 mod wrapped;
 
@@ -30,10 +29,10 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::{Memory, MemorySpace, Program};
 use tilewright_ir::{Handle, VerifiedProgram, padded_shared_bytes};
 
-use crate::mentioned::Mentioned;
 use crate::names::SHARED_WINDOW;
 use crate::statements::declarations::Declarations;
 use crate::statements::{MOST_COLUMNS, Printer};
+use crate::uses::Uses;
 
 /// Shared memory that a kernel may declare statically; more has to be dynamic (CUDA C++ Programming Guide, "Shared
 /// Memory" of compute capability 9.x and 10.x).
@@ -73,33 +72,36 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let own = program.program();
     let named = names::in_cuda(own);
     let program: &Program = &named;
-    let mentioned = Mentioned::of(program);
-    let shared = SharedPlan::of(program, &mentioned);
-    let mut printer = Printer::new(program, &mentioned);
-    printer.prologue(&shared.locals(program, &mentioned));
+    let uses = Uses::of(program);
+    let shared = SharedPlan::of(program, &uses);
+    let mut printer = Printer::new(program, &uses);
     printer.body(&program.body)?;
-    let functions = together([printer.functions(), wrapped::functions(program), mma::functions(program)].concat());
-    let wrapped_names = wrapped::function_names(program).into_iter().chain(mma::function_names(program));
+    let functions = together([printer.functions(), wrapped::functions(&uses), mma::functions(&uses)].concat());
+    let wrapped_names = wrapped::function_names(&uses).chain(mma::function_names(&uses));
     let function_names: BTreeSet<&str> = printer.function_names().chain(wrapped_names).collect();
+    let locals = [shared.locals(program, &uses), printer.hardware_indices()].concat();
     let entry = names::entry(program, &function_names);
-    let body = printer.finish();
+    let (mut cuda, lines) = printer.finish();
     let mut context = Context::new();
     context.insert("name", &program.name);
     context.insert("entry", &entry);
     context.insert("target", program.target.name());
     context.insert("threads", &program.threads);
-    context.insert("parameters", &parameters(program));
-    let tables = tables(program, &mentioned);
+    context.insert("parameters", &parameters(program, &uses));
+    let tables = tables(program, &uses);
     let declarations: Vec<String> = shared.declarations().into_iter().chain(tables).chain(functions).collect();
     context.insert("declarations", &declarations);
-    context.insert("body", &body.text);
+    context.insert("locals", &locals);
     let templates = TEMPLATES.as_ref().map_err(|e| template_defect(e))?;
-    let cuda = templates.render("kernel.cu", &context).map_err(|e| template_defect(&e.to_string()))?;
-    let before = cuda.lines().count() - body.text.lines().count() - 1;
+    // The template ends where the statements begin, since it would copy them several times.
+    let head = templates.render("kernel.cu", &context).map_err(|e| template_defect(&e.to_string()))?;
+    let before = head.lines().count();
+    cuda.insert_str(0, &head);
+    cuda.push_str("}\n");
     Ok(Emitted {
         cuda,
         entry,
-        source_map: SourceMap::new(own, before, body),
+        source_map: SourceMap::new(own, before, lines),
         dynamic_shared_bytes: shared.dynamic_bytes,
     })
 }
@@ -117,12 +119,11 @@ fn template_defect(text: &str) -> Diagnostic {
     Diagnostic::internal("E0501", "a template does not render").note(text)
 }
 
-fn parameters(program: &Program) -> String {
-    let exchanged = exchanged::exchanged_memories(program);
+fn parameters(program: &Program, uses: &Uses) -> String {
     let parameter = |(handle, memory): (Handle<Memory>, &Memory)| match memory.space {
         MemorySpace::Global { read_only, may_alias } => {
             let qualifier = if read_only { "const " } else { "" };
-            let restrict = if may_alias || exchanged.contains(&handle) { "" } else { "__restrict__ " };
+            let restrict = if may_alias || uses.is_exchanged(handle) { "" } else { "__restrict__ " };
             Some(format!("{qualifier}{}* {restrict}{}", dtype::c_type(memory.dtype), memory.name))
         }
         MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => None,
@@ -136,10 +137,10 @@ fn parameters(program: &Program) -> String {
 const ENTRIES: usize = 16;
 
 /// The lines that define the tables, in front of the kernel.
-fn tables(program: &Program, mentioned: &Mentioned) -> Vec<String> {
+fn tables(program: &Program, uses: &Uses) -> Vec<String> {
     let mut lines = Vec::new();
     let tables = program.memories.iter().filter(|(_, memory)| memory.space == MemorySpace::Table);
-    for (_, table) in tables.filter(|(handle, _)| mentioned.has_memory(*handle)) {
+    for (_, table) in tables.filter(|(handle, _)| uses.has_memory(*handle)) {
         let Memory { name, dtype, elements, alignment, .. } = table;
         let c_type = dtype::c_type(*dtype);
         lines.push(format!("__device__ alignas({alignment}) const {c_type} {name}[{elements}] = {{"));
@@ -162,11 +163,11 @@ struct SharedPlan {
 }
 
 impl SharedPlan {
-    fn of(program: &Program, mentioned: &Mentioned) -> SharedPlan {
+    fn of(program: &Program, uses: &Uses) -> SharedPlan {
         let mut offsets = IndexMap::new();
         let mut total = 0;
         let shared = program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
-        for (handle, memory) in shared.filter(|(handle, _)| mentioned.has_memory(*handle)) {
+        for (handle, memory) in shared.filter(|(handle, _)| uses.has_memory(*handle)) {
             offsets.insert(handle, total);
             total += padded_shared_bytes(memory.elements * memory.dtype.bytes());
         }
@@ -182,9 +183,9 @@ impl SharedPlan {
     }
 
     /// The lines that declare shared buffers and their views inside the kernel, if statements touch them.
-    fn locals(&self, program: &Program, mentioned: &Mentioned) -> Vec<String> {
+    fn locals(&self, program: &Program, uses: &Uses) -> Vec<String> {
         let (mut declared, mut lines) = (Declarations::default(), Vec::new());
-        for (handle, memory) in program.memories.iter().filter(|(handle, _)| mentioned.has_memory(*handle)) {
+        for (handle, memory) in program.memories.iter().filter(|(handle, _)| uses.has_memory(*handle)) {
             let c_type = dtype::c_type(memory.dtype);
             let name = &memory.name;
             match memory.space {

@@ -1,50 +1,33 @@
 //! Products of a warp as C++: a function around each instruction, in front of the kernel, and its calls.
 
-use std::collections::BTreeSet;
-
-use tilewright_ir::thread::{MmaInfo, MmaInst, Program, Regs, Stmt, for_each_stmt};
+use tilewright_ir::thread::{MmaInfo, MmaInst, Program, Regs};
 use tilewright_layout::DType;
 use tilewright_layout::hardware::MmaType;
 
 use crate::dtype::c_type;
 use crate::registers::pointer;
+use crate::uses::Uses;
 
 /// The lines that define the functions that the program calls.
-pub(crate) fn functions(program: &Program) -> Vec<String> {
-    let used = used(program);
+pub(crate) fn functions(uses: &Uses) -> Vec<String> {
     let mut lines = Vec::new();
-    if used.iter().any(rounds) {
+    if uses.products.iter().any(rounds) {
         lines.extend(ROUNDING.iter().map(|line| line.to_string()));
     }
-    lines.extend(used.into_iter().flat_map(|inst| function(&inst.info())));
+    lines.extend(uses.products.iter().flat_map(|inst| function(&inst.info())));
     lines
 }
 
 /// The names of those functions.
-pub(crate) fn function_names(program: &Program) -> Vec<&'static str> {
-    let used = used(program);
-    let rounding = used.iter().any(rounds).then_some(ROUNDING_NAME);
-    used.iter().map(|inst| inst.info().name).chain(rounding).collect()
+pub(crate) fn function_names(uses: &Uses) -> impl Iterator<Item = &'static str> {
+    let rounding = uses.products.iter().any(rounds).then_some(ROUNDING_NAME);
+    uses.products.iter().map(|inst| inst.info().name).chain(rounding)
 }
 
 /// `mma_m16n8k16_f32_f16(c, a + 8, b)`
-pub(crate) fn call(program: &Program, inst: MmaInst, operands: [&Regs; 3]) -> String {
-    let name = inst.info().name;
-    let is_hidden = program.registers.iter().any(|(_, array)| array.name == name)
-        || program.memories.iter().any(|(_, memory)| memory.name == name);
+pub(crate) fn call(program: &Program, uses: &Uses, inst: MmaInst, operands: [&Regs; 3]) -> String {
     let place = |regs: &Regs| pointer(program, regs.array, &regs.first);
-    format!("{}{name}({})", if is_hidden { "::" } else { "" }, operands.map(place).join(", "))
-}
-
-/// The instructions of a program.
-fn used(program: &Program) -> BTreeSet<MmaInst> {
-    let mut used = BTreeSet::new();
-    for_each_stmt(&program.body, &mut |stmt| {
-        if let Stmt::Mma { inst, .. } = stmt {
-            used.insert(*inst);
-        }
-    });
-    used
+    format!("{}({})", uses.visible(inst.info().name), operands.map(place).join(", "))
 }
 
 /// Whether the multiplicands of an instruction have to be rounded first.

@@ -17,8 +17,9 @@ pub(crate) const SHARED_WINDOW: &str = "shared_window";
 
 /// The program with the names that it has in CUDA; the name of the kernel itself is not changed, see [`entry`].
 pub(crate) fn in_cuda(program: &Program) -> Cow<'_, Program> {
-    let mut names = Names::of(program);
-    names.settle_all(program);
+    let definitions = definitions(program);
+    let mut names = Names::of(program, &definitions);
+    names.settle_all(program, &definitions);
     if names.changed.is_empty() {
         return Cow::Borrowed(program);
     }
@@ -55,16 +56,16 @@ struct Names {
 }
 
 impl Names {
-    fn of(program: &Program) -> Names {
+    fn of(program: &Program, definitions: &[&[Var]]) -> Names {
         let mut taken = BTreeSet::from([SHARED_WINDOW.to_string()]);
         taken.extend(program.memories.iter().map(|(_, memory)| memory.name.clone()));
         taken.extend(program.registers.iter().map(|(_, array)| array.name.clone()));
         taken.extend(program.sizes.iter().map(|size| size.name().to_string()));
-        for_each_definition(&program.body, &mut |vars| taken.extend(vars.iter().map(|var| var.name().to_string())));
+        taken.extend(definitions.iter().copied().flatten().map(|var| var.name().to_string()));
         Names { taken, settled: BTreeSet::new(), changed: BTreeMap::new() }
     }
 
-    fn settle_all(&mut self, program: &Program) {
+    fn settle_all(&mut self, program: &Program, definitions: &[&[Var]]) {
         for (_, memory) in program.memories.iter() {
             let is_table = memory.space == MemorySpace::Table;
             self.settle(&memory.name, if is_table { Place::Outside } else { Place::Inside }, &|_| Vec::new());
@@ -75,8 +76,8 @@ impl Names {
         for (_, array) in program.registers.iter() {
             self.settle(&array.name, Place::Inside, &|name| vector_names(&RegArray { name, ..array.clone() }));
         }
-        for_each_definition(&program.body, &mut |vars| {
-            let [first, rest @ ..] = vars else { return };
+        for vars in definitions {
+            let [first, rest @ ..] = vars else { continue };
             rest.iter().for_each(|var| self.settle(var.name(), Place::Inside, &|_| Vec::new()));
             let rest: Vec<String> = rest.iter().map(|var| self.new_name(var.name()).to_string()).collect();
             let whole = |name: String| match rest.is_empty() {
@@ -84,7 +85,7 @@ impl Names {
                 false => vec![lookup_name(std::iter::once(&name).chain(&rest).map(String::as_str))],
             };
             self.settle(first.name(), Place::Inside, &whole);
-        });
+        }
     }
 
     /// Decides what a name becomes; `parts` gives the other names that the emitter derives from it.
@@ -161,13 +162,15 @@ impl Names {
     }
 }
 
-/// Calls `visit` on the variables that each statement defines, where it defines any.
-pub(crate) fn for_each_definition(body: &[Stmt], visit: &mut dyn FnMut(&[Var])) {
-    for_each_stmt(body, &mut |stmt| {
+/// The variables that each statement defines, where it defines any.
+fn definitions(program: &Program) -> Vec<&[Var]> {
+    let mut definitions = Vec::new();
+    for_each_stmt(&program.body, &mut |stmt| {
         if !stmt.defines().is_empty() {
-            visit(stmt.defines());
+            definitions.push(stmt.defines());
         }
     });
+    definitions
 }
 
 #[cfg(test)]

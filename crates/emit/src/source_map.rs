@@ -1,7 +1,5 @@
 //! From lines of CUDA back to tile ops.
 
-use std::collections::BTreeMap;
-
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Memory, Note, Program};
@@ -20,10 +18,12 @@ pub struct Origin {
 pub struct SourceMap {
     /// The tile ops, by the index of their note.
     origins: Vec<Origin>,
-    /// For line `n` (from 1), `lines[n - 1]` is an index into `origins`.
-    lines: Vec<Option<usize>>,
-    /// The memory that a line stores to, by its name in the IR.
-    stores: BTreeMap<u32, String>,
+    /// Lines in front of the body.
+    before: usize,
+    /// The lines of the body: its line `i` is line `before + i + 1` of the text.
+    lines: Lines,
+    /// The names of the memories in the IR.
+    memories: Vec<String>,
 }
 
 /// A line of CUDA that stores to memory.
@@ -39,25 +39,55 @@ pub struct StoreLine<'a> {
     pub memory: &'a str,
 }
 
-/// The body of a kernel as text.
-pub(crate) struct Body {
-    pub(crate) text: String,
-    /// The note of each of its lines.
-    pub(crate) notes: Vec<Option<Handle<Note>>>,
-    /// The memory that a line stores to, by the number of the line from 0.
-    pub(crate) stores: BTreeMap<usize, Handle<Memory>>,
+/// What the lines of the body of a kernel come from; its lines are counted from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lines {
+    /// How many there are.
+    count: usize,
+    /// The note of a line and of those after it, up to the next line in this list.
+    notes: Vec<(usize, Option<Handle<Note>>)>,
+    /// The memory that a line stores to; at most one for each line, in order.
+    stores: Vec<(usize, Handle<Memory>)>,
+}
+
+impl Lines {
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Adds a line.
+    pub(crate) fn push(&mut self, note: Option<Handle<Note>>) {
+        if self.notes.last().is_none_or(|(_, last)| *last != note) {
+            self.notes.push((self.count, note));
+        }
+        self.count += 1;
+    }
+
+    /// Notes that the next line stores to a memory.
+    pub(crate) fn push_store(&mut self, memory: Handle<Memory>) {
+        self.stores.push((self.count, memory));
+    }
+
+    /// Forgets the lines from `count` on, and what they store to.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.count = count;
+        self.notes.truncate(self.notes.partition_point(|(first, _)| *first < count));
+        self.stores.truncate(self.stores.partition_point(|(line, _)| *line < count));
+    }
+
+    fn note(&self, line: usize) -> Option<Handle<Note>> {
+        let after = self.notes.partition_point(|(first, _)| *first <= line);
+        if line < self.count { self.notes.get(after.checked_sub(1)?)?.1 } else { None }
+    }
 }
 
 impl SourceMap {
-    /// Line `i` of the body is line `before + i + 1` of the text.
-    pub(crate) fn new(program: &Program, before: usize, body: Body) -> SourceMap {
+    /// The map of a text with this number of lines in front of these.
+    pub(crate) fn new(program: &Program, before: usize, lines: Lines) -> SourceMap {
         let origins =
             program.notes.iter().map(|(_, note)| Origin { title: note.title.clone(), span: note.span }).collect();
-        let head = std::iter::repeat_n(None, before);
-        let lines = head.chain(body.notes.into_iter().map(|note| note.map(Handle::index))).collect();
-        let name = |memory: Handle<Memory>| program.memories[memory].name.clone();
-        let stores = body.stores.into_iter().map(|(at, memory)| ((before + at + 1) as u32, name(memory)));
-        SourceMap { origins, lines, stores: stores.collect() }
+        let memories = program.memories.iter().map(|(_, memory)| memory.name.clone()).collect();
+        SourceMap { origins, before, lines, memories }
     }
 
     /// The tile op of a line of the CUDA text, from 1; `None` for lines that belong to no op.
@@ -67,20 +97,63 @@ impl SourceMap {
 
     /// The number of the op that [`SourceMap::origin`] names: its place among the plans of the program.
     pub fn op(&self, line: u32) -> Option<usize> {
-        let position = (line as usize).checked_sub(1)?;
-        *self.lines.get(position)?
+        let position = (line as usize).checked_sub(self.before + 1)?;
+        self.lines.note(position).map(Handle::index)
     }
 
     /// Every line of an op that stores to memory.
     pub fn stores(&self) -> impl Iterator<Item = StoreLine<'_>> {
-        self.stores.iter().filter_map(|(line, memory)| {
-            let op = self.op(*line)?;
-            Some(StoreLine { line: *line, op, origin: self.origins.get(op)?, memory })
+        self.lines.stores.iter().filter_map(|(at, memory)| {
+            let line = (self.before + at + 1) as u32;
+            let op = self.op(line)?;
+            Some(StoreLine { line, op, origin: self.origins.get(op)?, memory: self.memories.get(memory.index())? })
         })
     }
 
     /// Every line with an origin.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Origin)> {
-        (1..).zip(&self.lines).filter_map(|(line, at)| Some((line, self.origins.get((*at)?)?)))
+        let all = self.before + 1..=self.before + self.lines.count;
+        all.filter_map(|line| Some((line as u32, self.origin(line as u32)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_ir::{Arena, Target};
+    use tilewright_layout::DType;
+
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_printed_again_replaces_the_first() {
+        let (mut notes, mut memories) = (Arena::new(), Arena::new());
+        let mut note =
+            |title: &str| notes.push(Note { title: title.to_string(), details: Vec::new(), span: Span::here() });
+        let (first, second) = (note("first"), note("second"));
+        let memory = memories.push(Memory {
+            name: "m".to_string(),
+            dtype: DType::F32,
+            elements: 1,
+            space: tilewright_ir::thread::MemorySpace::Shared,
+            values: Vec::new(),
+            alignment: 16,
+            span: Span::here(),
+        });
+        let mut lines = Lines::default();
+        for note in [None, Some(first), Some(first), Some(second)] {
+            lines.push(note);
+        }
+        lines.push_store(memory);
+        lines.push(Some(second));
+        lines.truncate(3);
+        lines.push_store(memory);
+        lines.push(Some(second));
+        let program = Program { notes, memories, ..Program::new("k", Target::Sm100a, 32) };
+        let map = SourceMap::new(&program, 2, lines);
+        let titles: Vec<(u32, &str)> = map.iter().map(|(line, origin)| (line, origin.title.as_str())).collect();
+        assert_eq!(titles, [(4, "first"), (5, "first"), (6, "second")]);
+        assert_eq!([1, 2, 3, 7].map(|line| map.origin(line)), [None; 4]);
+        let stores: Vec<(u32, usize, &str)> = map.stores().map(|store| (store.line, store.op, store.memory)).collect();
+        assert_eq!(stores, [(6, second.index(), "m")]);
     }
 }

@@ -8,10 +8,7 @@ use std::fmt::Write;
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Resource, Stmt, conjunction, for_each_expr, for_each_stmt,
-    is_word, widest_accesses,
-};
+use tilewright_ir::thread::{Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, conjunction, is_word};
 use tilewright_ir::{Dim, Handle, HwIndex};
 use tilewright_layout::DType;
 
@@ -20,11 +17,11 @@ use crate::constants::{self, CONSTANT, PARAMETER, UNROLL};
 use crate::defect::unprintable;
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
 use crate::index::{c_index, needs_64_bits};
-use crate::mentioned::Mentioned;
 use crate::mma;
 use crate::registers::{PARTS, is_single, pointer, register, vector_name};
-use crate::source_map::Body;
+use crate::source_map::Lines;
 use crate::statements::declarations::Declarations;
+use crate::uses::{ArrayUses, Uses, loaded};
 use crate::values::Values;
 use crate::wrapped;
 
@@ -35,81 +32,52 @@ pub(crate) const MOST_COLUMNS: usize = 120;
 
 pub(crate) struct Printer<'a> {
     program: &'a Program,
-    mentioned: &'a Mentioned,
+    uses: &'a Uses<'a>,
     text: String,
     /// Nesting depth of blocks; each indents by two spaces.
     depth: usize,
     /// The note of the tile op that is printed now.
     note: Option<Handle<Note>>,
-    /// The note of each line so far.
-    origins: Vec<Option<Handle<Note>>>,
-    /// The lines that store to memory, by their numbers from 0.
-    stores: BTreeMap<usize, Handle<Memory>>,
-    /// Bytes of the widest vector that moves through each array.
-    widest: BTreeMap<Handle<RegArray>, i64>,
+    lines: Lines,
     /// Arrays of vectors that are declared where they are loaded.
-    defined_by_load: BTreeSet<usize>,
+    defined_by_load: BTreeSet<Handle<RegArray>>,
     values: Values<'a>,
     /// The variables of the loops that are open now and call a lambda with constants.
     constants: Vec<Var>,
     /// Whether there is such a loop.
     uses_constants: bool,
     /// The arrays of shuffles that are printed inside of values.
-    combined: BTreeSet<usize>,
+    combined: BTreeSet<Handle<RegArray>>,
+    /// The hardware indices in what was printed so far.
+    indices: BTreeSet<HwIndex>,
 }
 
-/// How often a block gives values to whole vectors of an array, by loads or as pairs.
-#[derive(Clone, Copy, Debug, Default)]
-struct LoadCount {
-    /// By statements of the block itself.
-    here: i64,
-    /// By these and by statements of inner blocks.
-    everywhere: i64,
-    /// Statements that write to the array in any way, also those of inner blocks.
-    writes: i64,
-}
-
-/// The arrays that a block loads to.
-type Loads = BTreeMap<Handle<RegArray>, LoadCount>;
+/// How often the statements of a block, without those of inner blocks, load each array.
+type Loads = BTreeMap<Handle<RegArray>, usize>;
 
 fn loads_of(block: &[Stmt]) -> Loads {
     let mut loads = Loads::new();
-    let loaded = |stmt: &Stmt| match stmt {
-        Stmt::Load { to, .. } | Stmt::AssignPair { to, .. } => Some(to.array),
-        _ => None,
-    };
     for array in block.iter().filter_map(loaded) {
-        loads.entry(array).or_default().here += 1;
+        *loads.entry(array).or_default() += 1;
     }
-    for_each_stmt(block, &mut |stmt| {
-        if let Some(array) = loaded(stmt) {
-            loads.entry(array).or_default().everywhere += 1;
-        }
-        stmt.writes(&mut |resource| {
-            if let Resource::Registers(regs) = resource {
-                loads.entry(regs.array).or_default().writes += 1;
-            }
-        });
-    });
     loads
 }
 
 impl<'a> Printer<'a> {
-    pub(crate) fn new(program: &'a Program, mentioned: &'a Mentioned) -> Printer<'a> {
+    pub(crate) fn new(program: &'a Program, uses: &'a Uses<'a>) -> Printer<'a> {
         Printer {
             program,
-            mentioned,
+            uses,
             text: String::new(),
             depth: 1,
             note: None,
-            origins: Vec::new(),
-            stores: BTreeMap::new(),
-            widest: widest_accesses(&program.registers, &program.memories, &program.body),
+            lines: Lines::default(),
             defined_by_load: BTreeSet::new(),
-            values: Values::new(program),
+            values: Values::new(program, uses),
             constants: Vec::new(),
             uses_constants: false,
-            combined: combined_arrays(program),
+            combined: combined_arrays(program, uses),
+            indices: BTreeSet::new(),
         }
     }
 
@@ -125,9 +93,9 @@ impl<'a> Printer<'a> {
         self.values.function_names().chain(constants)
     }
 
-    /// The text that was printed, with the origins of its lines.
-    pub(crate) fn finish(self) -> Body {
-        Body { text: self.text, notes: self.origins, stores: self.stores }
+    /// The text that was printed, and what its lines come from.
+    pub(crate) fn finish(self) -> (String, Lines) {
+        (self.text, self.lines)
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
@@ -135,25 +103,26 @@ impl<'a> Printer<'a> {
         let _ = write!(self.text, "{:indent$}{line}", "", indent = self.depth * 2);
         self.text.truncate(start + self.text[start..].trim_end().len());
         self.text.push('\n');
-        self.origins.push(self.note);
+        self.lines.push(self.note);
     }
 
-    /// Prints the lines that declare shared memory, then the hardware indices that the body uses.
-    pub(crate) fn prologue(&mut self, shared: &[String]) {
-        for line in shared {
-            self.line(format_args!("{line}"));
-        }
+    /// The lines that define the hardware indices in what was printed.
+    pub(crate) fn hardware_indices(&self) -> Vec<String> {
         let one_warp = self.program.threads <= 32;
         let mut indices = Declarations::default();
-        for index in used_indices(&self.program.body) {
-            indices.add("const int".to_string(), format!("{} = {}", index.name(), hardware(index, one_warp)));
+        for index in &self.indices {
+            indices.add("const int".to_string(), format!("{} = {}", index.name(), hardware(*index, one_warp)));
         }
-        for line in indices.lines(MOST_COLUMNS - self.depth * 2) {
-            self.line(format_args!("{line}"));
-        }
+        indices.lines(MOST_COLUMNS - 2)
+    }
+
+    fn find_indices(&mut self, body: &[Stmt]) {
+        let mut find = |expr: &Expr| expr.for_each_var(&mut |var| self.indices.extend(HwIndex::of(var)));
+        body.iter().for_each(|stmt| stmt.exprs(&mut find));
     }
 
     pub(crate) fn body(&mut self, body: &[Stmt]) -> Result<(), Diagnostic> {
+        self.find_indices(body);
         let loads = loads_of(body);
         let mut rest = body;
         while let [stmt, after @ ..] = rest {
@@ -185,9 +154,10 @@ impl<'a> Printer<'a> {
     /// that writes to a single register: each load is then printed as a definition.
     fn is_filled_by(&self, array: Handle<RegArray>, loads: &Loads) -> bool {
         let RegArray { vector, len, .. } = self.program.registers[array];
-        let LoadCount { here, everywhere, writes } = loads.get(&array).copied().unwrap_or_default();
+        let here = loads.get(&array).copied().unwrap_or_default();
+        let ArrayUses { writes, loads: everywhere, .. } = self.uses.of_array(array);
         let is_defined_once = is_single(&self.program.registers[array]) && writes == 1;
-        (vector > 1 || is_defined_once) && here == len / vector && here == everywhere
+        (vector > 1 || is_defined_once) && here as i64 == len / vector && here == everywhere
     }
 
     /// One list of statements if all conditions hold, else the other.
@@ -211,16 +181,18 @@ impl<'a> Printer<'a> {
         if !stmt.inner().is_empty() || matches!(stmt, Stmt::Declare(_)) {
             return Ok(false);
         }
-        let (start, line) = (self.text.len(), self.origins.len());
+        self.find_indices(body);
+        let (start, line) = (self.text.len(), self.lines.count());
         self.stmt(stmt)?;
         let text = self.text[start..].trim().to_string();
-        let is_short = self.origins.len() == line + 1 && self.depth * 2 + head.len() + 1 + text.len() <= MOST_COLUMNS;
+        let is_short = self.lines.count() == line + 1 && self.depth * 2 + head.len() + 1 + text.len() <= MOST_COLUMNS;
         self.text.truncate(start);
-        self.origins.truncate(line);
+        self.lines.truncate(line);
         if is_short {
+            if let Stmt::Store { memory, .. } = stmt {
+                self.lines.push_store(*memory);
+            }
             self.line(format_args!("{head} {text}"));
-        } else {
-            self.stores.split_off(&line);
         }
         Ok(is_short)
     }
@@ -244,14 +216,14 @@ impl<'a> Printer<'a> {
             Stmt::Declare(array) => self.declare(&[*array])?,
             Stmt::Load { to, memory, index } => {
                 let (target, source) = (self.regs(to)?, self.place(*memory, index, to, true)?);
-                let definition = self.defined_by_load.contains(&to.array.index());
+                let definition = self.defined_by_load.contains(&to.array);
                 let c_type = self.moved_type(to)?;
                 let head = if definition { format!("const {c_type} ") } else { String::new() };
                 self.line(format_args!("{head}{target} = {source};"));
             }
             Stmt::Store { memory, index, from } => {
                 let (target, source) = (self.place(*memory, index, from, false)?, self.regs(from)?);
-                self.stores.insert(self.origins.len(), *memory);
+                self.lines.push_store(*memory);
                 self.line(format_args!("{target} = {source};"));
             }
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index)?,
@@ -308,7 +280,7 @@ impl<'a> Printer<'a> {
             }
             Stmt::AssignPair { to, values: [low, high] } => {
                 let text = self.values.assigned_pair(to, [low, high])?;
-                let head = if self.defined_by_load.contains(&to.array.index()) { "const float2 " } else { "" };
+                let head = if self.defined_by_load.contains(&to.array) { "const float2 " } else { "" };
                 self.line(format_args!("{head}{text};"));
             }
             Stmt::LetValue { var, value } => {
@@ -316,7 +288,7 @@ impl<'a> Printer<'a> {
                 self.line(format_args!("{definition};"));
             }
             Stmt::Mma { inst, sums, a, b } => {
-                let call = mma::call(self.program, *inst, [sums, a, b]);
+                let call = mma::call(self.program, self.uses, *inst, [sums, a, b]);
                 self.line(format_args!("{call};"));
             }
             Stmt::Inst(call) if wrapped::is_wrapped(&call.inst.info()) => {
@@ -337,7 +309,7 @@ impl<'a> Printer<'a> {
 
     /// A loop that calls a lambda with constants.
     fn loop_over_constants(&mut self, var: &Var, body: &[Stmt]) -> Result<(), Diagnostic> {
-        let (unroll, count) = (wrapped::visible(self.program, UNROLL), var.range().hi + 1);
+        let (unroll, count) = (self.uses.visible(UNROLL), var.range().hi + 1);
         self.uses_constants = true;
         self.constants.push(var.clone());
         // An inner lambda may not use the parameter in constants, since it captures it.
@@ -368,7 +340,7 @@ impl<'a> Printer<'a> {
     }
 
     fn is_combined(&self, array: Handle<RegArray>) -> bool {
-        self.combined.contains(&array.index())
+        self.combined.contains(&array)
     }
 
     fn reg(&self, regs: &Regs, at: i64) -> Result<String, Diagnostic> {
@@ -409,7 +381,7 @@ impl<'a> Printer<'a> {
     fn moved_type(&self, regs: &Regs) -> Result<String, Diagnostic> {
         let dtype = self.program.registers[regs.array].dtype;
         let bytes = regs.count * dtype.bytes();
-        let is_wide = regs.step == 1 && self.widest.get(&regs.array).is_some_and(|most| *most == 32);
+        let is_wide = regs.step == 1 && self.uses.of_array(regs.array).widest == 32;
         let words = bytes / DType::B64.bytes();
         if is_wide && words > 0 && regs.count > 1 {
             vector_type(DType::B64, words)
@@ -487,7 +459,7 @@ impl<'a> Printer<'a> {
         };
         let regs = pointer(self.program, regs.array, &regs.first);
         let operands = [regs, self.program.memories[*memory].name.clone(), c_index(&rest)];
-        Ok(wrapped::call(self.program, &call.inst.info(), &c_index(&offset), &operands))
+        Ok(wrapped::call(self.uses, &call.inst.info(), &c_index(&offset), &operands))
     }
 }
 
@@ -539,12 +511,6 @@ fn grouped(expr: &Expr) -> String {
         depth == 0 && (c == '&' || c == '^')
     });
     if binds_weaker { format!("({text})") } else { text }
-}
-
-fn used_indices(body: &[Stmt]) -> BTreeSet<HwIndex> {
-    let mut used: BTreeSet<HwIndex> = BTreeSet::new();
-    for_each_expr(body, &mut |expr| expr.for_each_var(&mut |var| used.extend(HwIndex::of(var))));
-    used
 }
 
 /// The CUDA expression of a hardware index. In a CTA of one warp, the lane is the thread.

@@ -8,7 +8,7 @@
 mod bits;
 mod functions;
 mod pairs;
-mod products;
+pub(crate) mod products;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -29,20 +29,19 @@ use self::wrapping::Wrapping;
 use crate::defect::unprintable;
 use crate::dtype::{c_type, literal, widened_literal};
 use crate::index::{Level, c_operand, needs_64_bits};
-use crate::names::for_each_definition;
 use crate::registers::register;
+use crate::uses::Uses;
 
 /// Prints values, and records the functions that they need.
 pub(crate) struct Values<'a> {
     program: &'a Program,
-    /// Names of the kernel. One that is also the name of a function hides the function.
-    names: BTreeSet<String>,
+    uses: &'a Uses<'a>,
     /// Names of the kernel that have type `long long`.
     long_names: BTreeSet<String>,
     /// Functions that the printed values call.
     helpers: BTreeSet<Helper>,
     /// Register arrays whose values may become operands of sums.
-    summed: BTreeSet<usize>,
+    summed: BTreeSet<Handle<RegArray>>,
     /// Whether the value that is printed now becomes an operand of a sum.
     reaches_sum: bool,
     /// A call that is printed in place of the register that it writes.
@@ -50,19 +49,13 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    pub(crate) fn new(program: &'a Program) -> Values<'a> {
-        let mut names = BTreeSet::new();
-        names.extend(program.memories.iter().map(|(_, memory)| memory.name.clone()));
-        names.extend(program.registers.iter().map(|(_, array)| array.name.clone()));
-        names.extend(program.sizes.iter().map(|size| size.name().to_string()));
-        for_each_definition(&program.body, &mut |vars| names.extend(vars.iter().map(|var| var.name().to_string())));
-        let summed = products::summed_arrays(program);
+    pub(crate) fn new(program: &'a Program, uses: &'a Uses<'a>) -> Values<'a> {
         Values {
             program,
-            names,
+            uses,
             long_names: BTreeSet::new(),
             helpers: BTreeSet::new(),
-            summed,
+            summed: uses.summed_arrays(),
             reaches_sum: false,
             inside: None,
         }
@@ -85,7 +78,7 @@ impl<'a> Values<'a> {
 
     /// The value as a C++ expression that is assigned to a register of this array.
     pub(crate) fn assigned(&mut self, array: Handle<RegArray>, value: &Value) -> Result<String, Diagnostic> {
-        self.reaches_sum = self.summed.contains(&array.index());
+        self.reaches_sum = self.summed.contains(&array);
         let text = self.text(value);
         self.reaches_sum = false;
         text
@@ -120,9 +113,11 @@ impl<'a> Values<'a> {
         let function = match dtype {
             DType::F16 => self.helper(Helper::AddF16),
             DType::BF16 => self.helper(Helper::AddBf16),
-            DType::F64 | DType::F32 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => self.function("atomicAdd"),
-            DType::U8 | DType::U16 | DType::U32 | DType::U64 => self.function("atomicAdd"),
-            DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => self.function("atomicAdd"),
+            DType::F64 | DType::F32 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+                self.uses.visible("atomicAdd")
+            }
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => self.uses.visible("atomicAdd"),
+            DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => self.uses.visible("atomicAdd"),
         };
         if dtype == DType::I64 {
             return format!("{function}(reinterpret_cast<unsigned long long*>(&{target}), {source})");
@@ -152,14 +147,9 @@ impl<'a> Values<'a> {
         value.dtype(&self.program.registers).ok_or_else(truth)
     }
 
-    /// The name of a function, with `::` if a name of the kernel hides it.
-    fn function(&self, name: &str) -> String {
-        if self.names.contains(name) { format!("::{name}") } else { name.to_string() }
-    }
-
     fn helper(&mut self, helper: Helper) -> String {
         self.helpers.insert(helper);
-        self.function(helper.name())
+        self.uses.visible(helper.name())
     }
 
     fn index_value(&mut self, dtype: DType, index: &Expr) -> Text {
@@ -240,7 +230,7 @@ impl<'a> Values<'a> {
             return Ok(Text::call(&helper, &self.arguments(op, operands)?));
         }
         if let Some(name) = products::rounded(op, dtype, operands).filter(|_| in_sum) {
-            return Ok(Text::call(&self.function(name), &self.arguments(op, operands)?));
+            return Ok(Text::call(&self.uses.visible(name), &self.arguments(op, operands)?));
         }
         if let Some((helper, [a, b, c])) = self.of_three(op, dtype, operands) {
             let numbers = [self.number(a)?.text, self.number(b)?.text, self.number(c)?.text];
@@ -257,7 +247,7 @@ impl<'a> Values<'a> {
             }
             (Spelling::Function(name), _) => {
                 let arguments = self.arguments(op, operands)?;
-                Ok(Text::call(&self.function(name), &arguments))
+                Ok(Text::call(&self.uses.visible(name), &arguments))
             }
             (Spelling::Helper(helper), _) => {
                 let arguments = self.arguments(op, operands)?;
@@ -360,8 +350,8 @@ impl<'a> Values<'a> {
         let is_signed = to.integers().is_some_and(|(least, _)| least < 0);
         let is_double = from == DType::F64;
         let whole = match (is_double, to.bytes() == 8, is_signed) {
-            (false, false, true) => self.function("__float2int_rz"),
-            (false, false, false) => self.function("__float2uint_rz"),
+            (false, false, true) => self.uses.visible("__float2int_rz"),
+            (false, false, false) => self.uses.visible("__float2uint_rz"),
             (_, false, true) => self.helper(Helper::DoubleToInteger(DType::I32)),
             (_, false, false) => self.helper(Helper::DoubleToInteger(DType::U32)),
             (false, true, _) => self.helper(Helper::FloatToInteger(to)),
@@ -381,10 +371,10 @@ impl<'a> Values<'a> {
         let bound = |bound: i128| constant(computing_type(from), Scalar::Int(bound as i64)).text;
         let mut text = number;
         if most < hi {
-            text = Text::call(&self.function("min"), &format!("{}, {}", text.text, bound(most)));
+            text = Text::call(&self.uses.visible("min"), &format!("{}, {}", text.text, bound(most)));
         }
         if least > lo {
-            text = Text::call(&self.function("max"), &format!("{}, {}", text.text, bound(least)));
+            text = Text::call(&self.uses.visible("max"), &format!("{}, {}", text.text, bound(least)));
         }
         text
     }

@@ -1,8 +1,8 @@
 //! Instructions that CUDA C++ has no function for: a function around each, in front of the kernel, and its calls.
 
-use std::collections::BTreeSet;
+use tilewright_ir::thread::{Inst, InstInfo, RegisterOperand};
 
-use tilewright_ir::thread::{Inst, InstInfo, Program, RegisterOperand, Stmt, for_each_stmt};
+use crate::uses::Uses;
 
 /// Whether the emitter writes a function for an instruction.
 pub(crate) fn is_wrapped(info: &InstInfo) -> bool {
@@ -10,40 +10,25 @@ pub(crate) fn is_wrapped(info: &InstInfo) -> bool {
 }
 
 /// The lines that define the functions that the program calls.
-pub(crate) fn functions(program: &Program) -> Vec<String> {
-    used(program).into_iter().flat_map(|inst| function(&inst.info())).collect()
+pub(crate) fn functions(uses: &Uses) -> Vec<String> {
+    used(uses).flat_map(|inst| function(&inst.info())).collect()
 }
 
 /// The names of those functions.
-pub(crate) fn function_names(program: &Program) -> Vec<&'static str> {
-    used(program).iter().map(|inst| inst.info().name).collect()
+pub(crate) fn function_names(uses: &Uses) -> impl Iterator<Item = &'static str> {
+    used(uses).map(|inst| inst.info().name)
 }
 
 /// `ldmatrix_x4<k*32>(a_part, left, lane*16)`
-pub(crate) fn call(program: &Program, info: &InstInfo, offset: &str, operands: &[String]) -> String {
+pub(crate) fn call(uses: &Uses, info: &InstInfo, offset: &str, operands: &[String]) -> String {
     // A shift would end the list of template arguments.
     let offset = if offset.contains('>') { format!("({offset})") } else { offset.to_string() };
-    format!("{}<{offset}>({})", visible(program, info.name), operands.join(", "))
-}
-
-/// The name of a function in front of the kernel, also where a name of the kernel hides it.
-pub(crate) fn visible(program: &Program, function: &str) -> String {
-    let is_hidden = program.registers.iter().any(|(_, array)| array.name == function)
-        || program.memories.iter().any(|(_, memory)| memory.name == function);
-    format!("{}{function}", if is_hidden { "::" } else { "" })
+    format!("{}<{offset}>({})", uses.visible(info.name), operands.join(", "))
 }
 
 /// The instructions of a program without a function of their own.
-fn used(program: &Program) -> BTreeSet<Inst> {
-    let mut used = BTreeSet::new();
-    for_each_stmt(&program.body, &mut |stmt| {
-        if let Stmt::Inst(call) = stmt
-            && is_wrapped(&call.inst.info())
-        {
-            used.insert(call.inst);
-        }
-    });
-    used
+fn used<'a>(uses: &'a Uses<'_>) -> impl Iterator<Item = &'a Inst> {
+    uses.insts.iter().filter(|inst| is_wrapped(&inst.info()))
 }
 
 /// The lines that define the function of an instruction, followed by an empty line. It loads adjacent words from shared
@@ -91,12 +76,14 @@ fn function(info: &InstInfo) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use tilewright_ir::thread::Program;
+
     use super::*;
 
     #[test]
     fn an_offset_with_a_shift_is_in_parentheses() {
         let program = Program::new("k", tilewright_ir::Target::Sm100a, 32);
-        let text = |offset: &str| call(&program, &Inst::LoadMatrixX1.info(), offset, &["r".to_string()]);
+        let text = |offset: &str| call(&Uses::of(&program), &Inst::LoadMatrixX1.info(), offset, &["r".to_string()]);
         assert_eq!(text("k*32"), "ldmatrix_x1<k*32>(r)");
         assert_eq!(text("k >> 1"), "ldmatrix_x1<(k >> 1)>(r)");
     }

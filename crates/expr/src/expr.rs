@@ -1,7 +1,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxHasher;
 
@@ -83,19 +83,23 @@ pub enum Node {
 #[derive(Clone)]
 pub struct Expr(Arc<Hashed<Made>>);
 
+/// The numbers from 0 on that all expressions share: most of those in a kernel, so that it takes less memory.
+static SMALL_NUMBERS: LazyLock<[Expr; 257]> =
+    LazyLock::new(|| std::array::from_fn(|value| Expr::from_node(Node::Const(value as i64))));
+
 /// A node with what is known about its values.
 #[derive(Debug)]
 struct Made {
     node: Node,
     facts: Facts,
     /// Nodes in the expression, see [`Expr::weight`].
-    weight: u64,
+    weight: u32,
 }
 
 /// A value stored with its hash, so that most unequal values are distinguished without a deep comparison.
 #[derive(Debug)]
 struct Hashed<T> {
-    hash: u64,
+    hash: u32,
     of: T,
 }
 
@@ -103,7 +107,7 @@ impl<T: Hash> Hashed<T> {
     fn new(of: T) -> Hashed<T> {
         let mut hasher = FxHasher::default();
         of.hash(&mut hasher);
-        Hashed { hash: hasher.finish(), of }
+        Hashed { hash: hasher.finish() as u32, of }
     }
 }
 
@@ -138,7 +142,7 @@ macro_rules! compared_by {
 
         impl Hash for $name {
             fn hash<H: Hasher>(&self, state: &mut H) {
-                state.write_u64(self.0.hash);
+                state.write_u32(self.0.hash);
             }
         }
     };
@@ -173,7 +177,8 @@ impl std::error::Error for EvalError {}
 impl Expr {
     /// A number.
     pub fn constant(value: i64) -> Expr {
-        Expr::from_node(Node::Const(value))
+        let small = usize::try_from(value).ok().and_then(|at| SMALL_NUMBERS.get(at));
+        small.cloned().unwrap_or_else(|| Expr::from_node(Node::Const(value)))
     }
 
     /// A variable.
@@ -282,8 +287,9 @@ impl Expr {
         }
     }
 
-    /// Operations, variables and numbers in it; a part that is used several times counts each time.
-    pub fn weight(&self) -> u64 {
+    /// Operations, variables and numbers in it, up to the greatest `u32`; a part that is used several times counts each
+    /// time.
+    pub fn weight(&self) -> u32 {
         self.0.of.weight
     }
 
@@ -327,7 +333,7 @@ impl Expr {
     }
 }
 
-fn weight_of(node: &Node) -> u64 {
+fn weight_of(node: &Node) -> u32 {
     match node {
         Node::Const(_) | Node::Var(_) => 1,
         Node::Add(a, b) | Node::Mul(a, b) | Node::Div(a, b) | Node::Mod(a, b) | Node::Xor(a, b) | Node::And(a, b) => {

@@ -112,7 +112,7 @@ impl Linear {
 }
 
 /// The weight from which on the sum of a part is remembered, since the part may be used several times.
-const REMEMBERED: u64 = 64;
+const REMEMBERED: u32 = 64;
 
 /// The canonical sum equal to `expr`; operations that overflow are left as atoms.
 pub fn linear(expr: &Expr) -> Linear {
@@ -307,7 +307,7 @@ mod tests {
     fn an_expression_that_is_doubled_often_is_one_term() {
         let x = Expr::var(&Var::new("x", 0, 1));
         let doubled = (0..60).fold(x.clone(), |sum, _| sum.clone() + sum);
-        assert_eq!((doubled.weight(), normalize(&doubled)), ((1 << 61) - 1, x * (1 << 60)));
+        assert_eq!((doubled.weight(), normalize(&doubled)), (u32::MAX, x * (1 << 60)));
     }
 
     #[test]

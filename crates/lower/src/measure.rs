@@ -100,8 +100,7 @@ fn moves_by_sectors(index: &Expr, var: &Var, bytes: i64) -> bool {
 fn for_each_global_index(program: &Program, body: &[Stmt], visit: &mut dyn FnMut(&Expr, Handle<Memory>)) {
     let is_global = |memory: Handle<Memory>| matches!(program.memories[memory].space, MemorySpace::Global { .. });
     for_each_stmt(body, &mut |stmt| {
-        let moves =
-            stmt.accesses().into_iter().filter(|access| access.effect != Effect::Update && is_global(access.memory));
+        let moves = stmt.accesses().filter(|access| access.effect != Effect::Update && is_global(access.memory));
         moves.for_each(|access| visit(access.index, access.memory));
     });
 }

@@ -70,7 +70,7 @@ pub(crate) fn steps(body: &[Stmt], most: i64) -> u64 {
     };
     let of = |stmt: &Stmt| {
         let inside = steps(stmt.inner(), most).saturating_mul(turns(stmt));
-        inside.saturating_add(stmt.accesses().len() as u64)
+        inside.saturating_add(stmt.accesses().count() as u64)
     };
     body.iter().map(of).fold(0, u64::saturating_add)
 }

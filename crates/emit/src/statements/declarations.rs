@@ -23,7 +23,7 @@ impl Printer<'_> {
         while let [Stmt::Declare(array), after @ ..] = rest {
             rest = after;
             if self.is_filled_by(*array, loads) {
-                self.defined_by_load.insert(array.index());
+                self.defined_by_load.insert(*array);
             } else if let Some((values, count)) = self.first_values(*array, after)? {
                 self.declare(&std::mem::take(&mut declared))?;
                 let declared = &self.program.registers[*array];
@@ -52,7 +52,7 @@ impl Printer<'_> {
             && (1..=MOST_INITIALIZERS).contains(&(len as usize));
         let is_silent = |stmt: &&Stmt| matches!(stmt, Stmt::Declare(other) if self.is_combined(*other));
         let silent = after.iter().take_while(is_silent).count();
-        let values = after[silent..].get(..len as usize).filter(|_| is_possible && self.mentioned.has_array(array));
+        let values = after[silent..].get(..len as usize).filter(|_| is_possible && self.uses.has_array(array));
         let Some(values) = values else { return Ok(None) };
         let mut texts = Vec::new();
         for (at, stmt) in values.iter().enumerate() {
@@ -69,7 +69,7 @@ impl Printer<'_> {
 
     /// Prints the declarations of arrays, those of one type together.
     pub(super) fn declare(&mut self, arrays: &[Handle<RegArray>]) -> Result<(), Diagnostic> {
-        let is_printed = |array: &&Handle<RegArray>| self.mentioned.has_array(**array) && !self.is_combined(**array);
+        let is_printed = |array: &&Handle<RegArray>| self.uses.has_array(**array) && !self.is_combined(**array);
         let arrays: Vec<Handle<RegArray>> = arrays.iter().filter(is_printed).copied().collect();
         // The widest alignment is the one of all: it costs nothing in registers.
         let mut alignments: BTreeMap<DType, i64> = BTreeMap::new();
@@ -97,7 +97,7 @@ impl Printer<'_> {
 
     /// Bytes to which an array has to be aligned; 0 if no vector of it moves.
     fn alignment(&self, array: Handle<RegArray>) -> i64 {
-        self.widest.get(&array).copied().unwrap_or_default()
+        self.uses.of_array(array).widest
     }
 }
 

@@ -36,7 +36,7 @@ impl Values<'_> {
         packed: &Packed<'_>,
         dtype: DType,
     ) -> Result<String, Diagnostic> {
-        self.reaches_sum = self.summed.contains(&array.index());
+        self.reaches_sum = self.summed.contains(&array);
         let text = self.packed_halves(packed, dtype);
         self.reaches_sum = false;
         text
@@ -101,7 +101,7 @@ impl Values<'_> {
             }
             Packed::Separate([low, high]) => {
                 let (low, high) = (self.text(low)?, self.text(high)?);
-                Ok(format!("{}({low}, {high})", self.function("make_float2")))
+                Ok(format!("{}({low}, {high})", self.uses.visible("make_float2")))
             }
             Packed::Op(op, operands) => self.packed_operation(*op, operands),
         }
@@ -114,12 +114,12 @@ impl Values<'_> {
             let negative = Value::Op(ElementOp::Neg, vec![(*b).clone()]);
             let negative = self.text(&negative)?;
             let b = self.twice(&negative);
-            return Ok(format!("{}({a}, {b})", self.function("__fadd2_rn")));
+            return Ok(format!("{}({a}, {b})", self.uses.visible("__fadd2_rn")));
         }
         if let (ElementOp::Sub, [a, b]) = (op, operands) {
             let (a, b) = (self.packed(a)?, self.packed(b)?);
             let minus_one = self.twice("-1.0f");
-            return Ok(format!("{}({b}, {minus_one}, {a})", self.function("__ffma2_rn")));
+            return Ok(format!("{}({b}, {minus_one}, {a})", self.uses.visible("__ffma2_rn")));
         }
         let function = match op {
             ElementOp::Add => "__fadd2_rn",
@@ -128,7 +128,7 @@ impl Values<'_> {
             _ => return Err(unprintable(format!("`{op}` of pairs"))),
         };
         let operands: Result<Vec<String>, Diagnostic> = operands.iter().map(|operand| self.packed(operand)).collect();
-        Ok(format!("{}({})", self.function(function), operands?.join(", ")))
+        Ok(format!("{}({})", self.uses.visible(function), operands?.join(", ")))
     }
 
     fn twice(&mut self, value: &str) -> String {

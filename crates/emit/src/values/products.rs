@@ -5,28 +5,9 @@
 use std::collections::BTreeSet;
 
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, Program, Resource, Stmt, Value, for_each_stmt};
+use tilewright_ir::thread::{Memory, Program, RegArray, Resource, Stmt, Value};
 use tilewright_ir::tile::{ElementClass, ElementOp};
 use tilewright_layout::DType;
-
-/// The register arrays whose values may become operands of sums, also through memory: NVRTC forwards what a thread
-/// stored to its own loads.
-pub(super) fn summed_arrays(program: &Program) -> BTreeSet<usize> {
-    let mut flows = Flows { program, summed: BTreeSet::new(), moves: BTreeSet::new() };
-    for_each_stmt(&program.body, &mut |stmt| flows.stmt(stmt));
-    loop {
-        let more: Vec<usize> = flows
-            .moves
-            .iter()
-            .filter(|(from, to)| flows.summed.contains(to) && !flows.summed.contains(from))
-            .map(|(from, _)| *from)
-            .collect();
-        if more.is_empty() {
-            return flows.summed;
-        }
-        flows.summed.extend(more);
-    }
-}
 
 /// Whether an operand of `op` reaches a sum: the op is a sum, or passes its operand on to one.
 pub(super) fn reaches_sum(op: ElementOp, reached: bool) -> bool {
@@ -55,16 +36,36 @@ pub(super) fn rounded(op: ElementOp, dtype: DType, operands: &[Value]) -> Option
 }
 
 /// Where values of register arrays go. Memories are numbered after the arrays.
-struct Flows<'a> {
+pub(crate) struct Flows<'a> {
     program: &'a Program,
-    /// Arrays whose values become operands of sums.
+    /// Arrays and memories whose values are operands of sums.
     summed: BTreeSet<usize>,
     /// Pairs of arrays of which the second takes values of the first, up to their sign.
     moves: BTreeSet<(usize, usize)>,
 }
 
-impl Flows<'_> {
-    fn stmt(&mut self, stmt: &Stmt) {
+impl<'a> Flows<'a> {
+    pub(crate) fn new(program: &'a Program) -> Flows<'a> {
+        Flows { program, summed: BTreeSet::new(), moves: BTreeSet::new() }
+    }
+
+    /// The register arrays whose values may become operands of sums, also through memory: NVRTC forwards what a thread
+    /// stored to its own loads.
+    pub(crate) fn summed_arrays(&self) -> BTreeSet<Handle<RegArray>> {
+        let mut summed = self.summed.clone();
+        loop {
+            let is_new = |(from, to): &&(usize, usize)| summed.contains(to) && !summed.contains(from);
+            let more: Vec<usize> = self.moves.iter().filter(is_new).map(|(from, _)| *from).collect();
+            if more.is_empty() {
+                let arrays = self.program.registers.iter().map(|(array, _)| array);
+                return arrays.filter(|array| summed.contains(&array.index())).collect();
+            }
+            summed.extend(more);
+        }
+    }
+
+    /// Adds where a statement moves values.
+    pub(crate) fn stmt(&mut self, stmt: &Stmt) {
         let mut to = None;
         stmt.writes(&mut |resource| {
             if let Resource::Registers(regs) = resource {

@@ -9,6 +9,7 @@ use tilewright_layout::DType::{self, B32, B64, B128, BF16, F16, F32, F64, I8, I1
 use super::Values;
 use super::wrapping::Wrapping;
 use crate::emit;
+use crate::uses::Uses;
 
 fn empty() -> Program {
     Program::new("k", Target::Sm100a, 32)
@@ -22,7 +23,7 @@ fn array(program: &mut Program, name: &str, dtype: DType) -> Handle<RegArray> {
 fn text(dtype: DType, build: impl Fn(Value, Value, Value) -> Value) -> String {
     let mut program = empty();
     let [a, b, c] = ["a", "b", "c"].map(|name| Value::reg(array(&mut program, name, dtype), 0));
-    Values::new(&program).text(&build(a, b, c)).unwrap()
+    Values::new(&program, &Uses::of(&program)).text(&build(a, b, c)).unwrap()
 }
 
 fn of<const N: usize>(op: ElementOp, operands: [Value; N]) -> Value {
@@ -102,7 +103,8 @@ fn signed_bytes_are_narrowed_by_shifts_for_sm_90a() {
     let mut program = Program { target: Target::Sm90a, ..empty() };
     let [a, b, c] = ["a", "b", "c"].map(|name| Value::reg(array(&mut program, name, I8), 0));
     let value = of(Mul, [of(Add, [a, b]), of(Max, [c.clone(), c])]);
-    let mut values = Values::new(&program);
+    let uses = Uses::of(&program);
+    let mut values = Values::new(&program, &uses);
     assert_eq!(values.text(&value).unwrap(), "signed_byte(signed_byte(a + b)*max(c, c))");
     assert_eq!(values.function_names().collect::<Vec<_>>(), ["signed_byte"]);
 }
@@ -260,7 +262,8 @@ fn a_product_in_a_register_that_is_summed_is_rounded_there() {
         Stmt::Assign { to: to(b), value: product.clone() },
         Stmt::Assign { to: to(c), value: of(Add, [reg(b), reg(a)]) },
     ];
-    let mut values = Values::new(&program);
+    let uses = Uses::of(&program);
+    let mut values = Values::new(&program, &uses);
     assert_eq!(values.assigned(b, &product).unwrap(), "__fmul_rn(a, a)");
     assert_eq!(values.assigned(c, &product).unwrap(), "a*a");
 }
@@ -336,7 +339,7 @@ fn a_name_of_the_kernel_does_not_hide_a_function() {
     let mut program = empty();
     let named = Value::reg(array(&mut program, "fmaxf", F32), 0);
     let larger = of(Max, [named, real(F32, 0.0)]);
-    assert_eq!(Values::new(&program).text(&larger).unwrap(), "::fmaxf(fmaxf, 0.0f)");
+    assert_eq!(Values::new(&program, &Uses::of(&program)).text(&larger).unwrap(), "::fmaxf(fmaxf, 0.0f)");
 }
 
 #[test]
@@ -344,7 +347,8 @@ fn names_of_8_bytes_are_wide() {
     let mut program = empty();
     let of_long = Value::reg(array(&mut program, "a", I64), 0);
     let var = Var::new("v", 0, 9);
-    let mut values = Values::new(&program);
+    let uses = Uses::of(&program);
+    let mut values = Values::new(&program, &uses);
     assert_eq!(values.named(&var, &of_long).unwrap(), "const long long v = a");
     assert_eq!(values.text(&Value::Index(I32, Expr::var(&var) * 2)).unwrap(), "(int)(v*2)");
     assert_eq!(values.named(&Var::new("w", 0, 9), &whole(I32, 5)).unwrap(), "const int w = 5");
@@ -353,7 +357,8 @@ fn names_of_8_bytes_are_wide() {
 #[test]
 fn sums_in_memory_have_the_type_that_cuda_has() {
     let program = empty();
-    let mut values = Values::new(&program);
+    let uses = Uses::of(&program);
+    let mut values = Values::new(&program, &uses);
     let seen = [F32, I64, BF16].map(|dtype| values.atomic_add(dtype, "x[i]", "a"));
     let wanted =
         ["atomicAdd(&x[i], a)", "atomicAdd(reinterpret_cast<unsigned long long*>(&x[i]), a)", "add_bf16(&x[i], a)"];
@@ -422,7 +427,7 @@ fn values_that_mean_nothing_are_our_defects() {
         (Value::With(Box::new(wide), 2, Box::new(whole(B64, 0))), "16 bytes have no word 5"),
     ];
     for (value, note) in cases {
-        let finding = Values::new(&program).text(&value).unwrap_err();
+        let finding = Values::new(&program, &Uses::of(&program)).text(&value).unwrap_err();
         assert_eq!((finding.code, finding.notes[1].as_str()), ("E0502", note));
     }
 }

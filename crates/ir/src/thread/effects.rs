@@ -86,7 +86,8 @@ impl Stmt {
         });
     }
 
-    fn for_each_resource(&self, visit: &mut dyn FnMut(Effect, Resource<'_>)) {
+    /// Calls `visit` on what it reads, writes or updates: registers, including those inside values, then memory.
+    pub fn for_each_resource(&self, visit: &mut dyn FnMut(Effect, Resource<'_>)) {
         self.for_each_registers(&mut |effect, regs| visit(effect, Resource::Registers(regs)));
         for access in self.accesses() {
             visit(access.effect, Resource::Memory(access));
@@ -137,30 +138,63 @@ impl Stmt {
     }
 
     /// Its accesses to memory, each once, whether it reads, writes, or does both.
-    pub fn accesses(&self) -> Vec<MemoryAccess<'_>> {
+    pub fn accesses(&self) -> impl Iterator<Item = MemoryAccess<'_>> {
         let access = |memory: &Handle<Memory>, index, moved, effect| {
-            vec![MemoryAccess { memory: *memory, index, moved, lanes: LANES, effect }]
+            Some(MemoryAccess { memory: *memory, index, moved, lanes: LANES, effect })
         };
-        match self {
-            Stmt::Load { to, memory, index } => access(memory, index, Moved::Registers(to), Effect::Read),
-            Stmt::Store { memory, index, from } => access(memory, index, Moved::Registers(from), Effect::Write),
+        let (own, call) = match self {
+            Stmt::Load { to, memory, index } => (access(memory, index, Moved::Registers(to), Effect::Read), None),
+            Stmt::Store { memory, index, from } => (access(memory, index, Moved::Registers(from), Effect::Write), None),
             Stmt::Lookup { vars, table, index } => {
-                access(table, index, Moved::Elements(vars.len() as i64), Effect::Read)
+                (access(table, index, Moved::Elements(vars.len() as i64), Effect::Read), None)
             }
-            Stmt::Inst(call) => {
-                let operands = call.memory.iter().zip(call.inst.info().memory);
-                operands
-                    .map(|((memory, index), row)| {
-                        let moved = row.bytes.map_or(Moved::Elements(1), Moved::Bytes);
-                        MemoryAccess { memory: *memory, index, moved, lanes: row.lanes, effect: row.effect }
-                    })
-                    .collect()
+            Stmt::Inst(call) => (None, Some(call)),
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => (None, None),
+            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => (None, None),
+            Stmt::IfValue { .. } => (None, None),
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } => (None, None),
+            Stmt::LetValue { .. } | Stmt::Mma { .. } => (None, None),
+        };
+        own.into_iter().chain(call.into_iter().flat_map(Call::accesses))
+    }
+
+    /// Calls `visit` on each array through which it moves vectors, or from which its instruction takes them, with the bytes
+    /// of a vector.
+    pub fn for_each_vector(
+        &self,
+        registers: &Arena<RegArray>,
+        memories: &Arena<Memory>,
+        visit: &mut dyn FnMut(Handle<RegArray>, i64),
+    ) {
+        let bytes = |array: Handle<RegArray>| registers[array].dtype.bytes();
+        for access in self.accesses() {
+            if let Moved::Registers(regs) = access.moved {
+                visit(regs.array, access.bytes_in(registers, memories));
             }
-            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => Vec::new(),
-            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => Vec::new(),
-            Stmt::IfValue { .. } => Vec::new(),
-            Stmt::Assign { .. } | Stmt::AssignPair { .. } => Vec::new(),
-            Stmt::LetValue { .. } | Stmt::Mma { .. } => Vec::new(),
+        }
+        match self {
+            Stmt::Inst(Call { inst, to, from, .. }) => {
+                let InstInfo { result, registers, .. } = inst.info();
+                for (regs, operand) in to.iter().zip(&result).chain(from.iter().zip(registers)) {
+                    if matches!(operand, RegisterOperand::Words(_)) {
+                        visit(regs.array, WORD);
+                    }
+                }
+            }
+            Stmt::Mma { sums, a, b, .. } => {
+                [sums, a, b].iter().for_each(|regs| visit(regs.array, bytes(regs.array).max(WORD)));
+            }
+            Stmt::Move { to, from } if is_word(registers, [to, from]) => {
+                [to, from].iter().for_each(|regs| visit(regs.array, WORD));
+            }
+            Stmt::AssignPair { to, values } => {
+                visit(to.array, 2 * bytes(to.array));
+                let packed = Packed::of(registers, values.each_ref());
+                packed.for_each_pair(&mut |array| visit(array, 2 * bytes(array)));
+            }
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => {}
+            Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => {}
+            Stmt::Unless { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } | Stmt::LetValue { .. } => {}
         }
     }
 
@@ -274,6 +308,16 @@ impl Stmt {
     }
 }
 
+impl Call {
+    /// Its accesses to memory, one for each operand in memory.
+    fn accesses(&self) -> impl Iterator<Item = MemoryAccess<'_>> {
+        self.memory.iter().zip(self.inst.info().memory).map(|((memory, index), row)| {
+            let moved = row.bytes.map_or(Moved::Elements(1), Moved::Bytes);
+            MemoryAccess { memory: *memory, index, moved, lanes: row.lanes, effect: row.effect }
+        })
+    }
+}
+
 /// Calls `visit` on the registers that a value reads.
 fn registers_of(value: &Value, visit: &mut dyn FnMut(Effect, &Regs)) {
     value.for_each(&mut |part| {
@@ -303,38 +347,11 @@ pub fn widest_accesses(
     body: &[Stmt],
 ) -> BTreeMap<Handle<RegArray>, i64> {
     let mut widest: BTreeMap<Handle<RegArray>, i64> = BTreeMap::new();
-    let mut widen = |array: Handle<RegArray>, bytes: i64| {
-        let most = widest.entry(array).or_insert(0);
-        *most = bytes.max(*most);
-    };
-    let bytes = |regs: &Regs| registers[regs.array].dtype.bytes();
     for_each_stmt(body, &mut |stmt| {
-        for access in stmt.accesses() {
-            if let Moved::Registers(regs) = access.moved {
-                widen(regs.array, access.bytes_in(registers, memories));
-            }
-        }
-        if let Stmt::Inst(Call { inst, to, from, .. }) = stmt {
-            let InstInfo { result, registers, .. } = inst.info();
-            for (regs, operand) in to.iter().zip(&result).chain(from.iter().zip(registers)) {
-                if matches!(operand, RegisterOperand::Words(_)) {
-                    widen(regs.array, WORD);
-                }
-            }
-        }
-        if let Stmt::Mma { sums, a, b, .. } = stmt {
-            [sums, a, b].iter().for_each(|regs| widen(regs.array, bytes(regs).max(WORD)));
-        }
-        if let Stmt::Move { to, from } = stmt
-            && is_word(registers, [to, from])
-        {
-            [to, from].iter().for_each(|regs| widen(regs.array, WORD));
-        }
-        if let Stmt::AssignPair { to, values } = stmt {
-            widen(to.array, 2 * bytes(to));
-            let packed = Packed::of(registers, values.each_ref());
-            packed.for_each_pair(&mut |array| widen(array, 2 * registers[array].dtype.bytes()));
-        }
+        stmt.for_each_vector(registers, memories, &mut |array, bytes| {
+            let most = widest.entry(array).or_insert(0);
+            *most = bytes.max(*most);
+        });
     });
     widest
 }
@@ -384,7 +401,7 @@ mod tests {
         let at = vec![(memory(), Expr::constant(7))];
         let stmt = Stmt::Inst(Call { from: vec![regs(0)], memory: at, ..Call::plain(Inst::AtomicAdd) });
         assert_eq!((reads(&stmt), writes(&stmt)), (vec!["r[0]".into(), "t[7]".into()], vec!["t[7]".into()]));
-        assert_eq!(stmt.accesses().len(), 1);
+        assert_eq!(stmt.accesses().count(), 1);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Reduction<'_> {
 
     fn accesses_global_memory(&self, stmt: &Stmt) -> bool {
         let is_global = |memory| matches!(self.program.memories[memory].space, MemorySpace::Global { .. });
-        stmt.accesses().iter().any(|access| is_global(access.memory))
+        stmt.accesses().any(|access| is_global(access.memory))
     }
 }
 
