@@ -110,6 +110,21 @@ fn large_parallel_loops() {
     }
 }
 
+/// Without a grid, one thread has thousands of steps under conditions.
+#[test]
+fn large_parallel_loops_over_sizes_known_at_launch() {
+    let built = |extent: i64, threads: i64| {
+        compiled(kernel("masked", |k| {
+            let n = k.size("n");
+            let (x, y) = (k.input("x", F32, (n,)), k.output("y", F32, (n,)));
+            k.threads(threads);
+            k.parallel([extent], |k, [i]| k.store(y, (i,), x.at((i,))));
+        }))
+    };
+    assert!(built(1 << 22, 1024).is_ok());
+    assert_eq!(built(1 << 20, 32).err(), Some("K0263"));
+}
+
 #[test]
 fn loops_of_too_many_iterations_together_are_refused() {
     let built = kernel("many", |k| {

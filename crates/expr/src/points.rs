@@ -10,8 +10,18 @@ use crate::linear::{Linear, linear};
 pub struct Split {
     /// The part that depends on the variables, with the constant; the last variable is the fastest.
     pub own: Rc<Vec<i64>>,
+    /// The least and the greatest value of that part; `None` if the variables have no values.
+    pub ends: Option<[i64; 2]>,
     /// The part that does not depend on the variables.
     pub other: Expr,
+}
+
+impl Split {
+    /// The sum of a part with these values and another part.
+    pub fn new(own: Vec<i64>, other: Expr) -> Split {
+        let ends = own.iter().min().zip(own.iter().max()).map(|(least, most)| [*least, *most]);
+        Split { own: Rc::new(own), ends, other }
+    }
 }
 
 /// Expressions split by the same variables, each of them once.
@@ -59,7 +69,7 @@ fn split(expr: &Expr, vars: &[Var]) -> Option<Split> {
     }
     let own = Linear { terms: own, constant: sum.constant };
     let vars: Vec<&Var> = vars.iter().collect();
-    Some(Split { own: Rc::new(values(&own, &vars)?), other: Linear { terms: other, constant: 0 }.to_expr() })
+    Some(Split::new(values(&own, &vars)?, Linear { terms: other, constant: 0 }.to_expr()))
 }
 
 /// How many values a variable can take.

@@ -35,7 +35,7 @@ struct Counter<'a> {
     /// Addresses that were counted already: a memory, and an index without its constant, which is part of the access.
     addresses: BTreeSet<(Handle<Memory>, Expr)>,
     /// Conditions that were counted already.
-    conditions: Vec<Cond>,
+    conditions: BTreeSet<Cond>,
     /// The loops around the current statement, outermost first.
     loops: Vec<Around>,
 }
@@ -56,7 +56,7 @@ impl<'a> Counter<'a> {
             counts: Counts::default(),
             known: BTreeSet::new(),
             addresses: BTreeSet::new(),
-            conditions: Vec::new(),
+            conditions: BTreeSet::new(),
             loops: Vec::new(),
         }
     }
@@ -130,7 +130,7 @@ impl<'a> Counter<'a> {
             self.value(a);
             self.value(b);
             if !self.conditions.contains(cond) {
-                self.conditions.push(cond.clone());
+                self.conditions.insert(cond.clone());
                 self.add(self.trips_of(a).max(self.trips_of(b)));
             }
         }

@@ -46,7 +46,7 @@ pub(crate) const MOST_STATEMENTS: usize = 1 << 16;
 pub(crate) fn too_many_statements() -> Refusal {
     Refusal::Limit {
         text: format!("up to here the kernel has more than {MOST_STATEMENTS} statements"),
-        help: "use k.serial instead of k.unroll, smaller tiles, or more threads",
+        help: "use k.grid or more threads to give each thread less to do, smaller tiles, or k.serial instead of k.unroll",
     }
 }
 

@@ -111,6 +111,17 @@ fn a_kernel_of_too_many_statements() {
 }
 
 #[test]
+fn more_parameters_than_a_launch_can_pass() {
+    let kernel = kernel("many", |k| {
+        for at in 0..5000 {
+            let y = k.output(&format!("y{at}"), F32, [32]);
+            k.fill(y, 0.0);
+        }
+    });
+    assert_mistake("more_parameters_than_a_launch_can_pass", kernel);
+}
+
+#[test]
 fn an_index_of_registers_that_is_not_taken_apart() {
     let kernel = kernel("k", |k| {
         k.threads(32);

@@ -219,6 +219,41 @@ fn a_claim_covers_the_kind_of_meeting_that_it_names() {
 }
 
 #[test]
+fn a_unique_store_may_read_its_own_element_only() {
+    let seen_by = |body: fn(&mut Elements, [Buffer; 3], Expr)| {
+        verdict(32, move |k| {
+            let at = k.input("at", I32, [32]);
+            let [y, z] = ["y", "z"].map(|name| k.output(name, F32, [32]));
+            k.fill(z, 0.0);
+            k.parallel([32], |k, [i]| body(k, [y, z, at], i));
+        })
+    };
+    let own = seen_by(|k, [y, _, at], i| {
+        let index = k.named("index", at.at((i,)));
+        let old = k.named("old", y.at((index,)));
+        k.store(y, (index,), old + 1.0).unique();
+    });
+    let of_another = seen_by(|k, [y, _, at], i| k.store(y, (i,), y.at((at.at((i,)),))).unique());
+    let in_another_branch = seen_by(|k, [y, z, at], i| {
+        k.if_(Value::from(i).lt(9), |k| {
+            let index = k.named("index", at.at((i,)));
+            k.store(y, (index,), 1.0).unique();
+        });
+        k.if_(Value::from(i).ge(9), |k| {
+            let index = k.named("index", at.at((i,)) + 1);
+            let old = k.named("old", y.at((index,)));
+            k.store(z, (i,), old);
+        });
+    });
+    let beside_a_plain_store = seen_by(|k, [y, _, at], i| {
+        k.store(y, (i,), 2.0);
+        k.store(y, (at.at((i,)),), 1.0).unique();
+    });
+    let seen = [own, of_another, in_another_branch, beside_a_plain_store];
+    assert_eq!(seen, ["accepted", "K0236", "K0236", "K0236"]);
+}
+
+#[test]
 fn variables_around_a_loop_that_move_everything_alike_do_not_matter() {
     let shifted = verdict(32, |k| {
         let y = k.output("y", F32, [1 << 21]);

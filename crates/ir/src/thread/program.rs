@@ -129,7 +129,7 @@ pub struct Note {
 }
 
 /// A comparison of index expressions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cond {
     /// `a < b`
     Less(Expr, Expr),

@@ -52,10 +52,7 @@ impl Kernel {
         self.lies_inside(&bound.index, 1, &bound.extent)
             || splits.of(&bound.index).is_some_and(|split| {
                 let is_inside = |own: i64| self.lies_inside(&normalize(&(&split.other + own)), 1, &bound.extent);
-                match (split.own.iter().min(), split.own.iter().max()) {
-                    (Some(least), Some(most)) => is_inside(*least) && is_inside(*most),
-                    (None, _) | (_, None) => false,
-                }
+                split.ends.is_some_and(|ends| ends.into_iter().all(is_inside))
             })
     }
 }

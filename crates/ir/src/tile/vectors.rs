@@ -349,7 +349,7 @@ fn through(layout: &Layout, elements: Split) -> Option<Split> {
     let position = |element: &i64| if inside.contains(element) { layout.memory_position(*element) } else { 0 };
     let own: Vec<i64> = elements.own.iter().map(position).collect();
     if elements.other.as_const() == Some(0) {
-        return Some(Split { own: Rc::new(own), other: elements.other });
+        return Some(Split::new(own, elements.other));
     }
     let period = elements.other.multiple();
     let is_few = elements.own.len() as i64 <= MAX_COMPARED / (layout.size() / period.max(1) + 1);
@@ -366,7 +366,7 @@ fn through(layout: &Layout, elements: Split) -> Option<Split> {
     let scaled = |(factor, atom): (i64, Expr)| (factor % period == 0).then(|| (factor / period * stride, atom));
     let terms: Option<Vec<(i64, Expr)>> = linear(&elements.other).terms.into_iter().map(scaled).collect();
     let other = Linear { terms: terms.filter(|_| is_alike)?, constant: 0 }.to_expr();
-    Some(Split { own: Rc::new(own), other })
+    Some(Split::new(own, other))
 }
 
 #[cfg(test)]

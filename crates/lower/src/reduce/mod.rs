@@ -43,8 +43,10 @@ pub(crate) static VARIANTS: VariantList<Context, ReduceSchedule> = VariantList {
 };
 
 fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
-    let has_parts = |(thread, rows): (usize, &BTreeMap<usize, Slot>)| {
-        rows.keys().all(|row| context.rows.place(thread, *row).is_some())
+    let have_parts = |rows: &Rows| {
+        let has_parts =
+            |(thread, own): (usize, &BTreeMap<usize, Slot>)| own.keys().all(|row| rows.place(thread, *row).is_some());
+        context.owned.iter().enumerate().all(has_parts)
     };
     let reason = |text: &str| {
         vec![Reason {
@@ -52,24 +54,26 @@ fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>
             accepted: "rows held by lanes of one warp whose numbers differ only in some bits".to_string(),
         }]
     };
-    if !context.owned.iter().enumerate().all(has_parts) {
-        return Err(reason("a thread must hold a result but has no part of its row"));
-    }
-    match context.rows.complete() {
-        Some(exchange) => Ok(vec![ReduceSchedule { rows: Rc::clone(&context.rows), exchange, leaders: None }]),
+    let plain = context.rows.complete().map(|exchange| (Rc::clone(&context.rows), exchange));
+    let padded = || context.rows.padded_complete().map(|(rows, exchange)| (Rc::new(rows), exchange));
+    match plain.filter(|(rows, _)| have_parts(rows)).or_else(padded) {
+        Some((rows, exchange)) if have_parts(&rows) => Ok(vec![ReduceSchedule { rows, exchange, leaders: None }]),
+        Some(_) => Err(reason("a thread must hold a result but has no part of its row")),
+        None if !have_parts(&context.rows) => Err(reason("a thread must hold a result but has no part of its row")),
         None => Err(reason("rows span warps, or lanes whose parts no shuffles combine")),
     }
 }
 
 fn accept_across(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
-    let exchange = context.rows.partial();
-    let leaders = context.rows.leaders(exchange).map_err(|text| {
+    let padded = context.rows.padded_partial().map(|(rows, exchange)| (Rc::new(rows), exchange));
+    let (rows, exchange) = padded.unwrap_or_else(|| (Rc::clone(&context.rows), context.rows.partial()));
+    let leaders = rows.leaders(exchange).map_err(|text| {
         vec![Reason {
             text,
             accepted: "rows whose elements have one owner each, or owners in equal groups".to_string(),
         }]
     })?;
-    Ok(vec![ReduceSchedule { rows: Rc::clone(&context.rows), exchange, leaders: Some(leaders) }])
+    Ok(vec![ReduceSchedule { rows, exchange, leaders: Some(leaders) }])
 }
 
 /// Counts every element on the first of its threads, and combines all parts through shared memory: this accepts any

@@ -147,6 +147,61 @@ impl Rows {
         widest.unwrap_or(ShuffleMask { bits: 0 })
     }
 
+    /// The same rows with empty parts for threads that have none, so that a smallest exchange completes every row;
+    /// `None` if there is no such exchange.
+    pub(super) fn padded_complete(&self) -> Option<(Rows, ShuffleMask)> {
+        self.padded(self.exchanges(), |rows, row, once, all| all == rows.sizes[row] && (once || rows.is_idempotent))
+    }
+
+    /// The same rows with empty parts for threads that have none, and the widest exchange in which no element counts
+    /// twice; `None` if it is no wider than without these parts.
+    pub(super) fn padded_partial(&self) -> Option<(Rows, ShuffleMask)> {
+        let plain = self.partial().bits.count_ones();
+        let mut wider: Vec<ShuffleMask> = self.exchanges().filter(|wide| wide.bits.count_ones() > plain).collect();
+        wider.reverse();
+        self.padded(wider.into_iter(), |rows, _, once, _| once || rows.is_idempotent)
+    }
+
+    /// The first exchange that is right with empty parts, and the rows with these.
+    fn padded(
+        &self,
+        mut exchanges: impl Iterator<Item = ShuffleMask>,
+        is_right: impl Fn(&Rows, usize, bool, usize) -> bool,
+    ) -> Option<(Rows, ShuffleMask)> {
+        let most = self.most_parts();
+        if self.of_thread.iter().all(|own| own.len() == most) {
+            return None;
+        }
+        exchanges.find_map(|exchange| {
+            let rows = self.with_empty_parts(exchange)?;
+            let is_right = rows.all_groups(exchange, |row, once, all| is_right(&rows, row, once, all));
+            is_right.then_some((rows, exchange))
+        })
+    }
+
+    /// The rows where each thread also has an empty part of the last rows that another thread of its group has, and it
+    /// has not. `None` if there are lanes without a thread, or threads have different rows at the same place.
+    fn with_empty_parts(&self, exchange: ShuffleMask) -> Option<Rows> {
+        let (mut of_thread, mut holders) = (self.of_thread.clone(), self.holders.clone());
+        for leader in (0..self.threads()).filter(|thread| exchange.leads(*thread)) {
+            let rows_of = |thread: usize| self.of_thread.get(thread).map_or(&[][..], Vec::as_slice);
+            let Some(longest) = exchange.group(leader).map(rows_of).max_by_key(|own| own.len()) else { continue };
+            for thread in exchange.group(leader) {
+                let own = rows_of(thread);
+                let (common, missing) = longest.split_at(own.len());
+                if !own.iter().map(|own| own.row).eq(common.iter().map(|own| own.row)) {
+                    return None;
+                }
+                for Own { row, .. } in missing {
+                    of_thread.get_mut(thread)?.push(Own { row: *row, part: Vec::new(), elements: Vec::new() });
+                    holders[*row].push(thread);
+                }
+            }
+        }
+        holders.iter_mut().for_each(|threads| threads.sort_unstable());
+        Some(Rows { of_thread, holders, sizes: self.sizes.clone(), is_idempotent: self.is_idempotent })
+    }
+
     /// All exchanges, those of fewer shuffles first.
     fn exchanges(&self) -> impl Iterator<Item = ShuffleMask> {
         let mut all: Vec<usize> = (0..LANES).collect();
@@ -246,6 +301,38 @@ mod tests {
         let rows = rows(64, 1, Spread { row: 64, group: 64, groups: 1, vector: 1 }, false);
         assert_eq!((rows.complete(), rows.partial()), (None, ShuffleMask { bits: 31 }));
         assert_eq!(rows.leaders(rows.partial()), Ok(vec![vec![0, 32]]));
+    }
+
+    #[test]
+    fn threads_without_a_part_take_part_in_shuffles() {
+        let few = |threads: usize, holding: usize| {
+            let map = Map::of_slots(threads, holding, |thread, _| (thread < holding).then_some(thread), 1);
+            Rows::of(&map, 1, |_| 0, false, Order::Slots)
+        };
+        let rows = few(32, 3);
+        let (padded, exchange) = rows.padded_complete().unwrap();
+        assert_eq!((rows.complete(), exchange.masks().collect::<Vec<_>>()), (None, vec![1, 2]));
+        assert_eq!((padded.place(3, 0), padded.place(4, 0)), (Some(0), None));
+        let rows = few(64, 50);
+        assert_eq!(
+            (rows.partial(), rows.padded_complete().map(|(_, exchange)| exchange)),
+            (ShuffleMask { bits: 1 }, None)
+        );
+        let (padded, exchange) = rows.padded_partial().unwrap();
+        assert_eq!((padded.leaders(exchange), exchange.bits), (Ok(vec![vec![0, 32]]), 31));
+        assert!(few(64, 64).padded_partial().is_none());
+    }
+
+    #[test]
+    fn lanes_without_a_thread_take_part_in_no_shuffle() {
+        let map = Map::of_slots(50, 49, |thread, _| (thread < 49).then_some(thread), 1);
+        let rows = Rows::of(&map, 1, |_| 0, false, Order::Slots);
+        let exchange = rows.padded_partial().map(|(_, exchange)| exchange.bits);
+        assert_eq!(
+            exchange,
+            Some(1),
+            "the last group of two has a thread without an element, larger ones a lane without a thread"
+        );
     }
 
     #[test]

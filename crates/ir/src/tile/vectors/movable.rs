@@ -178,13 +178,13 @@ impl Alike {
         let (buffer, index) = (&kernel.buffers[access.buffer], &access.elements[0]);
         let (mut across, mut rest) = (Vec::new(), Vec::new());
         let own = match position(buffer, index, splits) {
-            Some(Split { own, other }) => {
+            Some(Split { own, other, .. }) => {
                 rest.push(other);
                 own
             }
             None => {
                 let mut on_line = None;
-                for (Split { own, other }, stride) in Strided::of(buffer, index, splits)?.parts {
+                for (Split { own, other, .. }, stride) in Strided::of(buffer, index, splits)?.parts {
                     rest.push(other);
                     if stride.as_const() == Some(1) { on_line = Some(own) } else { across.push(own) }
                 }

@@ -33,6 +33,7 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
         check_layout(kernel, buffer, found);
         check_view(kernel, handle, found);
     }
+    check_parameters(kernel, found);
     check_shared(kernel, target, found);
 }
 
@@ -334,6 +335,28 @@ fn check_fragment_view(buffer: &Buffer, owner: &Buffer, found: &mut Vec<Diagnost
                 .label(owner.span, "declared here")
                 .help("a view must have as many bytes as its fragment"),
         );
+    }
+}
+
+/// Bytes of parameters that a launch can pass (CUDA C++ Programming Guide, "Function Parameters").
+const MOST_PARAMETER_BYTES: usize = 32_764;
+
+/// Checks that a launch can pass all tensors and sizes.
+fn check_parameters(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
+    let tensors = kernel
+        .buffers
+        .iter()
+        .filter(|(_, buffer)| matches!(buffer.space, Space::Global(_)) && buffer.view_of.is_none());
+    let (mut bytes, mut last) = (4 * kernel.sizes.len(), kernel.sizes.last().map(|size| size.span));
+    for (_, tensor) in tensors {
+        bytes += 8;
+        last = Some(tensor.span);
+    }
+    if let Some(last) = last.filter(|_| bytes > MOST_PARAMETER_BYTES) {
+        let message = format!("{bytes} bytes of parameters, but a kernel has up to {MOST_PARAMETER_BYTES}");
+        found.push(Diagnostic::error("K0271", message).label(last, "the last one").help(
+            "a tensor takes 8 bytes and a size 4; pass tensors of one shape as one tensor with one more dimension",
+        ));
     }
 }
 

@@ -235,7 +235,8 @@ impl<'a> Listing<'a> {
                     break;
                 }
                 let meets = |(other, earlier): &&(u32, u32)| {
-                    other != iteration && !is_excused(self.touches[*earlier as usize], self.touches[*touch as usize])
+                    let [earlier, touch] = [*earlier, *touch].map(|at| self.touches[at as usize]);
+                    other != iteration && !is_excused(self.kernel, earlier, touch)
                 };
                 if let Some((other, earlier)) = firsts.iter().find(meets) {
                     let visit = |iteration: u32, touch: u32| Visit {

@@ -44,13 +44,13 @@ pub(super) fn check(kernel: &Kernel, iterations: &Iterations, around: &[(&Value,
 /// The first conflict among the accesses to one storage.
 fn of_storage(kernel: &Kernel, iterations: &Iterations, touches: &[Touch]) -> Option<Diagnostic> {
     for (at, one) in touches.iter().enumerate() {
-        let meets = |other: &&Touch| (one.index.is_none() || other.index.is_none()) && !is_excused(one, other);
+        let meets = |other: &&Touch| (one.index.is_none() || other.index.is_none()) && !is_excused(kernel, one, other);
         if let Some(other) = touches[at..].iter().find(meets) {
             return Some(report::depends_on_data(kernel, one, other));
         }
     }
     let known: Vec<&Touch> = touches.iter().filter(|touch| touch.index.is_some()).collect();
-    if known.iter().all(|one| known.iter().all(|other| is_excused(one, other)))
+    if known.iter().all(|one| known.iter().all(|other| is_excused(kernel, one, other)))
         || is_one_place(kernel, iterations, &known)
     {
         return None;

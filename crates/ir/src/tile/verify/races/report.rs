@@ -100,7 +100,8 @@ pub(super) fn depends_on_data(kernel: &Kernel, one: &Touch, other: &Touch) -> Di
             "add .unique() if no two indices are equal, .any_wins() if any value will do, or use k.atomic_add"
         }
         Kind::Atomic | Kind::Read => {
-            "read in a separate loop, or add .unique() to the store if no two iterations touch one element"
+            "read in a separate loop; to add to an element, use k.atomic_add; to change one that no other iteration \
+             touches, read and store it with one index, and add .unique() to the store"
         }
     })
 }

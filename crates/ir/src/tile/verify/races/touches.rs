@@ -5,6 +5,7 @@ use tilewright_expr::{Expr, Var};
 use super::iterations::{Iterations, Who};
 use crate::tile::element::{Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
+use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 use crate::tile::verify::conditions::{Condition, KnownFacts};
 
@@ -30,14 +31,21 @@ pub(super) struct Touch<'a> {
     pub(super) inner: Vec<Var>,
     /// The conditions known at the access, except for those on data.
     pub(super) conditions: Vec<Condition>,
+    /// The number of the list of statements that it is in. Names in one list are unique.
+    list: usize,
 }
 
 /// Whether two accesses that meet do not conflict.
-pub(super) fn is_excused(one: &Touch, other: &Touch) -> bool {
+pub(super) fn is_excused(kernel: &Kernel, one: &Touch, other: &Touch) -> bool {
     let is_unique = |touch: &Touch| touch.kind == Kind::Store(Claim::Unique);
     let depends_on_data = one.index.is_none() || other.index.is_none();
-    if depends_on_data && (is_unique(one) || is_unique(other)) {
+    if depends_on_data && is_unique(one) && is_unique(other) {
         return true;
+    }
+    // An iteration that alone stores to an element may also read it. The claim says nothing about reads elsewhere.
+    if one.index.is_none() && (is_unique(one) && other.kind == Kind::Read || is_unique(other) && one.kind == Kind::Read)
+    {
+        return one.list == other.list && access_title(kernel, one.access) == access_title(kernel, other.access);
     }
     match (one.kind, other.kind) {
         (Kind::Read, Kind::Read) | (Kind::Atomic, Kind::Atomic) => true,
@@ -49,7 +57,7 @@ pub(super) fn is_excused(one: &Touch, other: &Touch) -> bool {
 /// All accesses of an iteration.
 pub(super) fn collect<'a>(kernel: &Kernel, iterations: &Iterations<'a>, around: &[(&Value, bool)]) -> Vec<Touch<'a>> {
     let known = KnownFacts::new(kernel, iterations.who == Who::Threads, around);
-    let mut walk = Collector { known, inner: Vec::new(), touches: Vec::new() };
+    let mut walk = Collector { known, inner: Vec::new(), list: 0, lists: 0, touches: Vec::new() };
     walk.elements(iterations.body);
     walk.touches
 }
@@ -58,15 +66,21 @@ struct Collector<'a> {
     known: KnownFacts,
     /// Variables of the loops around the current statement, inside the iteration.
     inner: Vec<Var>,
+    /// The number of the current list of statements, and how many there are so far.
+    list: usize,
+    lists: usize,
     touches: Vec<Touch<'a>>,
 }
 
 impl<'a> Collector<'a> {
     fn elements(&mut self, body: &'a [ElementStmt]) {
         let mark = self.known.mark();
+        self.lists += 1;
+        let outer = std::mem::replace(&mut self.list, self.lists);
         for element in body {
             self.element(element);
         }
+        self.list = outer;
         self.known.rewind(mark);
     }
 
@@ -140,6 +154,6 @@ impl<'a> Collector<'a> {
         });
         let index: Option<Vec<Expr>> = index.collect();
         let (inner, conditions) = (self.inner.clone(), self.known.conditions().to_vec());
-        self.touches.push(Touch { access, kind, index, inner, conditions });
+        self.touches.push(Touch { access, kind, index, inner, conditions, list: self.list });
     }
 }
