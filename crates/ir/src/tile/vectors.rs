@@ -438,7 +438,7 @@ mod tests {
     fn a_layout_may_move_all_elements_of_a_stage_alike() {
         let (stage, other) = (Var::new("stage", 0, 2), |stage: &Var| Expr::var(stage) * 32);
         let moved = |layout: &str| {
-            let elements = Split { own: Rc::new((0..32).collect()), other: other(&stage) };
+            let elements = Split::new((0..32).collect(), other(&stage));
             let split = through(&layout.parse().unwrap(), elements)?;
             Some((split.own.to_vec(), split.other.to_string()))
         };

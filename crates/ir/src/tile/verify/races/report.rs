@@ -172,7 +172,8 @@ fn help(one: &Touch, other: &Touch) -> &'static str {
             "reduce with k.reduce, add with k.atomic_add, or add .any_wins() to the store if any of the values will do"
         }
         (Kind::Read, _) | (_, Kind::Read) => {
-            "iterations are unordered: read in a loop before, into another fragment, and store in a separate loop"
+            "iterations are unordered: read in a loop before, into another fragment, and store in a separate loop; to add \
+             up over iterations, use k.reduce or k.atomic_add"
         }
         (Kind::Store(_) | Kind::Atomic, Kind::Store(_) | Kind::Atomic) => {
             "iterations are unordered: store in a separate loop, before or after this one"
