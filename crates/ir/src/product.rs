@@ -135,8 +135,10 @@ impl Product {
                 tiles[0],
                 tiles[1]
             );
-            let most = (1..warps).rev().find(|fewer| shared(*fewer, tiles, [rows, columns], gemm.policy).is_some());
-            let threads = counted(most.unwrap_or(1) * 32, "thread");
+            let is_shared = |warps: &i64| shared(*warps, tiles, [rows, columns], gemm.policy).is_some();
+            let fewer = (1..warps).rev().find(is_shared).unwrap_or(1);
+            let more = (warps + 1..=MOST_WARPS).find(is_shared).map(|more| format!(" or {}", more * 32));
+            let threads = format!("{}{} threads", fewer * 32, more.unwrap_or_default());
             let lines = (m / rows + warps - 1) / warps * warps * rows;
             let accepted = format!(
                 "numbers of warps along M and N that divide {} and {}: {threads}, or a larger tile such as {lines} x {n}",
@@ -332,6 +334,9 @@ fn legal_dtypes() -> String {
     }
     listed.join(", ")
 }
+
+/// Warps of a CTA of 1024 threads, the most on every target.
+const MOST_WARPS: i64 = 32;
 
 /// The numbers of warps along M and along N, which must divide the numbers of atoms (`parts`); `None` if none do.
 ///

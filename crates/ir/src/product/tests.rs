@@ -159,3 +159,14 @@ fn what_cannot_be_done_is_said_in_terms_of_the_product() {
         "3 warps cannot split 4 x 8 instruction tiles of 16 x 8"
     );
 }
+
+#[test]
+fn numbers_of_threads_that_can_split_a_product_are_named() {
+    let accepted = |shape: [i64; 3], warps: i64| {
+        let refused = Product::new(shape, [DType::F16, DType::F32], warps, gemm(false, false, WarpPolicy::Square));
+        let accepted = refused.unwrap_err().accepted;
+        accepted.split_once(": ").map_or(String::new(), |(_, threads)| threads.to_string())
+    };
+    assert_eq!(accepted([80, 40, 16], 4), "32 or 160 threads, or a larger tile such as 128 x 40");
+    assert_eq!(accepted([16, 8, 16], 4), "32 threads, or a larger tile such as 64 x 8");
+}
