@@ -3,7 +3,7 @@ use tilewright_diag::{Diagnostic, Span, counted, nearest};
 use tilewright_layout::axis::{AxisKind, HARDWARE, LANEID, M, REG, TID_IN_WG, TX, WARPID, WGID, WID_IN_WG};
 use tilewright_layout::{Axis, Iter, Layout, TileLayout};
 
-use super::identifiers::check_name;
+use super::identifiers::{check_name, taken_help};
 use super::sizes::unknown_size;
 use crate::arena::Handle;
 use crate::target::Target;
@@ -25,7 +25,7 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
                 Diagnostic::error("K0204", format!("the name `{}` is taken", buffer.name))
                     .label(buffer.span, "this buffer")
                     .label(*first, "first used here")
-                    .help("give the buffer another name"),
+                    .help(taken_help("the buffer", &buffer.name, *first == buffer.span)),
             );
         }
         names.entry(buffer.name.as_str()).or_insert(buffer.span);

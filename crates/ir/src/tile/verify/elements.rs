@@ -8,7 +8,7 @@ use tilewright_expr::{Expr, ValueRange, Var};
 use super::bounds::{self, Outside};
 use super::buffer_errors::{no_atomic_addition, no_buffer};
 use super::conditions::KnownFacts;
-use super::identifiers::check_name;
+use super::identifiers::{check_name, taken_help};
 use super::races::{self, Iterations, MOST_POINTS, Who};
 use super::values::{Names, Type, check_fits, may_store, type_of};
 use super::{data, index, owners, uniform};
@@ -194,8 +194,9 @@ impl<'a> ElementChecker<'a> {
                 Some((_, OF_LOOP)) => {
                     "give it another name: the variables of k.parallel are called i, j, k, l, p and q, where these \
                      are free"
+                        .to_string()
                 }
-                _ => "give it another name",
+                _ => taken_help("it", name, first.is_some_and(|(first, _)| first == span)),
             };
             self.found.push(finding.help(help));
         } else {

@@ -12,6 +12,14 @@ const OWN_PREFIXES: [&str; 2] = ["__builtin_", "__cuda_"];
 pub(super) const IDENTIFIER_HELP: &str =
     "letters, digits and underscores, not beginning with a digit, `__builtin_` or `__cuda_`";
 
+/// The help for a name that is taken; `is_one_line` if one line gives it twice.
+pub(super) fn taken_help(what: &str, name: &str, is_one_line: bool) -> String {
+    match is_one_line {
+        true => format!("this line is executed several times: number the names, as in &format!(\"{name}{{at}}\")"),
+        false => format!("give {what} another name"),
+    }
+}
+
 /// True for names that are valid in CUDA. Those that C++ or CUDA reserves get an underscore appended there.
 pub(super) fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
