@@ -46,26 +46,26 @@ fn first_choice(name: &str) -> String {
 }
 
 /// The names of a program, and what they become in CUDA.
-struct Names {
+struct Names<'a> {
     /// Names that are in use, old and new.
-    taken: BTreeSet<String>,
+    taken: BTreeSet<Cow<'a, str>>,
     /// Old names that are decided.
-    settled: BTreeSet<String>,
+    settled: BTreeSet<&'a str>,
     /// The new name by the old one, where they differ.
     changed: BTreeMap<String, String>,
 }
 
-impl Names {
-    fn of(program: &Program, definitions: &[&[Var]]) -> Names {
-        let mut taken = BTreeSet::from([SHARED_WINDOW.to_string()]);
-        taken.extend(program.memories.iter().map(|(_, memory)| memory.name.clone()));
-        taken.extend(program.registers.iter().map(|(_, array)| array.name.clone()));
-        taken.extend(program.sizes.iter().map(|size| size.name().to_string()));
-        taken.extend(definitions.iter().copied().flatten().map(|var| var.name().to_string()));
+impl<'a> Names<'a> {
+    fn of(program: &'a Program, definitions: &[&'a [Var]]) -> Names<'a> {
+        let mut taken = BTreeSet::from([Cow::Borrowed(SHARED_WINDOW)]);
+        taken.extend(program.memories.iter().map(|(_, memory)| Cow::Borrowed(memory.name.as_str())));
+        taken.extend(program.registers.iter().map(|(_, array)| Cow::Borrowed(array.name.as_str())));
+        taken.extend(program.sizes.iter().map(|size| Cow::Borrowed(size.name())));
+        taken.extend(definitions.iter().copied().flatten().map(|var| Cow::Borrowed(var.name())));
         Names { taken, settled: BTreeSet::new(), changed: BTreeMap::new() }
     }
 
-    fn settle_all(&mut self, program: &Program, definitions: &[&[Var]]) {
+    fn settle_all(&mut self, program: &'a Program, definitions: &[&'a [Var]]) {
         for (_, memory) in program.memories.iter() {
             let is_table = memory.space == MemorySpace::Table;
             self.settle(&memory.name, if is_table { Place::Outside } else { Place::Inside }, &|_| Vec::new());
@@ -89,17 +89,17 @@ impl Names {
     }
 
     /// Decides what a name becomes; `parts` gives the other names that the emitter derives from it.
-    fn settle(&mut self, name: &str, place: Place, parts: &dyn Fn(String) -> Vec<String>) {
-        if !self.settled.insert(name.to_string()) {
+    fn settle(&mut self, name: &'a str, place: Place, parts: &dyn Fn(String) -> Vec<String>) {
+        if !self.settled.insert(name) {
             return;
         }
         let mut new = first_choice(name);
         while !self.is_free(&new, name, place, parts) {
             new.push('_');
         }
-        self.taken.extend(parts(new.clone()));
-        self.taken.insert(new.clone());
+        self.taken.extend(parts(new.clone()).into_iter().map(Cow::Owned));
         if new != name {
+            self.taken.insert(Cow::Owned(new.clone()));
             self.changed.insert(name.to_string(), new);
         }
     }
@@ -107,14 +107,14 @@ impl Names {
     /// Whether the name `old` can become `new`.
     fn is_free(&self, new: &str, old: &str, place: Place, parts: &dyn Fn(String) -> Vec<String>) -> bool {
         let is_own = new == old || !self.taken.contains(new);
-        let is_free = |part: &String| !self.taken.contains(part) && !is_listed(part, Place::Inside);
+        let is_free = |part: &String| !self.taken.contains(part.as_str()) && !is_listed(part, Place::Inside);
         is_own
             && ![SHARED_WINDOW, PARAMETER].contains(&new)
             && !is_listed(new, place)
             && parts(new.to_string()).iter().all(is_free)
     }
 
-    fn new_name<'a>(&'a self, name: &'a str) -> &'a str {
+    fn new_name<'n>(&'n self, name: &'n str) -> &'n str {
         self.changed.get(name).map_or(name, String::as_str)
     }
 

@@ -14,8 +14,8 @@ pub(crate) struct Uses<'a> {
     program: &'a Program,
     memories: Vec<MemoryUses>,
     arrays: Vec<ArrayUses>,
-    /// The names of the kernel.
-    names: BTreeSet<&'a str>,
+    /// The names of the kernel, sorted.
+    names: Vec<&'a str>,
     /// Where products go, to be found in sums.
     flows: Flows<'a>,
     /// The instructions that it calls.
@@ -61,6 +61,7 @@ impl<'a> Uses<'a> {
             products: BTreeSet::new(),
         };
         uses.body(&program.body, None);
+        uses.names.sort_unstable();
         for (memory, _) in program.memories.iter() {
             uses.memories[program.owner(memory).index()].is_mentioned |= uses.memories[memory.index()].is_mentioned;
         }
@@ -98,7 +99,7 @@ impl<'a> Uses<'a> {
 
     /// The name of a function, with `::` if a name of the kernel hides it.
     pub(crate) fn visible(&self, function: &str) -> String {
-        if self.names.contains(function) { format!("::{function}") } else { function.to_string() }
+        if self.names.binary_search(&function).is_ok() { format!("::{function}") } else { function.to_string() }
     }
 
     fn body(&mut self, body: &'a [Stmt], op: Option<Handle<Note>>) {
