@@ -55,7 +55,7 @@ pub(crate) struct Tables {
 
 /// How many places of elements inference visits at most, for all of a kernel: pairs of thread and slot, in maps that it
 /// derives or compares.
-pub(crate) const BUDGET: u64 = 1 << 25;
+pub(crate) const BUDGET: u64 = 3 << 23;
 
 impl<T: Ord> Numbered<T> {
     fn new() -> Numbered<T> {

@@ -365,7 +365,9 @@ fn a_line_that_gives_a_name_twice() {
     let kernel = kernel("twice", |k| {
         let y = k.output("y", F32, [32]);
         let tiles = [0, 1].map(|_| k.shared("tile", F32, [32]));
-        tiles.map(|tile| k.fill(tile, 0.0));
+        for tile in tiles {
+            k.fill(tile, 0.0);
+        }
         k.parallel([32], |k, [i]| {
             let parts = [0, 1].map(|at| k.named("part", tiles[at].at((i,))));
             k.store(y, (i,), parts[0] + parts[1]);
