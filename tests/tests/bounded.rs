@@ -125,6 +125,18 @@ fn large_parallel_loops_over_sizes_known_at_launch() {
     assert_eq!(built(1 << 20, 32).err(), Some("K0263"));
 }
 
+/// Every step of a thread has an index of its own, which does not depend on the variables of the loop.
+#[test]
+fn a_large_loop_over_indices_from_data() {
+    let built = kernel("gather", |k| {
+        let (x, at) = (k.input("x", F32, [4096]), k.input("at", I32, [1 << 20]));
+        let y = k.output("y", F32, [1 << 20]);
+        k.threads(128);
+        k.parallel([1 << 20], |k, [i]| k.store(y, (i,), x.at((at.at((i,)),))));
+    });
+    assert!(compiled(built).is_ok());
+}
+
 #[test]
 fn loops_of_too_many_iterations_together_are_refused() {
     let built = kernel("many", |k| {

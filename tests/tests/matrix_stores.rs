@@ -115,3 +115,29 @@ fn a_row_is_read_after_the_whole_warp_stored_it() {
     let (_, after) = cuda.split_once("stmatrix_x4<0>").expect("a store of matrices");
     assert!(after.contains("__syncwarp();"), "{cuda}");
 }
+
+/// The alignment of its addresses follows from the values of quotients by 24, not from factors.
+#[test]
+fn sums_of_which_the_columns_are_no_power_of_two_are_stored_transposed() {
+    for [m, n] in [[32, 24], [48, 24], [32, 40], [32, 72]] {
+        let transposed = kernel("transposed", |k| {
+            let a = k.input("a", F16, [m, 16]);
+            let b = k.input("b", F16, [16, n]);
+            let h = k.output("h", F16, [n, m]);
+            k.threads(32);
+            let halves = k.fragment("halves", F16, [m, n]);
+            let c = k.fragment("c", F32, [m, n]);
+            k.fill(c, 0.0);
+            k.gemm(c, a, b);
+            k.parallel([m, n], |k, [i, j]| k.store(halves, (i, j), c.at((i, j)).cast(F16)));
+            let tile = k.shared("tile", F16, [n, m]);
+            let columns = k.transposed("columns", tile, [1, 0]);
+            k.copy(columns, halves);
+            k.copy(h, tile);
+        });
+        let (left, right) = (|at: i64| (at * 5 % 7 - 3) as f64, |at: i64| (at * 3 % 5 - 2) as f64);
+        let sum = |row: i64, column: i64| (0..16).map(|k| left(row * 16 + k) * right(k * n + column)).sum();
+        let inputs = [tensor(F16, &[m, 16], left), tensor(F16, &[16, n], right)];
+        computes(&transposed, &inputs, &[tensor(F16, &[n, m], |at| sum(at % m, at / m))]);
+    }
+}

@@ -10,7 +10,7 @@ use crate::expr::{Expr, Node, Var};
 use crate::range::{ValueRange, gcd};
 
 /// A sum in canonical form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Linear {
     /// Atoms with their coefficients (never 0): largest absolute coefficient first, ties in the order of atoms.
     pub terms: Vec<(i64, Expr)>,

@@ -2,6 +2,9 @@
 
 use std::rc::Rc;
 
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+
 use crate::expr::{Expr, Node, Var};
 use crate::linear::{Linear, linear};
 
@@ -29,13 +32,16 @@ impl Split {
 pub struct Splits<'a> {
     vars: &'a [Var],
     /// Splits by expression; `None` if there is none.
-    known: Vec<(Expr, Option<Split>)>,
+    known: IndexMap<Expr, Option<Split>, FxBuildHasher>,
+    /// The parts that depend on the variables, each with 0 as the other part: many expressions have the same. `None` for
+    /// one without a value.
+    parts: IndexMap<Linear, Option<Split>, FxBuildHasher>,
 }
 
 impl<'a> Splits<'a> {
     /// Splits by these variables, none of them computed yet.
     pub fn by(vars: &'a [Var]) -> Splits<'a> {
-        Splits { vars, known: Vec::new() }
+        Splits { vars, known: IndexMap::default(), parts: IndexMap::default() }
     }
 
     /// The variables.
@@ -46,30 +52,40 @@ impl<'a> Splits<'a> {
     /// The expression as a sum of both parts; `None` if one term depends on these variables and on
     /// others, or has no value for some of theirs.
     pub fn of(&mut self, expr: &Expr) -> Option<Split> {
-        if let Some((_, split)) = self.known.iter().find(|(known, _)| known == expr) {
+        if let Some(split) = self.known.get(expr) {
             return split.clone();
         }
-        let split = split(expr, self.vars);
-        self.known.push((expr.clone(), split.clone()));
+        let split = self.split(expr);
+        self.known.insert(expr.clone(), split.clone());
         split
     }
-}
 
-fn split(expr: &Expr, vars: &[Var]) -> Option<Split> {
-    let sum = linear(expr);
-    let (mut own, mut other) = (Vec::new(), Vec::new());
-    for (factor, atom) in sum.terms {
-        let (mut owns, mut others) = (false, false);
-        atom.for_each_var(&mut |var| if vars.contains(var) { owns = true } else { others = true });
-        match (owns, others) {
-            (true, true) => return None,
-            (true, false) => own.push((factor, atom)),
-            (false, _) => other.push((factor, atom)),
+    fn split(&mut self, expr: &Expr) -> Option<Split> {
+        let sum = linear(expr);
+        let (mut own, mut other) = (Vec::new(), Vec::new());
+        for (factor, atom) in sum.terms {
+            let (mut owns, mut others) = (false, false);
+            atom.for_each_var(&mut |var| if self.vars.contains(var) { owns = true } else { others = true });
+            match (owns, others) {
+                (true, true) => return None,
+                (true, false) => own.push((factor, atom)),
+                (false, _) => other.push((factor, atom)),
+            }
         }
+        let part = self.part(Linear { terms: own, constant: sum.constant })?;
+        Some(Split { other: Linear { terms: other, constant: 0 }.to_expr(), ..part })
     }
-    let own = Linear { terms: own, constant: sum.constant };
-    let vars: Vec<&Var> = vars.iter().collect();
-    Some(Split::new(values(&own, &vars)?, Linear { terms: other, constant: 0 }.to_expr()))
+
+    /// A sum that depends on the variables only, listed.
+    fn part(&mut self, own: Linear) -> Option<Split> {
+        if let Some(part) = self.parts.get(&own) {
+            return part.clone();
+        }
+        let vars: Vec<&Var> = self.vars.iter().collect();
+        let part = values(&own, &vars).map(|values| Split::new(values, Expr::constant(0)));
+        self.parts.insert(own, part.clone());
+        part
+    }
 }
 
 /// How many values a variable can take.

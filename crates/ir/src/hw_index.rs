@@ -67,6 +67,17 @@ impl HwIndex {
         HwIndex::ALL.into_iter().find(|index| index.name() == name)
     }
 
+    /// Its value for a thread of a CTA; `None` for the indices of the CTA itself.
+    pub fn of_thread(self, thread: i64) -> Option<i64> {
+        let lanes = LANES as i64;
+        match self {
+            HwIndex::Tid => Some(thread),
+            HwIndex::Lane => Some(thread % lanes),
+            HwIndex::Warp => Some(thread / lanes),
+            HwIndex::Block(_) => None,
+        }
+    }
+
     /// The index that a variable stands for; `None` for sizes, loop variables and named values.
     pub fn of(var: &Var) -> Option<HwIndex> {
         HwIndex::named(var.name())

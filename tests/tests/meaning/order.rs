@@ -249,8 +249,19 @@ fn a_unique_store_may_read_its_own_element_only() {
         k.store(y, (i,), 2.0);
         k.store(y, (at.at((i,)),), 1.0).unique();
     });
-    let seen = [own, of_another, in_another_branch, beside_a_plain_store];
-    assert_eq!(seen, ["accepted", "K0236", "K0236", "K0236"]);
+    let at_another_index = verdict(32, |k| {
+        let [p, q] = ["p", "q"].map(|name| k.input(name, I32, [32]));
+        let y = k.output("y", F32, [32]);
+        let at = k.shared("at", I32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(at, (i,), p.at((i,)));
+            let old = k.named("old", y.at((at.at((i,)),)));
+            k.store(at, (i,), q.at((i,)));
+            k.store(y, (at.at((i,)),), old).unique();
+        });
+    });
+    let seen = [own, of_another, in_another_branch, beside_a_plain_store, at_another_index];
+    assert_eq!(seen, ["accepted", "K0236", "K0236", "K0236", "K0236"]);
 }
 
 #[test]

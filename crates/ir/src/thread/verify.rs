@@ -17,6 +17,7 @@ mod registers;
 mod values;
 
 use tilewright_diag::{Diagnostic, Span, counted};
+use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
@@ -24,6 +25,7 @@ use tilewright_layout::axis::Scope;
 use checker::{Checker, Divergence};
 
 use crate::arena::Handle;
+use crate::hw_index::HwIndex;
 use crate::target::Target;
 use crate::thread::effects::{MemoryAccess, Moved, Resource, for_each_stmt};
 use crate::thread::inst::{InstInfo, MemoryOperand, RegisterOperand};
@@ -266,12 +268,21 @@ impl Checker<'_> {
 
     fn aligned(&mut self, handle: Handle<Memory>, index: &Expr, width: i64, elements: i64) {
         let memory = &self.program.memories[handle];
-        if index.multiple() % elements.max(1) != 0 || memory.alignment % width != 0 {
+        if !self.is_multiple(index, elements.max(1)) || memory.alignment % width != 0 {
             self.report(
                 "V0308",
                 format!("`{}[{index}]` is not aligned to the {width} bytes of its access", memory.name),
             );
         }
+    }
+
+    /// Whether an index is a multiple of a number: by what is known of it, or for every thread.
+    fn is_multiple(&self, index: &Expr, of: i64) -> bool {
+        let of_thread = |thread: i64| {
+            let value = |var: &Var| HwIndex::of(var)?.of_thread(thread).map(Expr::constant);
+            normalize(&index.substitute(&value))
+        };
+        index.multiple() % of == 0 || (0..self.program.threads).all(|thread| of_thread(thread).multiple() % of == 0)
     }
 
     /// Checks that elements at a constant index exist.

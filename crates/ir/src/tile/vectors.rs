@@ -335,7 +335,7 @@ pub fn position(buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Opt
         return splits.of(&shape.position(index));
     }
     let is_countable = |own: &i64| (-MOST_LISTED..MOST_LISTED).contains(own);
-    let split = splits.of(&flat(index, &buffer.shape)).filter(|split| split.own.iter().all(is_countable))?;
+    let split = splits.of(&flat(index, &buffer.shape)).filter(|split| split.ends.iter().flatten().all(is_countable))?;
     let layout = buffer.layout.as_ref()?;
     let is_row_major = TileLayout::row_major(&buffer.shape).is_ok_and(|tile| *layout == Layout::Tile(tile));
     if is_row_major { Some(split) } else { through(layout, split) }

@@ -1,5 +1,7 @@
 //! The accesses of an iteration, with the loops and conditions around them.
 
+use std::collections::BTreeSet;
+
 use tilewright_expr::{Expr, Var};
 
 use super::iterations::{Iterations, Who};
@@ -33,6 +35,8 @@ pub(super) struct Touch<'a> {
     pub(super) conditions: Vec<Condition>,
     /// The number of the list of statements that it is in. Names in one list are unique.
     list: usize,
+    /// Whether the index has the same value throughout the iteration: the loop does not store to what it is loaded from.
+    is_constant: bool,
 }
 
 /// Whether two accesses that meet do not conflict.
@@ -45,7 +49,8 @@ pub(super) fn is_excused(kernel: &Kernel, one: &Touch, other: &Touch) -> bool {
     // An iteration that alone stores to an element may also read it. The claim says nothing about reads elsewhere.
     if one.index.is_none() && (is_unique(one) && other.kind == Kind::Read || is_unique(other) && one.kind == Kind::Read)
     {
-        return one.list == other.list && access_title(kernel, one.access) == access_title(kernel, other.access);
+        let is_same = || access_title(kernel, one.access) == access_title(kernel, other.access);
+        return one.list == other.list && one.is_constant && other.is_constant && is_same();
     }
     match (one.kind, other.kind) {
         (Kind::Read, Kind::Read) | (Kind::Atomic, Kind::Atomic) => true,
@@ -59,7 +64,14 @@ pub(super) fn collect<'a>(kernel: &Kernel, iterations: &Iterations<'a>, around: 
     let known = KnownFacts::new(kernel, iterations.who == Who::Threads, around);
     let mut walk = Collector { known, inner: Vec::new(), list: 0, lists: 0, touches: Vec::new() };
     walk.elements(iterations.body);
-    walk.touches
+    let mut touches = walk.touches;
+    let storage = |touch: &Touch| kernel.storage(touch.access.buffer);
+    let written: BTreeSet<_> = touches.iter().filter(|touch| touch.kind != Kind::Read).map(storage).collect();
+    for touch in &mut touches {
+        let access = touch.access;
+        access.for_each_load(&mut |load| touch.is_constant &= !written.contains(&kernel.storage(load.buffer)));
+    }
+    touches
 }
 
 struct Collector<'a> {
@@ -154,6 +166,6 @@ impl<'a> Collector<'a> {
         });
         let index: Option<Vec<Expr>> = index.collect();
         let (inner, conditions) = (self.inner.clone(), self.known.conditions().to_vec());
-        self.touches.push(Touch { access, kind, index, inner, conditions, list: self.list });
+        self.touches.push(Touch { access, kind, index, inner, conditions, list: self.list, is_constant: true });
     }
 }
