@@ -56,12 +56,14 @@ fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>
     };
     let plain = context.rows.complete().map(|exchange| (Rc::clone(&context.rows), exchange));
     let padded = || context.rows.padded_complete().map(|(rows, exchange)| (Rc::new(rows), exchange));
-    match plain.filter(|(rows, _)| have_parts(rows)).or_else(padded) {
-        Some((rows, exchange)) if have_parts(&rows) => Ok(vec![ReduceSchedule { rows, exchange, leaders: None }]),
-        Some(_) => Err(reason("a thread must hold a result but has no part of its row")),
-        None if !have_parts(&context.rows) => Err(reason("a thread must hold a result but has no part of its row")),
-        None => Err(reason("rows span warps, or lanes whose parts no shuffles combine")),
+    let complete = plain.filter(|(rows, _)| have_parts(rows)).or_else(padded);
+    if let Some((rows, exchange)) = complete.filter(|(rows, _)| have_parts(rows)) {
+        return Ok(vec![ReduceSchedule { rows, exchange, leaders: None }]);
     }
+    Err(reason(match have_parts(&context.rows) {
+        true => "rows span warps, or lanes whose parts no shuffles combine",
+        false => "a thread must hold a result but has no part of its row",
+    }))
 }
 
 fn accept_across(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {

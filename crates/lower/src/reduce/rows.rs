@@ -154,7 +154,7 @@ impl Rows {
     }
 
     /// The same rows with empty parts for threads that have none, and the widest exchange in which no element counts
-    /// twice; `None` if it is no wider than without these parts.
+    /// twice; `None` if these parts do not allow a wider exchange than [`Rows::partial`].
     pub(super) fn padded_partial(&self) -> Option<(Rows, ShuffleMask)> {
         let plain = self.partial().bits.count_ones();
         let mut wider: Vec<ShuffleMask> = self.exchanges().filter(|wide| wide.bits.count_ones() > plain).collect();
