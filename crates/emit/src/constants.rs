@@ -4,7 +4,7 @@
 
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Call, Memory, Program, Stmt};
+use tilewright_ir::thread::{Call, Memory, Program, Stmt, Unroll};
 
 use crate::wrapped;
 
@@ -48,7 +48,7 @@ pub(crate) fn has_to_be_constant(program: &Program, var: &Var, body: &[Stmt], co
 /// Whether a loop inside of a body, which is inside of loops over these constants, is one over constants as well.
 pub(crate) fn has_loops_over_constants(program: &Program, body: &[Stmt], constants: &[Var]) -> bool {
     body.iter().any(|stmt| match stmt {
-        Stmt::For { var, is_unrolled: true, body } if has_to_be_constant(program, var, body, constants) => true,
+        Stmt::For { var, unroll: Unroll::Full, body } if has_to_be_constant(program, var, body, constants) => true,
         other => has_loops_over_constants(program, other.inner(), constants),
     })
 }
@@ -58,7 +58,7 @@ fn is_in_an_offset(program: &Program, var: &Var, body: &[Stmt], constants: &mut 
         Stmt::Inst(call) if wrapped::is_wrapped(&call.inst.info()) => {
             split(program, call, constants).is_some_and(|[fixed, _]| fixed.mentions(var))
         }
-        Stmt::For { var: inner, is_unrolled: true, body } if inner.range().lo == 0 => {
+        Stmt::For { var: inner, unroll: Unroll::Full, body } if inner.range().lo == 0 => {
             constants.push(inner.clone());
             let found = is_in_an_offset(program, var, body, constants);
             constants.pop();

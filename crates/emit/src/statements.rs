@@ -8,7 +8,9 @@ use std::fmt::Write;
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, conjunction, is_word};
+use tilewright_ir::thread::{
+    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction, is_word,
+};
 use tilewright_ir::{Dim, Handle, HwIndex};
 use tilewright_layout::DType;
 
@@ -249,16 +251,21 @@ impl<'a> Printer<'a> {
                     self.line(format_args!("{target} = {source};"));
                 }
             }
-            Stmt::For { var, is_unrolled: true, body }
+            Stmt::For { var, unroll: Unroll::Full, body }
                 if constants::has_to_be_constant(self.program, var, body, &self.constants) =>
             {
                 self.loop_over_constants(var, body)?;
             }
-            Stmt::For { var, is_unrolled, body } => {
+            Stmt::For { var, unroll, body } => {
                 let (name, range) = (var.name(), var.range());
                 let head = format!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1);
-                if *is_unrolled {
-                    self.line(format_args!("#pragma unroll"));
+                let pragma = match unroll {
+                    Unroll::Auto => None,
+                    Unroll::By(factor) => Some(format!("#pragma unroll {factor}")),
+                    Unroll::Full => Some("#pragma unroll".to_string()),
+                };
+                if let Some(pragma) = pragma {
+                    self.line(format_args!("{pragma}"));
                     if self.on_one_line(&head, body)? {
                         return Ok(());
                     }

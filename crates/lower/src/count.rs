@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tilewright_expr::linear::linear;
 use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Cond, Inst, Memory, Program, Stmt, Value, conjunction, is_word};
+use tilewright_ir::thread::{Call, Cond, Inst, Memory, Program, Stmt, Unroll, Value, conjunction, is_word};
 
 /// Instructions of one lane for which all conditions hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,11 +81,12 @@ impl<'a> Counter<'a> {
             Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Declare(_) | Stmt::Set { .. } => {}
             Stmt::Move { to, from } if is_word(&self.program.registers, [to, from]) => self.add(times),
             Stmt::Move { to, .. } => self.add(times.saturating_mul(to.count)),
-            Stmt::For { var, is_unrolled, body } => {
+            Stmt::For { var, unroll, body } => {
                 let trips = var.range().hi - var.range().lo + 1;
+                let is_unrolled = *unroll == Unroll::Full;
                 // Counter, comparison and branch.
-                self.add(if *is_unrolled { 0 } else { product([3, times, trips].into_iter()) });
-                self.loops.push(Around { var: var.clone(), trips, is_unrolled: *is_unrolled });
+                self.add(if is_unrolled { 0 } else { product([3, times, trips].into_iter()) });
+                self.loops.push(Around { var: var.clone(), trips, is_unrolled });
                 self.body(body);
                 self.loops.pop();
             }

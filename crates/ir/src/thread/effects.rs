@@ -364,7 +364,7 @@ mod tests {
     use super::*;
     use crate::thread::inst::Inst;
     use crate::thread::mma::MmaInst;
-    use crate::thread::program::MemorySpace;
+    use crate::thread::program::{MemorySpace, Unroll};
 
     fn regs(first: i64) -> Regs {
         let array = Arena::new().push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 64, vector: 1 });
@@ -424,7 +424,7 @@ mod tests {
     fn only_names_of_values_stand_for_data() {
         let var = Var::new("x", 0, 7);
         let value = Value::reg(regs(0).array, 0);
-        let counted = Stmt::For { var: var.clone(), is_unrolled: false, body: Vec::new() };
+        let counted = Stmt::For { var: var.clone(), unroll: Unroll::Auto, body: Vec::new() };
         assert!(Stmt::LetValue { var, value }.names_data());
         assert!(!counted.names_data());
     }

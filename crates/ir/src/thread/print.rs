@@ -5,7 +5,7 @@ use std::fmt;
 use tilewright_expr::{Expr, Var};
 
 use crate::arena::Handle;
-use crate::thread::program::{Call, Cond, Memory, MemorySpace, Program, Stmt};
+use crate::thread::program::{Call, Cond, Memory, MemorySpace, Program, Stmt, Unroll};
 use crate::thread::registers::Regs;
 use crate::thread::value::Value;
 use crate::tile::ElementOp;
@@ -126,9 +126,13 @@ impl Program {
                 }
                 Stmt::Set { to, value } => writeln!(f, "{} = {value}", self.regs(to))?,
                 Stmt::Move { to, from } => writeln!(f, "{} = {}", self.regs(to), self.regs(from))?,
-                Stmt::For { var, is_unrolled, body } => {
+                Stmt::For { var, unroll, body } => {
                     let range = var.range();
-                    let unrolled = if *is_unrolled { " unrolled" } else { "" };
+                    let unrolled = match unroll {
+                        Unroll::Auto => String::new(),
+                        Unroll::By(factor) => format!(" unrolled by {factor}"),
+                        Unroll::Full => " unrolled".to_string(),
+                    };
                     writeln!(f, "for {} in {}..{}{unrolled}", var.name(), range.lo, range.hi + 1)?;
                     self.print_body(f, body, depth + 1)?;
                 }

@@ -218,6 +218,18 @@ impl Stmt {
     }
 }
 
+/// How far the CUDA compiler unrolls a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unroll {
+    /// As far as it decides: there is no directive.
+    Auto,
+    /// By a factor: `#pragma unroll 4`.
+    By(i64),
+    /// Completely: `#pragma unroll`. The loop variable is a constant in each iteration, so it may stand in the index of
+    /// a register.
+    Full,
+}
+
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stmt {
@@ -282,9 +294,8 @@ pub enum Stmt {
     For {
         /// The loop variable.
         var: Var,
-        /// Whether `#pragma unroll` is printed before it, so that register indices are constants; otherwise the CUDA
-        /// compiler decides.
-        is_unrolled: bool,
+        /// How far the CUDA compiler unrolls it.
+        unroll: Unroll,
         /// What is repeated.
         body: Vec<Stmt>,
     },

@@ -22,14 +22,14 @@ use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
-use checker::{Checker, Divergence};
+use checker::{Checker, Divergence, Iteration};
 
 use crate::arena::Handle;
 use crate::hw_index::HwIndex;
 use crate::target::Target;
 use crate::thread::effects::{MemoryAccess, Moved, Resource, for_each_stmt};
 use crate::thread::inst::{InstInfo, MemoryOperand, RegisterOperand};
-use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt};
+use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt, Unroll};
 use crate::thread::registers::Regs;
 use crate::tile::vectors::WIDEST;
 
@@ -124,9 +124,9 @@ impl Checker<'_> {
                     self.report("V0303", "a move between registers of different types".to_string());
                 }
             }
-            Stmt::For { var, is_unrolled, body } => {
-                if *is_unrolled && indexes_with(body, var) {
-                    self.iterations(var, body);
+            Stmt::For { var, unroll, body } => {
+                if *unroll != Unroll::Auto && indexes_with(body, var) {
+                    self.iterations(var, *unroll, body);
                 } else {
                     self.body(body);
                 }
@@ -175,12 +175,12 @@ impl Checker<'_> {
     }
 
     /// The iterations of a loop one after the other, since their registers differ, up to the first finding.
-    fn iterations(&mut self, var: &Var, body: &[Stmt]) {
+    fn iterations(&mut self, var: &Var, unroll: Unroll, body: &[Stmt]) {
         let (found, range) = (self.found.len(), var.range());
         for value in range.lo..=range.hi {
-            self.unrolled.push((var.clone(), value));
+            self.iterations.push(Iteration { var: var.clone(), value, is_constant: unroll == Unroll::Full });
             self.body(body);
-            self.unrolled.pop();
+            self.iterations.pop();
             if self.found.len() > found {
                 break;
             }
@@ -290,7 +290,7 @@ impl Checker<'_> {
         let memory = &self.program.memories[memory];
         // Elements outside of a tensor in global memory are masked by conditions, which may never hold.
         let is_masked = self.conditions > 0 && matches!(memory.space, MemorySpace::Global { .. });
-        let value = |var: &Var| self.unrolled.iter().find(|(known, _)| known == var).map(|(_, value)| *value);
+        let value = |var: &Var| self.iterations.iter().find(|known| known.var == *var).map(|known| known.value);
         if let Ok(at) = index.eval(&value)
             && !is_masked
             && (at < 0 || at + elements > memory.elements)

@@ -1,7 +1,7 @@
 //! The threads that execute an op together, and the steps in which they do so.
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::Stmt;
+use tilewright_ir::thread::{Stmt, Unroll};
 use tilewright_ir::tile::{Kernel, Op};
 use tilewright_layout::axis::Scope;
 
@@ -47,7 +47,8 @@ pub(crate) fn spread_steps(
     if whole > 1 {
         let var = Var::new(builder.fresh("i"), 0, whole - 1);
         let inner = make(builder, &(Expr::var(&var) * batch), batch);
-        body.push(Stmt::For { var, is_unrolled: whole <= MOST_WRITTEN_OUT, body: inner });
+        let unroll = if whole <= MOST_WRITTEN_OUT { Unroll::Full } else { Unroll::Auto };
+        body.push(Stmt::For { var, unroll, body: inner });
     } else if whole == 1 {
         body.extend(make(builder, &Expr::constant(0), batch));
     }

@@ -24,8 +24,8 @@ use crate::fragment_registers::FragmentRegisters;
 use crate::refusal::Refusal;
 use crate::threads::members;
 
-/// Lowers a nest. Error: why it cannot be lowered.
-pub(crate) fn lower(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Result<Vec<Stmt>, Refusal> {
+/// Lowers a nest, step by step. Error: why it cannot be lowered.
+pub(super) fn written_out(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Result<Vec<Stmt>, Refusal> {
     let mut lowering = Lowering::new(kernel, builder, nest);
     lowering.steps()?;
     let Lowering { declared, out, .. } = lowering;

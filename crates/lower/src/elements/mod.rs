@@ -16,6 +16,7 @@ mod moved;
 mod names;
 mod nest;
 mod points;
+mod repeated;
 mod statements;
 mod values;
 mod variant;

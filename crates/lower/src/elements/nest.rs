@@ -1,6 +1,8 @@
 //! Nests that are lowered element by element: the iterations, the thread and step that execute each, and the
 //! statements.
 
+use std::ops::Range;
+
 use tilewright_expr::Var;
 use tilewright_expr::points::extent;
 use tilewright_ir::tile::{ElementStmt, Kernel, Op, Parallel};
@@ -38,6 +40,13 @@ impl Nest {
         let threads = kernel.threads as usize;
         let steps = Map::of_slots(threads, threads, |thread, _| Some(thread), 1);
         Nest { vars: vec![kernel.tid()], body: body.to_vec(), steps, vector: None }
+    }
+
+    /// The part of the nest that is executed in these steps.
+    pub(super) fn of_steps(&self, steps: Range<usize>) -> Nest {
+        let at = |thread: usize, slot: usize| self.steps.at(thread, steps.start + slot);
+        let steps = Map::of_slots(self.steps.threads(), self.steps.elements(), at, steps.len());
+        Nest { steps, ..self.clone() }
     }
 
     /// The nest of a condition around ops, which every thread evaluates.

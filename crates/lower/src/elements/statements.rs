@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Call, Inst, RegArray, Stmt, Value as ThreadValue};
+use tilewright_ir::thread::{Call, Inst, RegArray, Stmt, Unroll, Value as ThreadValue};
 use tilewright_ir::tile::{Access, Coord, ElementOp, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
@@ -181,7 +181,7 @@ impl Lowering<'_> {
         let fresh = Var::new(self.builder.fresh(var.name()), range.lo, range.hi);
         let renamed: Vec<ElementStmt> = body.iter().map(|element| renamed(element, var, &fresh)).collect();
         let body = self.aside(|this| this.elements(&renamed, place))?;
-        self.out.push(Stmt::For { var: fresh, is_unrolled: false, body });
+        self.out.push(Stmt::For { var: fresh, unroll: Unroll::Auto, body });
         Ok(())
     }
 

@@ -4,8 +4,8 @@ use tilewright_diag::{Diagnostic, counted};
 use tilewright_ir::thread::Stmt;
 use tilewright_ir::tile::{Kernel, Op};
 
-use super::lowering::lower;
 use super::nest::Nest;
+use super::repeated::lowered;
 use crate::builder::Builder;
 use crate::refusal::Refusal;
 use crate::variant::{Candidate, Offer, Variants};
@@ -44,6 +44,6 @@ impl Candidate for NestByElements<'_> {
     }
 
     fn build(&self, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
-        lower(self.kernel, builder, &self.nest)
+        lowered(self.kernel, builder, &self.nest)
     }
 }

@@ -12,7 +12,7 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::product::{Matrix, Product, WarpPart};
-use tilewright_ir::thread::{RegArray, Regs, Stmt};
+use tilewright_ir::thread::{RegArray, Regs, Stmt, Unroll};
 use tilewright_ir::tile::{Kernel, Op, OpKind, Space, Tile, tile_title};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::TileLayout;
@@ -242,7 +242,7 @@ impl Schedule<Context> for GemmSchedule {
         if self.depth() > 1 {
             let step = Var::new(builder.fresh("k"), 0, self.depth() - 1);
             let inner = self.step(builder, &sums, &factors, &Expr::var(&step));
-            body.push(Stmt::For { var: step, is_unrolled: true, body: inner });
+            body.push(Stmt::For { var: step, unroll: Unroll::Full, body: inner });
         } else {
             body.extend(self.step(builder, &sums, &factors, &Expr::constant(0)));
         }

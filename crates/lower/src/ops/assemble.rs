@@ -3,7 +3,7 @@
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Scalar;
 use tilewright_ir::plan::PlanFacts;
-use tilewright_ir::thread::{Call, Note, Program, Stmt as ThreadStmt};
+use tilewright_ir::thread::{Call, Note, Program, Stmt as ThreadStmt, Unroll};
 
 use super::kernel_lowering::KernelLowering;
 use crate::builder::regs;
@@ -45,7 +45,7 @@ impl KernelLowering<'_> {
                 Block::Op(op) => body.push(self.assemble_op(op)),
                 Block::Loop { inner, body: inside } => {
                     let inside = self.assemble(inside);
-                    body.push(ThreadStmt::For { var: inner.var, is_unrolled: false, body: inside });
+                    body.push(ThreadStmt::For { var: inner.var, unroll: Unroll::Auto, body: inside });
                 }
                 Block::If(branches) => {
                     body.push(self.assemble_op(branches.first));

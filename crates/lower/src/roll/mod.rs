@@ -7,17 +7,19 @@
 mod copies;
 mod repeats;
 mod shape;
+mod unroll;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{RegArray, Regs, Stmt, for_each_stmt, is_word};
+use tilewright_ir::thread::{RegArray, Regs, Stmt, Unroll, for_each_stmt, is_word};
 use tilewright_ir::{Arena, Handle};
 
 use self::copies::interleaved;
 use self::repeats::{Repeat, Repeats};
 use self::shape::{Mentions, mentioned_arrays};
+use self::unroll::unrolled_in_bounds;
 use crate::builder::Builder;
 
 /// Names of loop variables, in order of preference.
@@ -35,7 +37,18 @@ pub(crate) fn rolled(builder: &mut Builder, body: Vec<Stmt>) -> Vec<Stmt> {
     let body = rolling.outside(body);
     body.iter().for_each(|stmt| declarations(stmt.inner(), &mut left));
     builder.renumber(&declared, &left);
-    body
+    unrolled_in_bounds(body)
+}
+
+/// How many statements those of an op are once they are rolled up.
+pub(crate) fn rolled_length(builder: &Builder, body: Vec<Stmt>) -> usize {
+    let body = by_register(&builder.program.registers, body);
+    let mentions = Mentions::of(&body);
+    let mut rolling =
+        Rolling { builder, mentions, declared: BTreeSet::new(), inside: BTreeSet::new(), scope: Vec::new() };
+    let mut length = 0;
+    for_each_stmt(&rolling.op(body), &mut |_| length += 1);
+    length
 }
 
 struct Rolling<'a> {
@@ -86,11 +99,11 @@ impl Rolling<'_> {
 
     /// A statement with the list inside it rolled up.
     fn inner(&mut self, stmt: Stmt) -> Stmt {
-        let Stmt::For { var, is_unrolled, body } = stmt else { return stmt.map_inner(|body| self.list(body)) };
+        let Stmt::For { var, unroll, body } = stmt else { return stmt.map_inner(|body| self.list(body)) };
         self.scope.push(var.name().to_string());
         let body = self.list(body);
         self.scope.pop();
-        Stmt::For { var, is_unrolled, body }
+        Stmt::For { var, unroll, body }
     }
 
     /// The list with its repeats in loops; `None` if there are none.
@@ -130,7 +143,7 @@ impl Rolling<'_> {
         let inside = own.union(&others).copied().collect();
         let declared = own.into_iter().filter(|array| !is_declared(first, *array)).map(Stmt::Declare);
         let stepped = repeats.stepped(first, repeat, &Expr::var(&var));
-        (Stmt::For { var, is_unrolled: true, body: declared.chain(stepped).collect() }, inside)
+        (Stmt::For { var, unroll: Unroll::Full, body: declared.chain(stepped).collect() }, inside)
     }
 
     /// A name that nothing in the kernel has, nor a loop inside.
@@ -187,7 +200,7 @@ fn is_declared(body: &[Stmt], array: Handle<RegArray>) -> bool {
 fn without(body: Vec<Stmt>, arrays: &BTreeSet<Handle<RegArray>>) -> Vec<Stmt> {
     let is_kept = |stmt: &Stmt| !matches!(stmt, Stmt::Declare(array) if arrays.contains(array));
     let inner = |stmt: Stmt| match stmt {
-        Stmt::For { is_unrolled: true, .. } => stmt,
+        Stmt::For { unroll: Unroll::Full, .. } => stmt,
         _ => stmt.map_inner(|body| without(body, arrays)),
     };
     body.into_iter().filter(is_kept).map(inner).collect()

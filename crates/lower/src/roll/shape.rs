@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::{Expr, Node};
-use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, Value, for_each_stmt};
+use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, Unroll, Value, for_each_stmt};
 use tilewright_ir::{Handle, Scalar};
 
 /// How many statements mention each register array.
@@ -192,7 +192,7 @@ fn for_each_array(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut Handle<RegArray>))
 pub(super) fn is_repeatable(stmt: &Stmt) -> bool {
     let defines = match stmt {
         Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Lookup { .. } | Stmt::Op { .. } => true,
-        Stmt::For { is_unrolled, .. } => !is_unrolled,
+        Stmt::For { unroll, .. } => *unroll != Unroll::Full,
         _ => false,
     };
     !defines && stmt.inner().iter().all(is_repeatable)

@@ -32,6 +32,14 @@ impl Divergence {
     }
 }
 
+/// An iteration of an unrolled loop.
+pub(super) struct Iteration {
+    pub(super) var: Var,
+    pub(super) value: i64,
+    /// Whether the variable is a constant in it, since the loop is unrolled completely.
+    pub(super) is_constant: bool,
+}
+
 /// A program being checked, and what is known at the current statement.
 pub(super) struct Checker<'a> {
     /// The program.
@@ -44,8 +52,8 @@ pub(super) struct Checker<'a> {
     pub(super) arrays: Vec<(Handle<RegArray>, Vec<bool>)>,
     /// Which threads may have diverged at the current statement.
     pub(super) divergence: Divergence,
-    /// The unrolled loops around the current statement whose variables stand in indices, with their current iterations.
-    pub(super) unrolled: Vec<(Var, i64)>,
+    /// The current iterations of the unrolled loops around the current statement whose variables stand in indices.
+    pub(super) iterations: Vec<Iteration>,
     /// Number of enclosing conditions on indices.
     pub(super) conditions: usize,
     /// Title and source line of the tile op whose statements are being checked.
@@ -63,7 +71,7 @@ impl<'a> Checker<'a> {
             variables: HwIndex::ALL.into_iter().map(variable).chain(sizes).collect(),
             arrays: Vec::new(),
             divergence: Divergence::None,
-            unrolled: Vec::new(),
+            iterations: Vec::new(),
             conditions: 0,
             place: None,
         }

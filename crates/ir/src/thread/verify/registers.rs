@@ -2,7 +2,7 @@
 
 use tilewright_expr::Var;
 
-use super::checker::Checker;
+use super::checker::{Checker, Iteration};
 use crate::thread::registers::{RegArray, Regs};
 
 impl Checker<'_> {
@@ -13,7 +13,8 @@ impl Checker<'_> {
             self.report("V0310", format!("the register array `{name}` is used before it is declared"));
             return None;
         };
-        let value = |var: &Var| self.unrolled.iter().find(|(known, _)| known == var).map(|(_, value)| *value);
+        let is_constant = |known: &&Iteration, var: &Var| known.is_constant && known.var == *var;
+        let value = |var: &Var| self.iterations.iter().find(|known| is_constant(known, var)).map(|known| known.value);
         let Ok(first) = regs.first.eval(&value) else {
             self.report("V0311", format!("`{name}[{}]`: a register index must be a constant", regs.first));
             return None;

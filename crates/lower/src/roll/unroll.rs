@@ -1,0 +1,90 @@
+//! How far loops are unrolled. A loop whose variable stands in the index of a register is unrolled completely, since
+//! registers have no addresses. Others are unrolled as far as it helps: for thousands of unrolled statements, NVRTC takes
+//! seconds, and it begins so many of them early that their addresses fill the registers.
+
+use tilewright_expr::Var;
+use tilewright_ir::thread::{Resource, Stmt, Unroll, for_each_stmt};
+
+/// The most statements, repetitions counted, of a loop that is unrolled completely though it need not be.
+const MOST_WHOLE: i64 = 512;
+/// The most statements that one iteration of a partly unrolled loop has, if it unrolls at all.
+const MOST_PART: i64 = 128;
+/// How many statements a condition counts as, since it begins two basic blocks.
+const CONDITION: i64 = 4;
+
+/// The statements, with their loops unrolled no further than it helps.
+pub(super) fn unrolled_in_bounds(body: Vec<Stmt>) -> Vec<Stmt> {
+    bounded(body).0
+}
+
+/// The statements, and how many they are once unrolled.
+fn bounded(body: Vec<Stmt>) -> (Vec<Stmt>, i64) {
+    let mut total: i64 = 0;
+    let body = body.into_iter().map(|stmt| {
+        let (stmt, count) = bounded_stmt(stmt);
+        total = total.saturating_add(count);
+        stmt
+    });
+    (body.collect(), total)
+}
+
+fn bounded_stmt(stmt: Stmt) -> (Stmt, i64) {
+    match stmt {
+        Stmt::For { var, unroll, body } => {
+            let (body, count) = bounded(body);
+            let trips = var.range().hi - var.range().lo + 1;
+            let unroll = match unroll {
+                Unroll::Full if !is_in_a_register_index(&body, &var) => unrolled(trips, count),
+                other => other,
+            };
+            let copies = match unroll {
+                Unroll::Auto => 1,
+                Unroll::By(factor) => factor,
+                Unroll::Full => trips,
+            };
+            (Stmt::For { var, unroll, body }, count.saturating_mul(copies))
+        }
+        stmt => {
+            let own = match stmt {
+                Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => CONDITION,
+                Stmt::Op { .. } | Stmt::Declare(_) => 0,
+                _ => 1,
+            };
+            let mut inner = 0;
+            let stmt = stmt.map_inner(|body| {
+                let (body, count) = bounded(body);
+                inner = count;
+                body
+            });
+            (stmt, own.saturating_add(inner))
+        }
+    }
+}
+
+/// How far a loop of `trips` iterations of `count` statements is unrolled. A factor that divides the iterations is
+/// preferred, so that none remain.
+fn unrolled(trips: i64, count: i64) -> Unroll {
+    if trips.saturating_mul(count) <= MOST_WHOLE {
+        return Unroll::Full;
+    }
+    let most = (MOST_PART / count).clamp(1, trips);
+    let divisor = (most / 2 + 1..=most).rev().find(|factor| trips % factor == 0);
+    Unroll::By(divisor.unwrap_or(most))
+}
+
+fn is_in_a_register_index(body: &[Stmt], var: &Var) -> bool {
+    let mut found = false;
+    for_each_stmt(body, &mut |stmt| {
+        let mut mentions = |resource: Resource<'_>| {
+            if let Resource::Registers(regs) = resource {
+                found |= regs.first.mentions(var);
+            }
+        };
+        stmt.reads(&mut mentions);
+        stmt.writes(&mut mentions);
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests;
