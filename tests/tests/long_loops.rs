@@ -24,10 +24,6 @@ fn repeats(kernel: &Kernel, shape: &[i64], expected: impl Fn(i64) -> f64) {
     computes(kernel, &[tensor(I32, shape, number)], &[tensor(I32, shape, expected)]);
 }
 
-const fn volume([i, j, k]: [i64; 3]) -> i64 {
-    i * j * k
-}
-
 /// A neighbour in each direction of a box of odd extents, where there is one.
 fn neighbours(extents: [i64; 3], threads: i64) -> Kernel {
     kernel("neighbours", |k| {

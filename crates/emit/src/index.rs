@@ -27,9 +27,8 @@ pub(crate) fn c_index(expr: &Expr) -> String {
 /// The same, with the binding strength of its outermost operator.
 pub(crate) fn c_operand(expr: &Expr) -> (String, Level) {
     let expr = &in_lines(expr);
-    let wide = needs_64_bits(expr);
     let patterns = matches!(expr.node(), Node::Xor(a, _) if a.as_const().is_some_and(|value| value >= PATTERN));
-    Printer { wide, patterns }.print(expr)
+    Printer { patterns }.print(expr)
 }
 
 /// The expression with the lines of padded tiles counted before they are multiplied by the pitch:
@@ -76,16 +75,18 @@ pub(crate) fn needs_64_bits(expr: &Expr) -> bool {
     let fits = |value: i64| i32::try_from(value).is_ok();
     let range = expr.range();
     let Some((a, b)) = expr.operands() else { return !(fits(range.lo) && fits(range.hi)) };
-    // What `quotient` and `remainder` write beside the value of the expression.
-    let (least, most) = match expr.node() {
-        Node::Mod(..) | Node::Div(..) if needs_floor_correction(a, b) => {
-            let rest = b.range().hi - 1;
-            (a.range().lo.saturating_sub(rest), rest.saturating_add(b.range().hi))
-        }
-        _ => (0, 0),
+    let is_narrow = match expr.node() {
+        Node::Mod(..) | Node::Div(..) if needs_floor_correction(a, b) => is_narrow_floor(a, b),
+        _ => true,
     };
-    let is_narrow = [range.lo, range.hi, least, most].into_iter().all(fits);
-    !is_narrow || needs_64_bits(a) || needs_64_bits(b)
+    !is_narrow || !fits(range.lo) || !fits(range.hi) || needs_64_bits(a) || needs_64_bits(b)
+}
+
+/// Whether an `int` holds what `quotient` and `remainder` write for floor division beside the value of the expression.
+fn is_narrow_floor(a: &Expr, b: &Expr) -> bool {
+    let rest = b.range().hi - 1;
+    let (least, most) = (a.range().lo.saturating_sub(rest), rest.saturating_add(b.range().hi));
+    i32::try_from(least).is_ok() && i32::try_from(most).is_ok()
 }
 
 /// Whether floor division or its remainder takes more than the operator of C++, which rounds towards zero.
@@ -94,8 +95,6 @@ fn needs_floor_correction(a: &Expr, b: &Expr) -> bool {
 }
 
 struct Printer {
-    /// Whether variables are printed as `long long`.
-    wide: bool,
     /// Whether large numbers are printed as bit patterns, in hexadecimal.
     patterns: bool,
 }
@@ -104,17 +103,31 @@ impl Printer {
     fn print(&self, expr: &Expr) -> (String, Level) {
         match expr.node() {
             Node::Const(value) => self.constant(*value),
-            Node::Var(var) if self.wide => (format!("(long long){}", var.name()), Level::Unary),
             Node::Var(var) => (var.name().to_string(), Level::Unary),
-            Node::Add(a, b) => self.sum(a, b),
+            Node::Add(..) => self.sum(expr),
             Node::Mul(a, b) => match self.negated(expr) {
                 Some(negated) => (format!("-({negated})"), Level::Unary),
-                None => (format!("{}*{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product),
+                None => (self.product(a, b, needs_64_bits(expr)), Level::Product),
             },
             Node::Div(a, b) => self.quotient(a, b),
             Node::Mod(a, b) => self.remainder(a, b),
             Node::Xor(a, b) => (format!("{} ^ {}", self.at(a, Level::Product), self.at(b, Level::Product)), Level::Xor),
             Node::And(a, b) => (format!("{} & {}", self.bits(a), self.bits(b)), Level::And),
+        }
+    }
+
+    /// A product, which is computed as `long long` if one of its factors is.
+    fn product(&self, a: &Expr, b: &Expr, is_wide: bool) -> String {
+        let a = if is_wide && !needs_64_bits(b) { self.wide(a, Level::Product) } else { self.at(a, Level::Product) };
+        format!("{a}*{}", self.at(b, Level::Unary))
+    }
+
+    /// The expression as a `long long`, in parentheses if it binds less tightly than `least`.
+    fn wide(&self, expr: &Expr, least: Level) -> String {
+        match expr.node() {
+            _ if needs_64_bits(expr) => self.at(expr, least),
+            Node::Mul(a, b) if least <= Level::Product && negative(expr).is_none() => self.product(a, b, true),
+            _ => format!("(long long){}", self.at(expr, Level::Unary)),
         }
     }
 
@@ -130,6 +143,11 @@ impl Printer {
         if level < Level::Shift || level == Level::Sum { format!("({text})") } else { text }
     }
 
+    /// The same of what is divided by a power of two, as a `long long` if that is one.
+    fn bits_beside(&self, expr: &Expr, power: &Expr) -> String {
+        if needs_64_bits(power) { self.wide(expr, Level::Product) } else { self.bits(expr) }
+    }
+
     fn constant(&self, value: i64) -> (String, Level) {
         let suffix = if i32::try_from(value).is_err() { "ll" } else { "" };
         if self.patterns && value >= PATTERN {
@@ -140,8 +158,11 @@ impl Printer {
 
     /// A term with a minus sign, without the sign; `None` if it has none.
     fn negated(&self, term: &Expr) -> Option<String> {
+        let is_wide = needs_64_bits(term);
         Some(match negative(term)? {
+            (Some(of), 1) if is_wide => self.wide(of, Level::Product),
             (Some(of), 1) => self.at(of, Level::Product),
+            (Some(of), factor) if is_wide => format!("{}*{factor}", self.wide(of, Level::Product)),
             (Some(of), factor) => format!("{}*{factor}", self.at(of, Level::Product)),
             (None, number) => number.to_string(),
         })
@@ -149,47 +170,75 @@ impl Printer {
 
     /// A sum, with what is subtracted at its end: NVRTC 13.5 for `sm_90a` miscompiles `r[i*(-4) + 5]` in unrolled loops,
     /// but not `r[5 - i*4]`. The order stays as it is where the other one may overflow.
-    fn sum(&self, a: &Expr, b: &Expr) -> (String, Level) {
+    fn sum(&self, expr: &Expr) -> (String, Level) {
         let mut terms = Vec::new();
-        terms_of(a, &mut terms);
-        terms_of(b, &mut terms);
-        let size = |term: &&Expr| term.range().lo.unsigned_abs().max(term.range().hi.unsigned_abs());
-        let fits = i32::try_from(terms.iter().map(size).fold(0, u64::saturating_add)).is_ok();
-        if self.wide || fits {
-            terms.sort_by_key(|term| negative(term).is_some());
+        terms_of(expr, &mut terms);
+        if needs_64_bits(expr) {
+            return (self.wide_sum(terms), Level::Sum);
         }
-        let mut text = self.at(terms[0], Level::Sum);
-        for term in &terms[1..] {
+        if let (false, Node::Add(a, b)) = (are_narrow_in_any_order(&terms), expr.node()) {
+            return (self.continued(self.at(a, Level::Sum), &[b]), Level::Sum);
+        }
+        terms.sort_by_key(|term| negative(term).is_some());
+        (self.continued(self.at(terms[0], Level::Sum), &terms[1..]), Level::Sum)
+    }
+
+    /// A sum that is computed as `long long`. The terms that need not be are added as an `int` if that holds their sum:
+    /// `(long long)row*n + (bx*64 + tid)`.
+    fn wide_sum(&self, terms: Vec<&Expr>) -> String {
+        let is_negative = |term: &&Expr| negative(term).is_some();
+        let (wide, mut narrow): (Vec<&Expr>, Vec<&Expr>) = terms.into_iter().partition(|term| needs_64_bits(term));
+        let (subtracted, added): (Vec<&Expr>, Vec<&Expr>) = wide.into_iter().partition(is_negative);
+        narrow.sort_by_key(is_negative);
+        let is_group = narrow.len() > 1 && !is_negative(&narrow[0]) && are_narrow_in_any_order(&narrow);
+        if is_group && !added.is_empty() {
+            let group = self.continued(self.at(narrow[0], Level::Sum), &narrow[1..]);
+            let text = self.continued(self.at(added[0], Level::Sum), &added[1..]);
+            return self.continued(format!("{text} + ({group})"), &subtracted);
+        }
+        let terms = [added, narrow, subtracted].concat();
+        self.continued(self.wide(terms[0], Level::Sum), &terms[1..])
+    }
+
+    /// A sum with more terms.
+    fn continued(&self, mut text: String, terms: &[&Expr]) -> String {
+        for term in terms {
             text.push_str(&match self.negated(term) {
                 Some(negated) => format!(" - {negated}"),
-                None => format!(" + {}", self.at(term, Level::Sum)),
+                None => format!(" + {}", self.at(term, Level::Product)),
             });
         }
-        (text, Level::Sum)
+        text
     }
 
     /// Floor division. C++ rounds towards zero, so a numerator that may be negative is first reduced to a
     /// multiple of the divisor.
     fn quotient(&self, a: &Expr, b: &Expr) -> (String, Level) {
         if let Some(bits) = power_of_two(b) {
-            return (format!("{} >> {bits}", self.bits(a)), Level::Shift);
+            return (format!("{} >> {bits}", self.bits_beside(a, b)), Level::Shift);
         }
         if !needs_floor_correction(a, b) {
             return (format!("{}/{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product);
         }
-        let (value, rest) = (self.at(a, Level::Sum), self.remainder(a, b).0);
+        let (value, rest) = (self.dividend(a, b, Level::Sum), self.remainder(a, b).0);
         (format!("({value} - {rest})/{}", self.at(b, Level::Unary)), Level::Product)
+    }
+
+    /// What is divided by `b`, as a `long long` if one of the steps of floor division exceeds an `int`.
+    fn dividend(&self, a: &Expr, b: &Expr, least: Level) -> String {
+        let is_wide = !is_narrow_floor(a, b) && !needs_64_bits(b);
+        if is_wide { self.wide(a, least) } else { self.at(a, least) }
     }
 
     fn remainder(&self, a: &Expr, b: &Expr) -> (String, Level) {
         if let Some(bits) = power_of_two(b) {
-            return (format!("{} & {}", self.bits(a), (1i64 << bits) - 1), Level::And);
+            return (format!("{} & {}", self.bits_beside(a, b), (1i64 << bits) - 1), Level::And);
         }
         let divisor = self.at(b, Level::Unary);
-        let once = format!("{}%{divisor}", self.at(a, Level::Product));
         if !needs_floor_correction(a, b) {
-            return (once, Level::Product);
+            return (format!("{}%{divisor}", self.at(a, Level::Product)), Level::Product);
         }
+        let once = format!("{}%{divisor}", self.dividend(a, b, Level::Product));
         (format!("({once} + {divisor})%{divisor}"), Level::Product)
     }
 }
@@ -203,6 +252,12 @@ fn terms_of<'a>(expr: &'a Expr, terms: &mut Vec<&'a Expr>) {
         }
         _ => terms.push(expr),
     }
+}
+
+/// Whether an `int` holds the sum of any of these terms.
+fn are_narrow_in_any_order(terms: &[&Expr]) -> bool {
+    let size = |term: &&Expr| term.range().lo.unsigned_abs().max(term.range().hi.unsigned_abs());
+    i32::try_from(terms.iter().map(size).fold(0, u64::saturating_add)).is_ok()
 }
 
 /// A negative number, or a product by one: what else is multiplied, and the number without its sign. A product that is
@@ -222,73 +277,4 @@ fn power_of_two(expr: &Expr) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tilewright_expr::Var;
-
-    fn v(name: &str, lo: i64, hi: i64) -> Expr {
-        Expr::var(&Var::new(name, lo, hi))
-    }
-
-    #[test]
-    fn shifts_and_masks_stand_for_powers_of_two() {
-        let lane = v("lane", 0, 31);
-        assert_eq!(c_index(&(&lane / 8 % 4)), "lane >> 3 & 3");
-        assert_eq!(c_index(&((1 ^ v("x", 0, 3)) * 32 + lane)), "(1 ^ x)*32 + lane");
-    }
-
-    #[test]
-    fn lines_are_counted_before_they_are_multiplied_by_a_pitch() {
-        let (warp, lane, t) = (v("warp", 0, 3), v("lane", 0, 31), v("t", 0, 9));
-        let text = |lines: i64| c_index(&(&warp % 2 * (lines * 144) + &lane % 16 * 144 + &t * 5 + 7));
-        assert_eq!(text(32), "((warp & 1)*32 + (lane & 15))*144 + t*5 + 7");
-        assert_eq!(text(8), "(warp & 1)*1152 + (lane & 15)*144 + t*5 + 7", "the lanes have more lines than that");
-        assert_eq!(text(24), "(warp & 1)*3456 + (lane & 15)*144 + t*5 + 7", "no mask");
-        assert_eq!(c_index(&(&warp * 256 + &lane % 16 * 16)), "warp*256 + (lane & 15)*16", "no pitch");
-    }
-
-    #[test]
-    fn other_divisors_are_written_out() {
-        let t = v("t", 0, 99);
-        assert_eq!(c_index(&(&t / 12 * 7 + &t % 12)), "t/12*7 + t%12");
-    }
-
-    #[test]
-    fn floor_division_of_what_may_be_negative() {
-        let t = v("t", -9, 9);
-        assert_eq!(c_index(&(&t % 3)), "(t%3 + 3)%3");
-        assert_eq!(c_index(&(&t / 3)), "(t - (t%3 + 3)%3)/3");
-        assert_eq!(c_index(&(&t / 4)), "t >> 2");
-    }
-
-    #[test]
-    fn steps_of_floor_division_that_exceed_32_bits_are_64_bits_wide() {
-        let (t, n) = (v("t", -9, 9), v("n", 1, i64::from(i32::MAX)));
-        assert_eq!(c_index(&(&t % &n)), "((long long)t%(long long)n + (long long)n)%(long long)n");
-        let (near, three) = (v("near", i64::from(i32::MIN) + 1, 0), Expr::constant(3));
-        assert_eq!(c_index(&(&near / &three)), "((long long)near - ((long long)near%3 + 3)%3)/3");
-        assert_eq!(c_index(&(&t / &v("m", 1, 1 << 30))), "(t - (t%m + m)%m)/m");
-    }
-
-    #[test]
-    fn what_is_subtracted_stands_at_the_end() {
-        let (i, t) = (v("i", 0, 3), v("t", 0, 9));
-        assert_eq!(c_index(&(&i * -4 + 15)), "15 - i*4");
-        assert_eq!(c_index(&(&i * -4 + &t * 2 - &t % 3 + 7)), "t*2 + 7 - i*4 - t%3");
-        assert_eq!(c_index(&(&t - &i - 2)), "t - i - 2");
-        assert_eq!(c_index(&(&i * -4)), "-(i*4)");
-        assert_eq!(c_index(&((&i * -4) / 3)), "(-(i*4) - (-(i*4)%3 + 3)%3)/3");
-    }
-
-    #[test]
-    fn an_order_in_which_sums_overflow_is_not_taken() {
-        let (far, near) = (v("far", 0, i64::from(i32::MAX)), v("near", i64::from(i32::MAX) - 9, i64::from(i32::MAX)));
-        assert_eq!(c_index(&(far + &near * -1 + 9)), "far - near + 9");
-        assert_eq!(c_index(&(v("i", 0, 2) * -(1 << 30))), "i*(-1073741824)");
-    }
-
-    #[test]
-    fn large_indices_are_64_bits_wide() {
-        assert_eq!(c_index(&(v("bx", 0, 1 << 20) * 4096 + 3)), "(long long)bx*4096 + 3");
-    }
-}
+mod tests;
