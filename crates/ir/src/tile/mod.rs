@@ -17,6 +17,7 @@ mod print;
 mod spread;
 mod tiles;
 mod touched;
+mod unread;
 mod unused_names;
 mod value;
 pub mod vectors;

@@ -6,12 +6,13 @@ use crate::arena::Handle;
 use crate::tile::buffer::Buffer;
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::op::Op;
 
 impl Kernel {
     /// The buffers that statements access. A view counts as itself, not as the buffer it is a view of.
     pub fn touched(&self) -> BTreeSet<Handle<Buffer>> {
         let mut found = BTreeSet::new();
-        statements(self, &self.body, &mut |buffer, _| {
+        statements(self, &self.body, &mut |buffer, _, _| {
             found.insert(buffer);
         });
         found
@@ -20,7 +21,7 @@ impl Kernel {
     /// The storages that statements write.
     pub fn written(&self) -> BTreeSet<Handle<Buffer>> {
         let mut found = BTreeSet::new();
-        statements(self, &self.body, &mut |buffer, writes| {
+        statements(self, &self.body, &mut |buffer, writes, _| {
             if writes {
                 found.insert(self.storage(buffer));
             }
@@ -29,21 +30,34 @@ impl Kernel {
     }
 }
 
-/// Calls `visit` on every buffer that a statement accesses, with whether it is written.
-fn statements(kernel: &Kernel, body: &[Stmt], visit: &mut dyn FnMut(Handle<Buffer>, bool)) {
+impl Kernel {
+    /// The ops that access a storage; `None` if other statements do.
+    pub(super) fn ops_on(&self, storage: Handle<Buffer>) -> Option<Vec<&Op>> {
+        let (mut ops, mut others) = (Vec::new(), false);
+        statements(self, &self.body, &mut |buffer, _, op| match op {
+            _ if self.storage(buffer) != storage => {}
+            Some(op) => ops.push(op),
+            None => others = true,
+        });
+        (!others).then_some(ops)
+    }
+}
+
+/// Calls `visit` on every buffer that a statement accesses, with whether it is written, and with the op if it is one.
+fn statements<'a>(kernel: &'a Kernel, body: &'a [Stmt], visit: &mut dyn FnMut(Handle<Buffer>, bool, Option<&'a Op>)) {
     for stmt in body {
         match stmt {
             Stmt::Op(op) => {
                 let op = &kernel.ops[*op];
                 for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
-                    visit(tile.buffer, operand.effect.writes());
+                    visit(tile.buffer, operand.effect.writes(), Some(op));
                 }
             }
             Stmt::Loop(inner) => statements(kernel, &inner.body, visit),
             Stmt::Parallel(parallel) => elements(&kernel.parallels[*parallel].body, visit),
             Stmt::EachThread(body) => elements(body, visit),
             Stmt::If(branch) => {
-                branch.cond.for_each_load(&mut |access| visit(access.buffer, false));
+                branch.cond.for_each_load(&mut |access| visit(access.buffer, false, None));
                 statements(kernel, &branch.then, visit);
                 statements(kernel, &branch.otherwise, visit);
             }
@@ -51,8 +65,8 @@ fn statements(kernel: &Kernel, body: &[Stmt], visit: &mut dyn FnMut(Handle<Buffe
     }
 }
 
-fn elements(body: &[ElementStmt], visit: &mut dyn FnMut(Handle<Buffer>, bool)) {
+fn elements<'a>(body: &[ElementStmt], visit: &mut dyn FnMut(Handle<Buffer>, bool, Option<&'a Op>)) {
     for element in body {
-        element.for_each_access(&mut |access, writes| visit(access.buffer, writes));
+        element.for_each_access(&mut |access, writes| visit(access.buffer, writes, None));
     }
 }

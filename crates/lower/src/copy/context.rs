@@ -15,6 +15,8 @@ pub(crate) struct Context {
     pub(crate) src: Operand,
     pub(crate) team: Team,
     pub(crate) indices: ThreadIndices,
+    /// Whether elements outside of the tensor need not be zero in shared memory.
+    pub(crate) zeros_are_unread: bool,
 }
 
 impl Context {
@@ -22,7 +24,13 @@ impl Context {
     pub(super) fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
         let [dst, src] = &op.operands[..] else { return Err(other_operands(kernel, op)) };
         let [dst, src] = [Operand::resolve(builder, kernel, op, dst)?, Operand::resolve(builder, kernel, op, src)?];
-        Ok(Context { dst, src, team: Team::of(kernel, op), indices: ThreadIndices::in_cta(kernel) })
+        Ok(Context {
+            dst,
+            src,
+            team: Team::of(kernel, op),
+            indices: ThreadIndices::in_cta(kernel),
+            zeros_are_unread: kernel.zeros_are_unread(op),
+        })
     }
 
     /// The destination and the source, if both are in memory.

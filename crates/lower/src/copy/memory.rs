@@ -170,9 +170,11 @@ impl MemorySchedule {
                 staged: &staged,
                 is_guarded,
             });
-            let each_is_stored = self.widths[0] == self.widths[1] && order.is_none();
-            let [zeros, loads] = load.steps(builder, (base, steps), Aim::Load(each_is_stored.then_some(&store)));
-            let [_, stores] = store.steps(builder, (base, steps), Aim::Store);
+            let one_by_one = self.widths[0] == self.widths[1] && order.is_none();
+            let leaves_out_zeros = one_by_one && context.zeros_are_unread;
+            let of_load = Aim::Load { stored: one_by_one.then_some(&store), zeros: !leaves_out_zeros };
+            let [zeros, loads] = load.steps(builder, (base, steps), of_load);
+            let [_, stores] = store.steps(builder, (base, steps), Aim::Store(leaves_out_zeros.then_some(&load)));
             if staged.is_by_step() {
                 return (0..steps as usize)
                     .flat_map(|at| [&zeros, &loads, &stores].map(|of| of[at].clone()))
@@ -191,12 +193,13 @@ impl MemorySchedule {
     }
 }
 
-/// What the accesses of a side do.
+/// What the accesses of a side do. Where those of the other side are given, both access the same elements, one by one,
+/// and none that the other side leaves out.
 enum Aim<'a> {
-    /// They load what the accesses of the other side store, one by one if that is known. Elements that are not stored are
-    /// not loaded.
-    Load(Option<&'a SideAccesses<'a>>),
-    Store,
+    /// They load what the other side stores. Whether zeros are stored for elements outside of the tensor.
+    Load { stored: Option<&'a SideAccesses<'a>>, zeros: bool },
+    /// They store what the other side loads.
+    Store(Option<&'a SideAccesses<'a>>),
 }
 
 /// The accesses of a team to one side of a copy.
@@ -228,11 +231,9 @@ impl SideAccesses<'_> {
         let index = self.operand.index_of(builder, self.layout, &flat);
         let inside = self.inside(builder, &flat);
         let parts = 0..self.step / self.width;
-        let has_zeros = !inside.is_empty() && matches!(aim, Aim::Load(_));
-        let needed = match aim {
-            Aim::Load(Some(store)) => store.inside(builder, &flat),
-            Aim::Load(None) | Aim::Store => Vec::new(),
-        };
+        let has_zeros = !inside.is_empty() && matches!(aim, Aim::Load { zeros: true, .. });
+        let (Aim::Load { stored: other, .. } | Aim::Store(other)) = aim;
+        let needed = other.map(|side| side.inside(builder, &flat)).unwrap_or_default();
         let others = needed.into_iter().filter(|cond| !inside.contains(cond));
         let conditions: Vec<Cond> = others.chain(inside.iter().cloned()).collect();
         let zero = |s, p| Stmt::Set { to: self.staged.loaded(s, p, self.width), value: 0.into() };
@@ -240,8 +241,8 @@ impl SideAccesses<'_> {
         let access = |s, p| {
             let (index, memory) = (index.with(&step, s).with(&part, p), self.operand.memory);
             match aim {
-                Aim::Store => Stmt::Store { memory, index, from: self.staged.stored(s, p, self.width) },
-                Aim::Load(_) => Stmt::Load { to: self.staged.loaded(s, p, self.width), memory, index },
+                Aim::Store(_) => Stmt::Store { memory, index, from: self.staged.stored(s, p, self.width) },
+                Aim::Load { .. } => Stmt::Load { to: self.staged.loaded(s, p, self.width), memory, index },
             }
         };
         let accesses = |s| {
