@@ -31,7 +31,7 @@ fn of_tiles(
         let [m, n] = ["m", "n"].map(|name| k.size(name).max(128));
         let a = k.input("a", F32, (m, n));
         let [rows, cols] = b(m, n);
-        let b = k.output("b", F32, ([rows, cols.clone()], [cols, Expr::from(1)]));
+        let b = k.output("b", F32, ([rows, cols], [cols, Expr::from(1)]));
         let [y, x] = k.grid([m.ceil_div(32), n.ceil_div(32)]);
         k.threads(64);
         let tile = k.shared("tile", F32, [32, 32]);
@@ -51,8 +51,8 @@ fn same(m: Size, n: Size) -> [Expr; 2] {
 fn a_transpose_that_leaves_out_the_same_elements() {
     let built = of_tiles(transposed, |k, [a, tile, b], [r, c]| {
         let columns = k.transposed("columns", tile, [1, 0]);
-        k.copy(tile, a.sub((at(&r, 32), at(&c, 32))));
-        k.copy(b.sub((at(&c, 32), at(&r, 32))), columns);
+        k.copy(tile, a.sub((at(r, 32), at(c, 32))));
+        k.copy(b.sub((at(c, 32), at(r, 32))), columns);
     });
     is(&built, false, |m, n| vec![n, m], |at, m, n| number(at % m * n + at / m));
 }
@@ -61,8 +61,8 @@ fn a_transpose_that_leaves_out_the_same_elements() {
 fn a_wider_tensor() {
     let wider = |m: Size, n: Size| [m.into(), Expr::from(n) + 3];
     let built = of_tiles(wider, |k, [a, tile, b], [r, c]| {
-        k.copy(tile, a.sub((at(&r, 32), at(&c, 32))));
-        k.copy(b.sub((at(&r, 32), at(&c, 32))), tile);
+        k.copy(tile, a.sub((at(r, 32), at(c, 32))));
+        k.copy(b.sub((at(r, 32), at(c, 32))), tile);
     });
     let expected =
         |at: i64, _: i64, n: i64| if at % (n + 3) < n { number(at / (n + 3) * n + at % (n + 3)) } else { 0.0 };
@@ -81,10 +81,10 @@ fn a_wider_tensor() {
 #[test]
 fn a_part_of_the_tile_at_another_place() {
     let built = of_tiles(same, |k, [a, tile, b], [r, c]| {
-        k.copy(tile, a.sub((at(&r, 32), at(&c, 32))));
+        k.copy(tile, a.sub((at(r, 32), at(c, 32))));
         // The halves of the columns change places.
-        k.copy(b.sub((at(&r, 32), at(&c, 16))), tile.sub((.., at(16, 16))));
-        k.copy(b.sub((at(&r, 32), at(&c + 16, 16))), tile.sub((.., at(0, 16))));
+        k.copy(b.sub((at(r, 32), at(c, 16))), tile.sub((.., at(16, 16))));
+        k.copy(b.sub((at(r, 32), at(&c + 16, 16))), tile.sub((.., at(0, 16))));
     });
     is(
         &built,
@@ -101,8 +101,8 @@ fn a_part_of_the_tile_at_another_place() {
 #[test]
 fn a_loop_that_reads_the_tile() {
     let built = of_tiles(same, |k, [a, tile, b], [r, c]| {
-        k.copy(tile, a.sub((at(&r, 32), at(&c, 32))));
-        k.parallel([32, 32], |k, [i, j]| k.store(b, (&r + &i, &c + &j), tile.at((&i, &j)) + tile.at((&i, 31 - &j))));
+        k.copy(tile, a.sub((at(r, 32), at(c, 32))));
+        k.parallel([32, 32], |k, [i, j]| k.store(b, (r + i, c + j), tile.at((&i, &j)) + tile.at((&i, 31 - &j))));
     });
     is(
         &built,
@@ -147,7 +147,7 @@ fn tiles_of_a_loop() {
         k.threads(64);
         let tiles = k.shared("tiles", F32, [2, 32, 128]);
         k.serial("t", 0..4, |k, t| {
-            let rows = (at(y.clone() * 32, 32), at(0, 128));
+            let rows = (at(y * 32, 32), at(0, 128));
             k.copy(tiles.sub((&t % 2, .., ..)), a.sub(rows.clone()));
             k.copy(b.sub(rows), tiles.sub((&t % 2, .., ..)));
         });
