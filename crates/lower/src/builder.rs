@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
-use tilewright_ir::tile::{Buffer, Direction, Kernel, OpKind, Space};
+use tilewright_ir::tile::{Buffer, CopiedTiles, Direction, Kernel, OpKind, Space};
 use tilewright_ir::{Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::map::Map;
 use tilewright_layout::{DType, Layout};
@@ -35,6 +35,8 @@ pub(crate) struct Builder {
     resolved: RefCell<BTreeMap<Handle<Buffer>, Rc<FragmentRegisters>>>,
     /// The maps of layouts, each listed once: many fragments and loops share a layout.
     maps: RefCell<BTreeMap<Layout, Rc<Map>>>,
+    /// What copies read of tiles in shared memory.
+    pub(crate) copied_tiles: CopiedTiles,
     /// Shared memory that conversions go through, one after the other.
     staged: Vec<Handle<Memory>>,
 }
@@ -61,6 +63,7 @@ impl Builder {
             fragments: BTreeMap::new(),
             resolved: RefCell::default(),
             maps: RefCell::default(),
+            copied_tiles: CopiedTiles::of(kernel),
             staged: Vec::new(),
         };
         let touched = kernel.touched();

@@ -35,6 +35,7 @@ pub use open::with_open_placed;
 pub use prepare::prepare;
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use tiles::{Tile, non_unit_extents};
+pub use unread::CopiedTiles;
 pub use value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value, flat};
 pub use verify::{VerifiedKernel, verify, warnings};
 

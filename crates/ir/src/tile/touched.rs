@@ -12,16 +12,21 @@ impl Kernel {
     /// The buffers that statements access. A view counts as itself, not as the buffer it is a view of.
     pub fn touched(&self) -> BTreeSet<Handle<Buffer>> {
         let mut found = BTreeSet::new();
-        statements(self, &self.body, &mut |buffer, _, _| {
+        self.for_each_use(&mut |buffer, _, _| {
             found.insert(buffer);
         });
         found
     }
 
+    /// Calls `visit` on every buffer that a statement accesses, with whether it is written, and with the op if it is one.
+    pub(super) fn for_each_use<'a>(&'a self, visit: &mut dyn FnMut(Handle<Buffer>, bool, Option<&'a Op>)) {
+        statements(self, &self.body, visit);
+    }
+
     /// The storages that statements write.
     pub fn written(&self) -> BTreeSet<Handle<Buffer>> {
         let mut found = BTreeSet::new();
-        statements(self, &self.body, &mut |buffer, writes, _| {
+        self.for_each_use(&mut |buffer, writes, _| {
             if writes {
                 found.insert(self.storage(buffer));
             }
@@ -30,20 +35,6 @@ impl Kernel {
     }
 }
 
-impl Kernel {
-    /// The ops that access a storage; `None` if other statements do.
-    pub(super) fn ops_on(&self, storage: Handle<Buffer>) -> Option<Vec<&Op>> {
-        let (mut ops, mut others) = (Vec::new(), false);
-        statements(self, &self.body, &mut |buffer, _, op| match op {
-            _ if self.storage(buffer) != storage => {}
-            Some(op) => ops.push(op),
-            None => others = true,
-        });
-        (!others).then_some(ops)
-    }
-}
-
-/// Calls `visit` on every buffer that a statement accesses, with whether it is written, and with the op if it is one.
 fn statements<'a>(kernel: &'a Kernel, body: &'a [Stmt], visit: &mut dyn FnMut(Handle<Buffer>, bool, Option<&'a Op>)) {
     for stmt in body {
         match stmt {

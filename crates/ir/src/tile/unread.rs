@@ -1,35 +1,63 @@
 //! Zeros that no op reads. A copy from global to shared memory writes zeros for elements outside of the tensor. If the tile
 //! only leaves shared memory by copies that leave out the same elements, these zeros need not be written.
 
+use std::collections::BTreeMap;
+
 use tilewright_expr::linear::normalize;
 use tilewright_expr::points::Splits;
 use tilewright_expr::{Expr, Var};
 
+use crate::arena::Handle;
 use crate::hw_index::HwIndex;
-use crate::tile::buffer::Space;
+use crate::tile::buffer::{Buffer, Space};
 use crate::tile::kernel::Kernel;
 use crate::tile::op::{Op, OpKind};
 use crate::tile::tiles::Tile;
 
-impl Kernel {
-    /// Whether no op reads the zeros that `op`, a copy from global to shared memory, writes for elements outside of its
-    /// tensor.
-    pub fn zeros_are_unread(&self, op: &Op) -> bool {
-        let [to, from] = &op.operands[..] else { return false };
-        let spaces = [to, from].map(|tile| self.buffers[tile.buffer].space);
-        let [Space::Shared, Space::Global(_)] = spaces else { return false };
-        let Some(written) = self.inside_of_copy(op, 0) else { return false };
-        let storage = self.storage(to.buffer);
-        let is_read_inside = |op: &&Op| {
-            let is_writer = op.kind == OpKind::Copy && self.storage(op.operands[1].buffer) != storage;
-            is_writer || self.inside_of_copy(op, 1).is_some_and(|read| written.contains(&read))
-        };
-        self.ops_on(storage).is_some_and(|ops| ops.iter().all(is_read_inside))
+/// What copies read of each storage in shared memory that is read: the elements that all of them may read, or `None` if
+/// they read different tiles, or other statements access the storage.
+#[derive(Debug, Default)]
+pub struct CopiedTiles(BTreeMap<Handle<Buffer>, Option<Elements>>);
+
+impl CopiedTiles {
+    /// The tiles of a kernel.
+    pub fn of(kernel: &Kernel) -> CopiedTiles {
+        let mut tiles: BTreeMap<Handle<Buffer>, Option<Elements>> = BTreeMap::new();
+        kernel.for_each_use(&mut |buffer, writes, op| {
+            if kernel.buffers[buffer].space != Space::Shared {
+                return;
+            }
+            let copy = op.filter(|op| op.kind == OpKind::Copy);
+            if writes && copy.is_some() {
+                return;
+            }
+            let read = copy.and_then(|op| kernel.copied_elements(op, 1));
+            tiles
+                .entry(kernel.storage(buffer))
+                .and_modify(|known| *known = known.take().zip(read.as_ref()).and_then(|(known, read)| known.or(read)))
+                .or_insert(read);
+        });
+        CopiedTiles(tiles)
     }
 
+    /// Whether no op reads the zeros that `op`, a copy from global to shared memory, writes for elements outside of its
+    /// tensor.
+    pub fn have_no_zeros_of(&self, kernel: &Kernel, op: &Op) -> bool {
+        let Some(to) = op.operands.first().filter(|to| kernel.buffers[to.buffer].space == Space::Shared) else {
+            return false;
+        };
+        let Some(written) = kernel.copied_elements(op, 0) else { return false };
+        match self.0.get(&kernel.storage(to.buffer)) {
+            Some(read) => read.as_ref().is_some_and(|read| written.contain(read)),
+            None => true,
+        }
+    }
+}
+
+impl Kernel {
     /// The elements that a copy between shared memory, its operand at `place`, and global memory moves. `None` if that
     /// differs between iterations of loops, or the tile is not one of the dimensions of its storage.
-    fn inside_of_copy(&self, op: &Op, place: usize) -> Option<Inside> {
+    fn copied_elements(&self, op: &Op, place: usize) -> Option<Elements> {
         if op.kind != OpKind::Copy {
             return None;
         }
@@ -46,7 +74,7 @@ impl Kernel {
         let bounds = self.bounds(&self.buffers[global.buffer], &index, &mut Splits::by(&vars));
         let bounds: Vec<[Expr; 2]> = bounds.iter().map(|bound| [&bound.index, &bound.extent].map(normalize)).collect();
         let exprs = tile.iter().map(|(_, start, _)| start).chain(bounds.iter().flatten());
-        exprs.into_iter().all(|expr| self.is_fixed(expr, &vars)).then_some(Inside { tile, bounds })
+        exprs.into_iter().all(|expr| self.is_fixed(expr, &vars)).then_some(Elements { tile, bounds })
     }
 
     /// For each dimension of a tile, the dimension of its storage; `None` if its buffer is another kind of view.
@@ -70,17 +98,24 @@ impl Kernel {
     }
 }
 
-/// What a copy moves, in terms of the dimensions of the storage in shared memory.
-struct Inside {
+/// Elements of a storage that a copy moves, in terms of the dimensions of the storage.
+#[derive(Debug)]
+struct Elements {
     /// The dimensions that the tile has more than one index of, with its first index and their number.
     tile: Vec<(usize, Expr, i64)>,
     /// Index and extent of each dimension of the tensor that the tile may exceed.
     bounds: Vec<[Expr; 2]>,
 }
 
-impl Inside {
-    /// Whether all elements that `other` moves are among those that this copy moves.
-    fn contains(&self, other: &Inside) -> bool {
+impl Elements {
+    /// All of these elements and others of the same tile; `None` if they are of another tile.
+    fn or(mut self, other: &Elements) -> Option<Elements> {
+        self.bounds.retain(|bound| other.bounds.contains(bound));
+        (self.tile == other.tile).then_some(self)
+    }
+
+    /// Whether the other elements are among these.
+    fn contain(&self, other: &Elements) -> bool {
         self.tile == other.tile && self.bounds.iter().all(|bound| other.bounds.contains(bound))
     }
 }

@@ -29,7 +29,7 @@ impl Context {
             src,
             team: Team::of(kernel, op),
             indices: ThreadIndices::in_cta(kernel),
-            zeros_are_unread: kernel.zeros_are_unread(op),
+            zeros_are_unread: builder.copied_tiles.have_no_zeros_of(kernel, op),
         })
     }
 
