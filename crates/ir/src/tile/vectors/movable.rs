@@ -24,6 +24,13 @@ pub struct StaticAccess {
     pub elements: Vec<Vec<Expr>>,
 }
 
+/// How often a nest accesses a storage.
+#[derive(Default)]
+struct Counts {
+    accesses: usize,
+    writes: usize,
+}
+
 /// The accesses to memory in a nest that neighbouring steps may execute together.
 #[derive(Clone, Debug, Default)]
 pub struct Movable {
@@ -52,9 +59,13 @@ impl Movable {
     /// Those that every iteration executes once and that cannot conflict with any other statement of the nest, whose
     /// variables are those of `splits`.
     pub fn of(kernel: &Kernel, body: &[ElementStmt], splits: &mut Splits<'_>) -> Movable {
-        let mut all: Vec<(Handle<Buffer>, bool)> = Vec::new();
+        let mut counts: BTreeMap<Handle<Buffer>, Counts> = BTreeMap::new();
         for element in body {
-            element.for_each_access(&mut |access, writes| all.push((kernel.storage(access.buffer), writes)));
+            element.for_each_access(&mut |access, writes| {
+                let counts = counts.entry(kernel.storage(access.buffer)).or_default();
+                counts.accesses += 1;
+                counts.writes += usize::from(writes);
+            });
         }
         let mut movable = Movable::default();
         let mut apart: BTreeMap<Handle<Buffer>, usize> = BTreeMap::new();
@@ -65,18 +76,18 @@ impl Movable {
                 ElementStmt::If { .. } | ElementStmt::For { .. } => continue,
             };
             value.for_each_load(&mut |access| {
-                let is_written = all.contains(&(kernel.storage(access.buffer), true));
+                let is_written = counts[&kernel.storage(access.buffer)].writes > 0;
                 if !is_written && movable.with(access, false).is_none() {
                     movable.loads.extend(StaticAccess::of(kernel, access));
                 }
             });
             let mut is_free = |to: &Access| {
-                let storage = kernel.storage(to.buffer);
-                let count = all.iter().filter(|(known, _)| *known == storage).count();
+                let count = counts[&kernel.storage(to.buffer)].accesses;
                 let mut stores_apart = || stores_apart(kernel, body, to.buffer, splits);
                 count == 1 || count == *apart.entry(to.buffer).or_insert_with(&mut stores_apart)
             };
-            movable.stores.extend(to.filter(|to| is_free(to)).and_then(|to| StaticAccess::of(kernel, to)));
+            let store = to.and_then(|to| Some((to, StaticAccess::of(kernel, to)?)));
+            movable.stores.extend(store.filter(|(to, _)| is_free(to)).map(|(_, store)| store));
         }
         let [loads, stores] = [movable.loads, movable.stores].map(|accesses| interleaved(kernel, accesses, splits));
         Movable { loads, stores }
