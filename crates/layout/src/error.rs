@@ -151,9 +151,9 @@ pub enum LayoutError {
         /// What would be legal.
         legal: String,
     },
-    /// The operation would enumerate more points than [`crate::ENUMERATION_LIMIT`].
+    /// The operation would enumerate more elements than [`crate::ENUMERATION_LIMIT`].
     TooLarge {
-        /// How many points there are.
+        /// How many there are.
         points: i64,
     },
     /// More shard or replica iters than a layout may have.
@@ -306,11 +306,7 @@ impl fmt::Display for LayoutError {
             LayoutError::Algebra { operation, problem } => write!(f, "no {operation}: {problem}"),
             LayoutError::Mesh { problem, .. } => write!(f, "{problem}"),
             LayoutError::TooLarge { points } => {
-                write!(
-                    f,
-                    "this needs {points} points, more than the {} that may be enumerated",
-                    crate::ENUMERATION_LIMIT
-                )
+                write!(f, "this enumerates {points} elements; the limit is {}", crate::ENUMERATION_LIMIT)
             }
             LayoutError::Internal { problem } => write!(f, "{problem}"),
             LayoutError::Overflow => write!(f, "the layout's size or positions do not fit in 56 bits"),

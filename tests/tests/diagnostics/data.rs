@@ -265,3 +265,32 @@ fn positions_beyond_64_bits() {
     });
     assert_mistake("positions_beyond_64_bits", kernel);
 }
+
+/// The stores of one branch do not outdate what the other branch knows; what follows both is outdated.
+#[test]
+fn conditions_in_the_other_branch() {
+    let of = |after: bool| {
+        kernel("k", |k| {
+            let y = k.output("y", I32, [32]);
+            let s = k.shared("s", I32, [8]);
+            let q = k.fragment("q", I32, [32]);
+            k.fill(s, 0);
+            k.fill(q, 0);
+            k.parallel([32], |k, [i]| {
+                let at = q.at((i,));
+                let is_large = k.named("is_large", at.ge(8));
+                k.if_(at.ge(0), |k| {
+                    k.if_else(is_large, |k| k.store(q, (i,), 50), |k| k.store(y, (i,), s.at((q.at((i,)),))));
+                    if after {
+                        k.if_(at.lt(8), |k| k.store(y, (i,), s.at((q.at((i,)),))));
+                    }
+                });
+            });
+        })
+    };
+    let codes = |after: bool| {
+        let found = verify(of(after), Target::Sm100a).err().unwrap_or_default();
+        found.iter().map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    assert_eq!((codes(false), codes(true)), (vec![], vec!["K0261"]));
+}

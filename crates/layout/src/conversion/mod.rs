@@ -188,10 +188,7 @@ mod tests {
     #[test]
     fn too_many_places_are_refused() {
         let big = "S[(128,65536):(1@tx,1@reg)]";
-        assert_eq!(
-            refused(big, big, 32),
-            "L0111: this needs 8388608 points, more than the 4194304 that may be enumerated"
-        );
+        assert_eq!(refused(big, big, 32), "L0111: this enumerates 8388608 elements; the limit is 4194304");
     }
 
     #[test]

@@ -114,12 +114,15 @@ impl<'a, 'f> Walk<'a, 'f> {
             }
             ElementStmt::If { cond, then, otherwise, .. } => {
                 self.loads(cond);
-                for (branch, holds) in [(then, true), (otherwise, false)] {
-                    let known = self.facts.len();
-                    self.assume(cond, holds);
-                    self.elements(branch);
-                    self.facts.truncate(known);
-                }
+                // Only one of the branches is executed, so neither outdates what the other knows.
+                let before = self.currency();
+                self.branch(cond, true, then);
+                let after_then = self.currency();
+                self.set_currency(&before);
+                self.branch(cond, false, otherwise);
+                let both: Vec<bool> =
+                    self.currency().iter().zip(&after_then).map(|(one, other)| *one && *other).collect();
+                self.set_currency(&both);
             }
             ElementStmt::For { body, .. } => {
                 // An iteration may read what an earlier one has stored.
@@ -131,6 +134,25 @@ impl<'a, 'f> Walk<'a, 'f> {
                 self.elements(body);
             }
         }
+    }
+
+    fn branch(&mut self, cond: &Value, holds: bool, body: &'a [ElementStmt]) {
+        let known = self.facts.len();
+        self.assume(cond, holds);
+        self.elements(body);
+        self.facts.truncate(known);
+    }
+
+    /// For each fact and each name, whether nothing that it reads has been stored to since.
+    fn currency(&self) -> Vec<bool> {
+        let facts = self.facts.iter().map(|fact| fact.is_current);
+        facts.chain(self.names.iter().map(|name| name.is_current)).collect()
+    }
+
+    fn set_currency(&mut self, is_current: &[bool]) {
+        let facts = self.facts.iter_mut().map(|fact| &mut fact.is_current);
+        let all = facts.chain(self.names.iter_mut().map(|name| &mut name.is_current));
+        all.zip(is_current).for_each(|(known, now)| *known = *now);
     }
 
     /// Marks everything known about elements of a buffer as outdated by a store. Facts stay in the list, since their
