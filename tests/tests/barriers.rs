@@ -135,3 +135,31 @@ fn offsets_from_a_table_are_waited_for_in_any_number_of_ctas() {
         computes(&turned, &[all()], &[all()]);
     }
 }
+
+/// What is written before a loop and only read in it is ordered once, before the loop, also if loops are nested.
+#[test]
+fn tiles_that_a_loop_only_reads() {
+    let built = kernel("sums", |k| {
+        let (x, y) = (k.input("x", F32, [16, 64]), k.output("y", F32, [64]));
+        k.threads(64);
+        let tile = k.shared("tile", F32, [16, 64]);
+        let total = k.fragment("total", F32, [64]);
+        k.copy(tile, x);
+        k.fill(total, 0.0);
+        k.serial("o", 0..3, |k, o| {
+            k.serial("d", 0..16, |k, d| {
+                k.parallel([64], |k, [i]| {
+                    k.store(total, (&i,), total.at((&i,)) + tile.at((d, 63 - &i)) * o.cast(F32));
+                });
+            });
+        });
+        k.copy(y, total);
+    });
+    let cuda = compile(built.clone(), &Options::new(Target::Sm100a)).unwrap().cuda().to_string();
+    let [barriers, loops] = ["  __syncthreads();", "for (int o ="].map(|text| cuda.matches(text).count());
+    assert_eq!((barriers, loops), (1, 1), "{cuda}");
+    assert!(cuda.find("  __syncthreads();") < cuda.find("for (int o ="), "{cuda}");
+    let number = |at: i64| (at % 7) as f64;
+    let y = tensor(F32, &[64], |i| 3.0 * (0..16).map(|d| number(d * 64 + 63 - i)).sum::<f64>());
+    computes(&built, &[tensor(F32, &[16, 64], number)], &[y]);
+}

@@ -103,7 +103,7 @@ pub struct VariantResult {
 /// A barrier that lowering inserted before an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Barrier {
-    /// `__syncwarp` or `__syncthreads`.
+    /// `__syncwarp` or `__syncthreads`, and whether it stands before the loop around the op.
     pub what: &'static str,
     /// Which two ops it orders, and why.
     pub reason: String,

@@ -2,9 +2,11 @@
 //!
 //! Two accesses conflict when they touch a common byte and at least one writes. If all conflicts are within a thread,
 //! program order suffices; if all are within warps, `__syncwarp` does; otherwise it takes `__syncthreads`. The weakest
-//! barrier that suffices is put before the later op, unless a barrier between the two already orders them. The body of
-//! a loop is walked a second time, so that the end of one iteration is compared with the beginning of the next: an op
-//! inside `n` loops is visited `n + 1` times.
+//! barrier that suffices is put before the later op, unless a barrier between the two already orders them.
+//!
+//! The body of a loop is walked three times. First alone, then as the next iteration, so that the end of one iteration is
+//! compared with the beginning of the next. At last it is compared with what comes before the loop: a barrier that is
+//! still missing then stands before the loop, where it is executed once. An op inside `n` loops is visited `2n + 1` times.
 //!
 //! Different parameters are assumed not to alias, as in CUDA libraries; only `permute_layout` allows its two operands
 //! to be the same memory.
@@ -15,7 +17,7 @@ mod conflict;
 mod shared;
 mod touched;
 
-pub(crate) use block::{Block, Branch, IfBlock, LoopRef, OpBlock};
+pub(crate) use block::{Block, Branch, IfBlock, LoopBlock, LoopRef, OpBlock};
 
 use std::rc::Rc;
 
@@ -55,25 +57,11 @@ impl BarrierPass<'_> {
         if self.program.threads <= 32 { Scope::Warp } else { Scope::Cta }
     }
 
-    /// Loops are walked a second time, so that the end of an iteration is compared with the beginning of the next. In
-    /// that pass inner loops are walked once: the barriers that their own iterations need have been found, and further
-    /// barriers only order more.
     fn walk(&mut self, blocks: &mut [Block], pass: Pass) {
         for block in blocks {
             match block {
                 Block::Op(op) => self.op(op),
-                Block::Loop { inner, body } => {
-                    let start = self.next;
-                    self.loops.push(inner.clone());
-                    self.walk(body, pass);
-                    if pass == Pass::First && inner.var.range().lo < inner.var.range().hi {
-                        self.mark_earlier(start, true);
-                        self.walk(body, Pass::Again);
-                    }
-                    self.loops.pop();
-                    // Seen from outside the loop, all of its iterations have finished.
-                    self.mark_earlier(start, false);
-                }
+                Block::Loop(block) => self.repeat(block, pass),
                 Block::If(branches) => {
                     self.op(&mut branches.first);
                     for branch in [&mut branches.then, &mut branches.otherwise] {
@@ -81,6 +69,82 @@ impl BarrierPass<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Inner loops of a loop that is walked again are walked once: the barriers that their own iterations need have been
+    /// found, and further barriers only order more.
+    fn repeat(&mut self, block: &mut LoopBlock, pass: Pass) {
+        if let Some((barrier, _)) = &block.barrier {
+            self.pass(barrier.scope, 0);
+        }
+        let (outside, start) = (std::mem::take(&mut self.pending), self.next);
+        self.loops.push(block.inner.clone());
+        self.walk(&mut block.body, pass);
+        if pass == Pass::First && block.inner.var.range().lo < block.inner.var.range().hi {
+            self.mark_earlier(start, true);
+            self.walk(&mut block.body, Pass::Again);
+        }
+        // Seen from outside the loop, all of its iterations have finished.
+        self.mark_earlier(start, false);
+        let inside = std::mem::replace(&mut self.pending, outside);
+        let mut missing = None;
+        self.find_missing(&block.body, &mut missing);
+        self.loops.pop();
+        if let Some((needed, op)) = missing {
+            self.pass(needed.scope, 0);
+            block.barrier = Some(match block.barrier.take() {
+                None => (needed, op),
+                Some((known, first)) => (known.and(needed), first),
+            });
+        }
+        inside.into_iter().for_each(|accesses| self.keep(accesses));
+    }
+
+    /// Finds the barrier before a loop that orders its body after everything pending, as far as the barriers in the body do
+    /// not, with the plan of the first op that needs it.
+    fn find_missing(&mut self, body: &[Block], missing: &mut Option<(RequiredBarrier, usize)>) {
+        for block in body {
+            match block {
+                Block::Op(op) => self.find_missing_before(op, missing),
+                Block::Loop(inner) => {
+                    if let Some((barrier, _)) = &inner.barrier {
+                        self.pass(barrier.scope, 0);
+                    }
+                    self.loops.push(inner.inner.clone());
+                    self.find_missing(&inner.body, missing);
+                    self.loops.pop();
+                }
+                Block::If(branches) => {
+                    self.find_missing_before(&branches.first, missing);
+                    for branch in [&branches.then, &branches.otherwise] {
+                        let before = self.pending.clone();
+                        self.find_missing(&branch.body, missing);
+                        self.pending = before;
+                    }
+                }
+            }
+        }
+    }
+
+    fn find_missing_before(&mut self, op: &OpBlock, missing: &mut Option<(RequiredBarrier, usize)>) {
+        if let Some(barrier) = &op.barrier {
+            self.pass(barrier.scope, 0);
+        }
+        let parts = self.parts(op);
+        if let Some(needed) = self.needed(&parts) {
+            self.pass(needed.scope, 0);
+            *missing = Some(match missing.take() {
+                None => (needed, op.op),
+                Some((known, first)) => (known.and(needed), first),
+            });
+        }
+        if op.guard.is_none() {
+            let own = parts.iter().filter_map(|part| match part {
+                OpSegment::Barrier(scope) => Some(*scope),
+                OpSegment::Accesses(_) => None,
+            });
+            own.for_each(|scope| self.pass(scope, 0));
         }
     }
 
@@ -108,10 +172,7 @@ impl BarrierPass<'_> {
             self.pass(needed.scope, 0);
             op.barrier = Some(match op.barrier.take() {
                 None => needed,
-                Some(known) => RequiredBarrier {
-                    scope: known.scope.max(needed.scope),
-                    reasons: known.reasons.into_iter().chain(needed.reasons).collect(),
-                },
+                Some(known) => known.and(needed),
             });
         }
         // A barrier that only some threads execute orders only the op's own accesses.
@@ -148,6 +209,10 @@ impl BarrierPass<'_> {
     /// be compared with each other.
     fn add(&mut self, accesses: AccessGroup) {
         self.next = accesses.number + 1;
+        self.keep(accesses);
+    }
+
+    fn keep(&mut self, accesses: AccessGroup) {
         if !self.pending.iter().any(|known| known.is_like(&accesses, self.program)) {
             self.pending.push(accesses);
         }

@@ -10,7 +10,7 @@ use crate::builder::regs;
 use crate::elements::ELEMENTS;
 use crate::pairs::paired;
 use crate::roll::rolled;
-use crate::sync::{Block, Branch, OpBlock};
+use crate::sync::{Block, Branch, LoopBlock, OpBlock};
 use crate::unwritten::unwritten;
 
 impl KernelLowering<'_> {
@@ -43,7 +43,11 @@ impl KernelLowering<'_> {
         for block in blocks {
             match block {
                 Block::Op(op) => body.push(self.assemble_op(op)),
-                Block::Loop { inner, body: inside } => {
+                Block::Loop(LoopBlock { inner, barrier, body: inside }) => {
+                    if let Some((barrier, op)) = barrier {
+                        self.plans[op].barriers.push(barrier.plan(true));
+                        body.push(ThreadStmt::Inst(Call::plain(barrier.inst())));
+                    }
                     let inside = self.assemble(inside);
                     body.push(ThreadStmt::For { var: inner.var, unroll: Unroll::Auto, body: inside });
                 }
@@ -63,7 +67,7 @@ impl KernelLowering<'_> {
 
     fn assemble_op(&mut self, op: OpBlock) -> ThreadStmt {
         let plan = &mut self.plans[op.op];
-        plan.barriers.extend(op.barrier.as_ref().map(|barrier| barrier.plan()));
+        plan.barriers.extend(op.barrier.as_ref().map(|barrier| barrier.plan(false)));
         let details = plan.facts().map(|facts| details(plan.chosen, facts)).unwrap_or_default();
         let note = Note { title: plan.title.clone(), details, span: plan.span };
         let note = self.builder.program.notes.push(note);

@@ -14,7 +14,7 @@ use super::variants::{all_names, variants};
 use crate::builder::Builder;
 use crate::conditions::merged;
 use crate::refusal::{MOST_STATEMENTS, too_many_statements};
-use crate::sync::{Block, LoopRef, OpBlock};
+use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 use crate::variant::{AcrossLoop, Choice, choose};
 
 /// A kernel while it is lowered.
@@ -115,7 +115,8 @@ impl KernelLowering<'_> {
                 let body = self.body(&inner.body, unrolled);
                 self.trips = outer;
                 self.loops += 1;
-                blocks.push(Block::Loop { inner: LoopRef { id: self.loops, var: inner.var.clone() }, body });
+                let inner = LoopRef { id: self.loops, var: inner.var.clone() };
+                blocks.push(Block::Loop(LoopBlock { inner, barrier: None, body }));
                 blocks.extend(self.after_loop(count));
                 blocks
             }

@@ -29,8 +29,17 @@ pub(crate) struct OpBlock {
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     Op(OpBlock),
-    Loop { inner: LoopRef, body: Vec<Block> },
+    Loop(LoopBlock),
     If(Box<IfBlock>),
+}
+
+/// A loop around ops.
+#[derive(Clone, Debug)]
+pub(crate) struct LoopBlock {
+    pub(crate) inner: LoopRef,
+    /// The barrier before the loop, and the index of the plan of the first op that needs it.
+    pub(crate) barrier: Option<(RequiredBarrier, usize)>,
+    pub(crate) body: Vec<Block>,
 }
 
 /// A condition that is the same for all threads, and its two branches.
@@ -50,7 +59,7 @@ pub(crate) struct Branch {
     pub(crate) body: Vec<Block>,
 }
 
-/// The barrier that stands before an op, and why.
+/// The barrier that stands before an op or a loop, and why.
 #[derive(Clone, Debug)]
 pub(crate) struct RequiredBarrier {
     pub(crate) scope: Scope,
@@ -62,9 +71,21 @@ impl RequiredBarrier {
         if self.scope <= Scope::Warp { Inst::SyncWarp } else { Inst::SyncThreads }
     }
 
-    pub(crate) fn plan(&self) -> Barrier {
-        let what = if self.scope <= Scope::Warp { "__syncwarp" } else { "__syncthreads" };
+    /// The barrier in the plan of an op, before which it stands, or before the loop around which.
+    pub(crate) fn plan(&self, is_before_loop: bool) -> Barrier {
+        let what = match (self.scope <= Scope::Warp, is_before_loop) {
+            (true, false) => "__syncwarp",
+            (false, false) => "__syncthreads",
+            (true, true) => "__syncwarp before the loop",
+            (false, true) => "__syncthreads before the loop",
+        };
         Barrier { what, reason: self.reasons.join("; ") }
+    }
+
+    /// One barrier in place of both.
+    pub(super) fn and(self, other: RequiredBarrier) -> RequiredBarrier {
+        let scope = self.scope.max(other.scope);
+        RequiredBarrier { scope, reasons: self.reasons.into_iter().chain(other.reasons).collect() }
     }
 }
 
