@@ -8,8 +8,9 @@
 //! - *steps*: the steps of the busiest warp, of nests and of reductions within threads;
 //! - *registers*: each register of 4 bytes that fragments take of a thread;
 //! - *shuffles*: for every result of a reduction of the busiest warp, each halving of the threads that share its row where
-//!   these can exchange by `xor` within a warp, else 5 halvings and the way through shared memory; once for a loop after
-//!   which alone they exchange;
+//!   these can exchange by `xor` within a warp; else the way through shared memory, after the halvings within each warp, or,
+//!   where its threads cannot exchange so, with one part of each thread to be loaded; once for a loop after which alone
+//!   they exchange;
 //! - *copies*: what each thread does, on average, that another does too, in steps;
 //! - *selections*: every slot beyond the first that threads have for what they touch in one step.
 //!
@@ -171,7 +172,15 @@ fn of_threads(threads: &[u32]) -> u64 {
     if is_in_warp && threads.len().is_power_of_two() && is_butterfly(threads) {
         return weight(WEIGHTS.halving) * u64::from(threads.len().ilog2());
     }
-    weight(WEIGHTS.halving) * u64::from(LANES.ilog2()) + weight(WEIGHTS.staging)
+    let mut warps = threads.chunk_by(|a, b| *a as usize / LANES == *b as usize / LANES);
+    let of_warp = threads.iter().take_while(|thread| **thread as usize / LANES == *first as usize / LANES).count();
+    let exchange = |warp: &[u32]| warp.len() == of_warp && of_warp.is_power_of_two() && is_butterfly(warp);
+    let parts = if warps.all(exchange) {
+        weight(WEIGHTS.halving) * u64::from(LANES.ilog2())
+    } else {
+        weight(WEIGHTS.instruction + WEIGHTS.step) * threads.len() as u64
+    };
+    parts + weight(WEIGHTS.staging)
 }
 
 /// Whether the threads are the first one combined by `xor` with every subset of log2(n) numbers.
@@ -203,7 +212,7 @@ mod tests {
     #[test]
     fn threads_of_a_warp_exchange_by_halves_and_others_go_through_memory() {
         assert_eq!((of_threads(&[5]), of_threads(&[4, 5, 6, 7]), of_threads(&[0, 8, 16, 24])), (0, 2, 2));
-        assert_eq!((of_threads(&[1, 2, 3, 4]), of_threads(&[0, 1, 2]), of_threads(&[0, 32])), (17, 17, 17));
+        assert_eq!((of_threads(&[1, 2, 3, 4]), of_threads(&[0, 1, 2]), of_threads(&[0, 32])), (24, 21, 17));
     }
 
     #[test]

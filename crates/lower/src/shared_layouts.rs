@@ -228,8 +228,14 @@ impl TileAccesses {
             format!("{taken}; a thread has 4 neighbours of a row of products with it, or of their left factor")
         } else if self.rows == dense {
             taken
-        } else {
+        } else if self.cost(&dense, 1).wavefronts > self.cost(&self.rows, 1).wavefronts {
             format!("{taken}; row-major, {}", wavefronts(&dense))
+        } else {
+            // Dense rows are always tried. Under them, ops have accesses of other widths.
+            format!(
+                "{taken}; row-major, {} for the same accesses, but the kernel's plans cost more",
+                wavefronts(&dense)
+            )
         }
     }
 
