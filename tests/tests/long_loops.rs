@@ -71,12 +71,12 @@ fn iterations_under_a_condition() {
 
 #[test]
 fn vectors_inside_rows() {
-    let extents = [13, 23, 68];
+    let extents = [31, 29, 148];
     let built = kernel("vectors", |k| {
         let (x, y) = (k.input("x", I32, extents), k.output("y", I32, extents));
         k.threads(32);
         k.parallel(extents, |k, [a, b, c]| {
-            let other = x.at((12 - &a, 22 - &b, &c));
+            let other = x.at((30 - &a, 28 - &b, &c));
             k.store(y, (a, b, c), other + 1);
         })
         .vector(4);
@@ -84,8 +84,8 @@ fn vectors_inside_rows() {
     let cuda = compiled(&built).cuda().to_string();
     assert_eq!(cuda.matches("reinterpret_cast<const int4*>(x)").count(), 2, "{cuda}");
     repeats(&built, &extents, |i| {
-        let (a, b, c) = (i / 68 / 23, i / 68 % 23, i % 68);
-        number(((12 - a) * 23 + 22 - b) * 68 + c) + 1.0
+        let (a, b, c) = (i / 148 / 29, i / 148 % 29, i % 148);
+        number(((30 - a) * 29 + 28 - b) * 148 + c) + 1.0
     });
 }
 
@@ -151,4 +151,41 @@ fn a_loop_without_registers_is_unrolled_no_further_than_it_helps() {
     });
     let cuda = compiled(&built).cuda().to_string();
     assert!(cuda.contains("#pragma unroll 2\n  for (int i = 0; i < 511; ++i) {"), "{cuda}");
+}
+
+/// The first turns of a long row are all in that row; later ones are in two.
+#[test]
+fn rows_longer_than_many_turns() {
+    let (rows, cols) = (20, 1031);
+    let built = kernel("stencil", |k| {
+        let (x, y) = (k.input("x", I32, [rows, cols]), k.output("y", I32, [rows, cols]));
+        k.threads(32);
+        k.parallel([rows, cols], |k, [i, j]| {
+            let sum = x.at((&i - 1, &j)) + x.at((&i, &j - 1)) + x.at((&i, &j + 1)) + x.at((&i + 1, &j));
+            k.store(y, (i, j), sum);
+        });
+    });
+    let at = |i: i64, j: i64| {
+        let is_inside = (0..rows).contains(&i) && (0..cols).contains(&j);
+        if is_inside { number(i * cols + j) } else { 0.0 }
+    };
+    repeats(&built, &[rows, cols], |place| {
+        let (i, j) = (place / cols, place % cols);
+        at(i - 1, j) + at(i, j - 1) + at(i, j + 1) + at(i + 1, j)
+    });
+    assert!(compiled(&built).cuda().lines().count() < 100);
+}
+
+#[test]
+fn threads_with_blocks_of_their_own() {
+    let built = kernel("blocks", |k| {
+        let (x, y) = (k.input("x", I32, [32, 99]), k.output("y", I32, [32, 99]));
+        k.threads(32);
+        k.parallel([32, 99], |k, [i, j]| {
+            k.store(y, (&i, &j), 1);
+            k.if_(((&i * 99 + &j) % 7).lt(3), |k| k.store(y, (&i, &j), x.at((31 - &i, &j))));
+        })
+        .layout(S([32, 99], [1 * TX, 1 * REG]));
+    });
+    repeats(&built, &[32, 99], |at| if at % 7 < 3 { number((31 - at / 99) * 99 + at % 99) } else { 1.0 });
 }

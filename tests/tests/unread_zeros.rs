@@ -154,3 +154,32 @@ fn tiles_of_a_loop() {
     });
     is(&built, false, |m, n| vec![m, n], |at, _, _| number(at));
 }
+
+/// Every warp reads what another one has written, at whose rows the tensor may end.
+#[test]
+fn tiles_of_other_warps() {
+    let built = |own: bool| {
+        kernel("warps", |k| {
+            let m = k.size("m").max(64);
+            let (a, b) = (k.input("a", F32, (m, 32)), k.output("b", F32, (m, 32)));
+            k.threads(128);
+            let tile = k.shared("tile", F32, [4, 8, 32]);
+            let w = k.warp_id();
+            let read = if own { w } else { 3 - w };
+            k.warp().copy(tile.sub((w, .., ..)), a.sub((at(w * 8, 8), ..)));
+            k.warp().copy(b.sub((at(w * 8, 8), ..)), tile.sub((read, .., ..)));
+        })
+    };
+    for (own, m) in [false, true].into_iter().flat_map(|own| [1, 9, 13, 20, 32].map(|m| (own, m))) {
+        let kernel = built(own);
+        let cuda = compile(kernel.clone(), &Options::new(Target::Sm100a)).unwrap().cuda().to_string();
+        assert_eq!(cuda.contains("0.0f"), !own, "{cuda}");
+        let expected = |at: i64| {
+            let (row, col) = (at / 32, at % 32);
+            let from = if own { row } else { (3 - row / 8) * 8 + row % 8 };
+            if from < m { number(from * 32 + col) } else { 0.0 }
+        };
+        let [a, b] = [tensor(F32, &[m, 32], number), tensor(F32, &[m, 32], expected)];
+        check(&kernel, &[("m", m)], &[a], &[b], Tolerance::EXACT);
+    }
+}

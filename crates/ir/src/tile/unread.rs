@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use tilewright_expr::linear::normalize;
+use tilewright_expr::linear::{Linear, linear, normalize};
 use tilewright_expr::points::Splits;
-use tilewright_expr::{Expr, Var};
+use tilewright_expr::{Expr, Node, Var};
+use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
 use crate::hw_index::HwIndex;
@@ -67,14 +68,19 @@ impl Kernel {
         let ranged = || dimensions.iter().enumerate().filter(|(at, _)| shared.extents[*at] != 1);
         let vars: Vec<Var> =
             ranged().map(|(at, owner)| Var::new(format!("#{owner}"), 0, shared.extents[at] - 1)).collect();
+        // Where a single index is taken, it matters only which warp takes it.
+        let matters = |at: usize| shared.extents[at] != 1 || names_threads(&shared.starts[at]);
+        let dimensions = dimensions.iter().enumerate().filter(|(at, _)| matters(*at));
         let mut tile: Vec<(usize, Expr, i64)> =
-            ranged().map(|(at, owner)| (*owner, normalize(&shared.starts[at]), shared.extents[at])).collect();
+            dimensions.map(|(at, owner)| (*owner, normalize(&shared.starts[at]), shared.extents[at])).collect();
         tile.sort();
         let index = global.access(&vars, op.span).known_index()?;
         let bounds = self.bounds(&self.buffers[global.buffer], &index, &mut Splits::by(&vars));
         let bounds: Vec<[Expr; 2]> = bounds.iter().map(|bound| [&bound.index, &bound.extent].map(normalize)).collect();
         let exprs = tile.iter().map(|(_, start, _)| start).chain(bounds.iter().flatten());
-        exprs.into_iter().all(|expr| self.is_fixed(expr, &vars)).then_some(Elements { tile, bounds })
+        let are_fixed = exprs.into_iter().all(|expr| self.is_fixed(expr, &vars));
+        let is_of_one_warp = !bounds.iter().flatten().any(names_threads) || tile.iter().any(is_own_part);
+        (are_fixed && is_of_one_warp).then_some(Elements { tile, bounds })
     }
 
     /// For each dimension of a tile, the dimension of its storage; `None` if its buffer is another kind of view.
@@ -96,6 +102,21 @@ impl Kernel {
         expr.for_each_var(&mut |var| is_fixed &= vars.contains(var) || is_size(var) || HwIndex::of(var).is_some());
         is_fixed
     }
+}
+
+/// Whether an expression differs between the threads of a CTA.
+fn names_threads(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.for_each_var(&mut |var| found |= HwIndex::of(var).is_some_and(|index| index.uniform_in() < Scope::Cta));
+    found
+}
+
+/// Whether each warp has a part of a dimension of its own, which no other warp accesses.
+fn is_own_part((_, start, extent): &(usize, Expr, i64)) -> bool {
+    let Linear { terms, .. } = linear(start);
+    let is_warp = |atom: &Expr| matches!(atom.node(), Node::Var(var) if HwIndex::of(var) == Some(HwIndex::Warp));
+    let mut of_threads = terms.iter().filter(|(_, atom)| names_threads(atom));
+    matches!((of_threads.next(), of_threads.next()), (Some((factor, atom)), None) if is_warp(atom) && factor.abs() >= *extent)
 }
 
 /// Elements of a storage that a copy moves, in terms of the dimensions of the storage.

@@ -3,11 +3,12 @@
 //! digits of that number.
 
 use tilewright_expr::linear::normalize;
-use tilewright_expr::points::extent;
+use tilewright_expr::points::{Splits, extent};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Stmt, Unroll};
+use tilewright_ir::tile::vectors::Movable;
 use tilewright_ir::tile::{ElementStmt, Kernel, Space};
-use tilewright_layout::map::Map;
+use tilewright_layout::map::{Map, NONE};
 
 use super::lowering::written_out;
 use super::nest::Nest;
@@ -15,44 +16,61 @@ use crate::builder::Builder;
 use crate::refusal::Refusal;
 use crate::roll::rolled_length;
 
-/// A nest of fewer turns is written out. So is a longer one, if that many turns roll up well.
-const FEWEST: usize = 32;
-/// Turns roll up well if they are no longer than this many that do not.
-const LONGEST: usize = 8;
+/// A nest of fewer turns is written out.
+const FEWEST: usize = 4;
+/// Written out and rolled up, a nest may be as long as this many turns, or have this many statements; a longer one becomes
+/// a loop.
+const LONGEST: (usize, usize) = (8, 128);
+/// That is first decided for this many turns, then for `GROWTH` times as many, and at last for all.
+const FIRST: usize = 32;
+const GROWTH: usize = 8;
 
-/// Lowers a nest, as a loop if it is shorter that way.
+/// Lowers a nest, as a loop if it does not roll up.
 pub(super) fn lowered(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Result<Vec<Stmt>, Refusal> {
+    let turns = Turns::of(&nest.steps, || group_in_block(kernel, nest));
+    let Some(turns) = turns.filter(|turns| turns.whole >= FEWEST && !uses_fragments(kernel, nest)) else {
+        return written_out(kernel, builder, nest);
+    };
     let mark = builder.mark();
-    if let Some(repeated) = Repeated::of(kernel, builder, nest) {
-        let is_better = !rolls_up(kernel, builder, nest, repeated.adjacent);
-        if is_better && let Ok(body) = repeated.lower(kernel, builder) {
-            return Ok(body);
-        }
+    if let Some(body) = rolled_up(kernel, builder, nest, turns) {
+        return Ok(body);
+    }
+    builder.rewind(mark);
+    let mark = builder.mark();
+    let repeated = Repeated::of(kernel, builder, nest, turns).map(|repeated| repeated.lower(kernel, builder));
+    if let Some(Ok(body)) = repeated {
+        return Ok(body);
     }
     builder.rewind(mark);
     written_out(kernel, builder, nest)
 }
 
-/// Whether the first turns of a nest, written out, roll up well.
-fn rolls_up(kernel: &Kernel, builder: &mut Builder, nest: &Nest, adjacent: usize) -> bool {
-    let mut length = |turns: usize| {
+/// The nest written out, if it rolls up well.
+fn rolled_up(kernel: &Kernel, builder: &mut Builder, nest: &Nest, turns: Turns) -> Option<Vec<Stmt>> {
+    let mut lowered = |nest: &Nest, is_trial: bool| {
         let mark = builder.mark();
-        let body = written_out(kernel, builder, &nest.of_steps(0..turns * adjacent));
-        let length = body.map(|body| rolled_length(builder, body));
-        builder.rewind(mark);
-        length
+        let body = written_out(kernel, builder, nest).ok();
+        let length = body.as_ref().map(|body| rolled_length(builder, body.clone()));
+        if is_trial {
+            builder.rewind(mark);
+        }
+        body.zip(length)
     };
-    match (length(1), length(FEWEST)) {
-        (Ok(one), Ok(several)) => several <= LONGEST * one,
-        // Written out, the nest is refused with the reason.
-        _ => true,
+    let mut first = |count: usize| Some(lowered(&nest.of_steps(0..count * turns.adjacent), true)?.1);
+    let (of_turns, of_statements) = LONGEST;
+    let longest = of_statements.max(of_turns * first(1)?);
+    let trials = std::iter::successors(Some(FIRST), |count| Some(count * GROWTH));
+    for count in trials.take_while(|count| *count < turns.whole) {
+        if first(count)? > longest {
+            return None;
+        }
     }
+    let (body, length) = lowered(nest, false)?;
+    (length <= longest).then_some(body)
 }
 
 /// A nest as a loop over turns: in each, every thread executes a group of adjacent iterations.
 struct Repeated {
-    /// Iterations of a group.
-    adjacent: usize,
     /// The turn, of those in which every thread takes part.
     turn: Var,
     /// The number of the thread's group.
@@ -66,16 +84,12 @@ struct Repeated {
 }
 
 impl Repeated {
-    /// The nest as a loop; `None` if it is short, has registers, which have no addresses, or deals its iterations out in
-    /// another way.
-    fn of(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Option<Repeated> {
-        let (threads, adjacent) = (nest.steps.threads(), adjacent(&nest.steps)?);
-        let turns = nest.steps.elements() / (threads * adjacent);
-        if turns < FEWEST || uses_fragments(kernel, nest) {
-            return None;
-        }
-        let turn = Var::new(builder.fresh("turn"), 0, turns as i64 - 1);
-        let group = Var::new(builder.fresh("at"), 0, (turns * threads) as i64 - 1);
+    /// `None` if a group of iterations ends inside the range of a variable that it does not divide.
+    fn of(kernel: &Kernel, builder: &mut Builder, nest: &Nest, turns: Turns) -> Option<Repeated> {
+        let (threads, adjacent) = (nest.steps.threads(), turns.adjacent);
+        let turn = Var::new(builder.fresh("turn"), 0, turns.whole as i64 - 1);
+        let most = (turns.whole - 1) * turns.of_turn + (threads - 1) * turns.of_thread;
+        let group = Var::new(builder.fresh("at"), 0, most as i64);
         let digits = Digits::of(&nest.vars, adjacent as i64, &group)?;
         let index = |var: &Var| nest.vars.iter().position(|known| known == var).map(|at| digits.indices[at].clone());
         let in_digits = |element: &ElementStmt| element.map_exprs(&|expr| normalize(&expr.substitute(&index)));
@@ -84,13 +98,13 @@ impl Repeated {
         let vars = std::iter::once(thread).chain(digits.inner).collect();
         let at = |thread: usize, slot: usize| Some(thread * adjacent + slot);
         let steps = Map::of_slots(threads, threads * adjacent, at, adjacent);
+        let of_thread = Expr::var(&kernel.thread()) * turns.of_thread as i64;
         Some(Repeated {
-            adjacent,
-            number: Expr::var(&turn) * threads as i64 + Expr::var(&kernel.thread()),
+            number: normalize(&(Expr::var(&turn) * turns.of_turn as i64 + of_thread)),
             turn,
             group,
             inside: Nest { vars, body, steps, vector: nest.vector },
-            rest: nest.of_steps(turns * adjacent..nest.steps.slots()),
+            rest: nest.of_steps(turns.whole * adjacent..nest.steps.slots()),
         })
     }
 
@@ -103,17 +117,48 @@ impl Repeated {
     }
 }
 
-/// How many adjacent iterations a thread executes in a row, if the threads take turns with as many each.
-fn adjacent(steps: &Map) -> Option<usize> {
-    let in_a_row = |slot: &usize| steps.at(0, *slot) == Some(*slot);
-    let adjacent = (0..steps.slots()).take_while(in_a_row).count().max(1);
-    let expected =
-        |thread: usize, slot: usize| (slot / adjacent * steps.threads() + thread) * adjacent + slot % adjacent;
-    let is_expected = |(thread, slot, iteration): (usize, usize, usize)| iteration == expected(thread, slot);
-    let is_complete = steps.entries().count() == steps.elements();
-    (is_complete && steps.entries().all(is_expected)).then_some(adjacent)
+/// How the iterations of a nest are dealt out: a thread executes a group of `adjacent` iterations in each turn, and the
+/// number of the group is `turn * of_turn + thread * of_thread`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Turns {
+    adjacent: usize,
+    of_turn: usize,
+    of_thread: usize,
+    /// The turns from the first one on in which every thread takes part.
+    whole: usize,
 }
 
+impl Turns {
+    /// `None` if the iterations are dealt out in another way, or some to several threads. If all iterations of a thread are
+    /// adjacent, groups are as large as `in_block` says.
+    fn of(steps: &Map, in_block: impl FnOnce() -> Option<usize>) -> Option<Turns> {
+        let first = steps.at(0, 0)?;
+        let in_a_row = |slot: &usize| steps.at(0, *slot) == Some(first + slot);
+        let row = (0..steps.slots()).take_while(in_a_row).count();
+        let adjacent = if row < steps.slots() { row } else { in_block().filter(|group| row.is_multiple_of(*group))? };
+        let group = |thread: usize, slot: usize| Some(steps.at(thread, slot)? / adjacent);
+        let of_turn = group(0, adjacent)?;
+        let of_thread = if steps.threads() > 1 { group(1, 0)? } else { 0 };
+        let number =
+            |thread: usize, slot: usize| (slot / adjacent * of_turn + thread * of_thread) * adjacent + slot % adjacent;
+        let is_expected = |(thread, slot, iteration): (usize, usize, usize)| iteration == number(thread, slot);
+        let is_once = steps.entries().count() == steps.elements();
+        let is_full = |slot: &usize| steps.column(*slot).iter().all(|held| *held != NONE);
+        let whole = (0..steps.slots()).take_while(is_full).count() / adjacent;
+        (is_once && steps.entries().all(is_expected)).then_some(Turns { adjacent, of_turn, of_thread, whole })
+    }
+}
+
+/// The iterations of a group in a block of adjacent ones: as many as accesses may combine. `None` if they may combine
+/// iterations of two rows.
+fn group_in_block(kernel: &Kernel, nest: &Nest) -> Option<usize> {
+    let innermost = nest.vars.last().map_or(1, extent);
+    let movable = Movable::of(kernel, &nest.body, &mut Splits::by(&nest.vars));
+    let group = movable.together(kernel, nest.vector);
+    innermost.is_multiple_of(group).then_some(group)
+}
+
+/// Registers have no addresses, so their indices have to be written out.
 fn uses_fragments(kernel: &Kernel, nest: &Nest) -> bool {
     let mut found = false;
     for element in &nest.body {

@@ -33,12 +33,22 @@ fn a_group_that_ends_inside_a_row_has_no_digits() {
 #[test]
 fn threads_take_turns_with_as_many_iterations_each() {
     let plain = |elements, vector| Map::spread(4, elements, Spread { row: elements, group: 4, groups: 1, vector });
-    assert_eq!([1, 2, 4].map(|vector| adjacent(&plain(32, vector))), [Some(1), Some(2), Some(4)]);
-    assert_eq!(adjacent(&plain(33, 2)), Some(2));
+    let turns = |adjacent, whole| Some(Turns { adjacent, of_turn: 4, of_thread: 1, whole });
+    let found = [1, 2, 4].map(|vector| Turns::of(&plain(32, vector), || None));
+    assert_eq!(found, [turns(1, 8), turns(2, 4), turns(4, 2)]);
+    assert_eq!(Turns::of(&plain(33, 2), || None), turns(2, 4));
+}
+
+#[test]
+fn iterations_of_a_thread_may_all_be_adjacent() {
+    let blocks = Map::of_slots(4, 48, |thread, slot| Some(thread * 12 + slot), 12);
+    assert_eq!(Turns::of(&blocks, || Some(4)), Some(Turns { adjacent: 4, of_turn: 1, of_thread: 3, whole: 3 }));
+    let alone = Map::of_slots(1, 45, |_, slot| Some(slot), 45);
+    assert_eq!(Turns::of(&alone, || Some(1)), Some(Turns { adjacent: 1, of_turn: 1, of_thread: 0, whole: 45 }));
 }
 
 #[test]
 fn other_distributions_are_not_taken_in_turns() {
     let rows = Map::spread(4, 24, Spread { row: 6, group: 4, groups: 1, vector: 1 });
-    assert_eq!((adjacent(&rows), adjacent(&Map::replicated(4, 8))), (None, None));
+    assert_eq!((Turns::of(&rows, || None), Turns::of(&Map::replicated(4, 8), || Some(1))), (None, None));
 }
