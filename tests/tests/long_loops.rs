@@ -183,7 +183,7 @@ fn threads_with_blocks_of_their_own() {
         k.threads(32);
         k.parallel([32, 99], |k, [i, j]| {
             k.store(y, (&i, &j), 1);
-            k.if_(((&i * 99 + &j) % 7).lt(3), |k| k.store(y, (&i, &j), x.at((31 - &i, &j))));
+            k.if_(((&i * 99 + j) % 7).lt(3), |k| k.store(y, (&i, &j), x.at((31 - &i, &j))));
         })
         .layout(S([32, 99], [1 * TX, 1 * REG]));
     });

@@ -2,6 +2,7 @@
 //! iterations are dealt out to the threads in turn, the number of an iteration is linear in the turn, and its indices are
 //! digits of that number.
 
+use num_integer::Integer;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::points::{Splits, extent};
 use tilewright_expr::{Expr, Var};
@@ -68,6 +69,9 @@ fn rolled_up(kernel: &Kernel, builder: &mut Builder, nest: &Nest, turns: Turns) 
     let (body, length) = lowered(nest, false)?;
     (length <= longest).then_some(body)
 }
+
+/// The most iterations of a group in a block of adjacent ones.
+const LONGEST_GROUP: usize = 512;
 
 /// A nest as a loop over turns: in each, every thread executes a group of adjacent iterations.
 struct Repeated {
@@ -149,13 +153,14 @@ impl Turns {
     }
 }
 
-/// The iterations of a group in a block of adjacent ones: as many as accesses may combine. `None` if they may combine
-/// iterations of two rows.
+/// The iterations of a group in a block of adjacent ones: as many as accesses may combine, or, if these are in two rows,
+/// as many rows as end where combined accesses do. `None` if these are long.
 fn group_in_block(kernel: &Kernel, nest: &Nest) -> Option<usize> {
     let innermost = nest.vars.last().map_or(1, extent);
     let movable = Movable::of(kernel, &nest.body, &mut Splits::by(&nest.vars));
     let group = movable.together(kernel, nest.vector);
-    innermost.is_multiple_of(group).then_some(group)
+    let rows = if innermost.is_multiple_of(group) { group } else { group.lcm(&innermost) };
+    Some(rows).filter(|rows| *rows <= LONGEST_GROUP)
 }
 
 /// Registers have no addresses, so their indices have to be written out.

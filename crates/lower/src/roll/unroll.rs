@@ -12,29 +12,40 @@ const MOST_PART: i64 = 128;
 /// How many statements a condition counts as, since it begins two basic blocks.
 const CONDITION: i64 = 4;
 
+/// The most statements of a program in which loops are unrolled so far. In a longer one they have to be shorter to be
+/// unrolled completely.
+const MOST_OF_ALL: i64 = 8192;
+
 /// The statements, with their loops unrolled no further than it helps.
 pub(super) fn unrolled_in_bounds(body: Vec<Stmt>) -> Vec<Stmt> {
-    bounded(body).0
+    let most = std::iter::successors(Some(MOST_WHOLE), |most| Some(most / 2)).take_while(|most| *most > MOST_PART);
+    for most in most {
+        let (unrolled, count) = bounded(body.clone(), most);
+        if count <= MOST_OF_ALL {
+            return unrolled;
+        }
+    }
+    bounded(body, MOST_PART).0
 }
 
-/// The statements, and how many they are once unrolled.
-fn bounded(body: Vec<Stmt>) -> (Vec<Stmt>, i64) {
+/// The statements, and how many they are once unrolled. Loops of at most `most` statements are unrolled completely.
+fn bounded(body: Vec<Stmt>, most: i64) -> (Vec<Stmt>, i64) {
     let mut total: i64 = 0;
     let body = body.into_iter().map(|stmt| {
-        let (stmt, count) = bounded_stmt(stmt);
+        let (stmt, count) = bounded_stmt(stmt, most);
         total = total.saturating_add(count);
         stmt
     });
     (body.collect(), total)
 }
 
-fn bounded_stmt(stmt: Stmt) -> (Stmt, i64) {
+fn bounded_stmt(stmt: Stmt, most: i64) -> (Stmt, i64) {
     match stmt {
         Stmt::For { var, unroll, body } => {
-            let (body, count) = bounded(body);
+            let (body, count) = bounded(body, most);
             let trips = var.range().hi - var.range().lo + 1;
             let unroll = match unroll {
-                Unroll::Full if !is_in_a_register_index(&body, &var) => unrolled(trips, count),
+                Unroll::Full if !is_in_a_register_index(&body, &var) => unrolled(trips, count, most),
                 other => other,
             };
             let copies = match unroll {
@@ -52,7 +63,7 @@ fn bounded_stmt(stmt: Stmt) -> (Stmt, i64) {
             };
             let mut inner = 0;
             let stmt = stmt.map_inner(|body| {
-                let (body, count) = bounded(body);
+                let (body, count) = bounded(body, most);
                 inner = count;
                 body
             });
@@ -61,15 +72,15 @@ fn bounded_stmt(stmt: Stmt) -> (Stmt, i64) {
     }
 }
 
-/// How far a loop of `trips` iterations of `count` statements is unrolled. A factor that divides the iterations is
+/// How far a loop of `trips` iterations of `count` statements is unrolled: completely up to `most`. A factor that divides the iterations is
 /// preferred, so that none remain.
-fn unrolled(trips: i64, count: i64) -> Unroll {
-    if trips.saturating_mul(count) <= MOST_WHOLE {
+fn unrolled(trips: i64, count: i64, most: i64) -> Unroll {
+    if trips.saturating_mul(count) <= most {
         return Unroll::Full;
     }
-    let most = (MOST_PART / count).clamp(1, trips);
-    let divisor = (most / 2 + 1..=most).rev().find(|factor| trips % factor == 0);
-    Unroll::By(divisor.unwrap_or(most))
+    let factor = (MOST_PART / count).clamp(1, trips);
+    let divisor = (factor / 2 + 1..=factor).rev().find(|factor| trips % factor == 0);
+    Unroll::By(divisor.unwrap_or(factor))
 }
 
 fn is_in_a_register_index(body: &[Stmt], var: &Var) -> bool {

@@ -63,3 +63,14 @@ fn registers_have_no_addresses() {
     let var = Var::new("i", 0, 4095);
     assert_eq!(unroll_of(repeated(4096, vec![set(Expr::var(&var))])), Unroll::Full);
 }
+
+#[test]
+fn many_loops_are_unrolled_less_far() {
+    let loops = |count: usize| (0..count).map(|_| repeated(400, vec![set(Expr::constant(0))])).collect::<Vec<Stmt>>();
+    let unrolls = |count: usize| {
+        let unroll = |stmt: &Stmt| if let Stmt::For { unroll, .. } = stmt { Some(*unroll) } else { None };
+        unrolled_in_bounds(loops(count)).iter().map(unroll).collect::<Vec<_>>()
+    };
+    assert_eq!(unrolls(20), vec![Some(Unroll::Full); 20]);
+    assert_eq!(unrolls(21), vec![Some(Unroll::By(100)); 21]);
+}
