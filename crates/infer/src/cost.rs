@@ -9,8 +9,8 @@
 //! - *registers*: each register of 4 bytes that fragments take of a thread;
 //! - *shuffles*: for every result of a reduction of the busiest warp, each halving of the threads that share its row where
 //!   these can exchange by `xor` within a warp; else the way through shared memory, after the halvings within each warp, or,
-//!   where its threads cannot exchange so, with one part of each thread to be loaded; once for a loop after which alone
-//!   they exchange;
+//!   where a warp has parts of several rows and cannot exchange so, with one part of each thread to be loaded; once for a
+//!   loop after which alone they exchange;
 //! - *copies*: what each thread does, on average, that another does too, in steps;
 //! - *selections*: every slot beyond the first that threads have for what they touch in one step.
 //!
@@ -154,7 +154,8 @@ impl Tables {
 
 /// Exchanges of the busiest warp, where `rows` gives the rows of which each thread has a part.
 fn shuffles(rows: &Map, owners: &Owners) -> u64 {
-    let of_row: Vec<u64> = (0..rows.elements()).map(|row| of_threads(owners.of(row))).collect();
+    let is_mixed = mixed(rows);
+    let of_row: Vec<u64> = (0..rows.elements()).map(|row| of_threads(owners.of(row), is_mixed[row])).collect();
     let mut warps = vec![0; rows.threads().div_ceil(LANES)];
     for column in rows.columns() {
         for (sum, lanes) in warps.iter_mut().zip(column.chunks(LANES)) {
@@ -165,8 +166,21 @@ fn shuffles(rows: &Map, owners: &Owners) -> u64 {
     warps.into_iter().max().unwrap_or(0)
 }
 
-/// The cost of the exchanges between the threads that share a row.
-fn of_threads(threads: &[u32]) -> u64 {
+/// For each row, whether a warp has parts of it and of another row in one place.
+fn mixed(rows: &Map) -> Vec<bool> {
+    let mut is_mixed = vec![false; rows.elements()];
+    for lanes in rows.columns().flat_map(|column| column.chunks(LANES)) {
+        let held = || lanes.iter().filter(|row| **row != NONE);
+        let first = held().next();
+        if held().any(|row| Some(row) != first) {
+            held().for_each(|row| is_mixed[*row as usize] = true);
+        }
+    }
+    is_mixed
+}
+
+/// The cost of the exchanges between the threads that share a row, with warps that have parts of other rows or not.
+fn of_threads(threads: &[u32], is_mixed: bool) -> u64 {
     let [first, .., last] = threads else { return 0 };
     let is_in_warp = *first as usize / LANES == *last as usize / LANES;
     if is_in_warp && threads.len().is_power_of_two() && is_butterfly(threads) {
@@ -175,7 +189,7 @@ fn of_threads(threads: &[u32]) -> u64 {
     let mut warps = threads.chunk_by(|a, b| *a as usize / LANES == *b as usize / LANES);
     let of_warp = threads.iter().take_while(|thread| **thread as usize / LANES == *first as usize / LANES).count();
     let exchange = |warp: &[u32]| warp.len() == of_warp && of_warp.is_power_of_two() && is_butterfly(warp);
-    let parts = if warps.all(exchange) {
+    let parts = if !is_mixed || warps.all(exchange) {
         weight(WEIGHTS.halving) * u64::from(LANES.ilog2())
     } else {
         weight(WEIGHTS.instruction + WEIGHTS.step) * threads.len() as u64
@@ -211,8 +225,9 @@ mod tests {
 
     #[test]
     fn threads_of_a_warp_exchange_by_halves_and_others_go_through_memory() {
-        assert_eq!((of_threads(&[5]), of_threads(&[4, 5, 6, 7]), of_threads(&[0, 8, 16, 24])), (0, 2, 2));
-        assert_eq!((of_threads(&[1, 2, 3, 4]), of_threads(&[0, 1, 2]), of_threads(&[0, 32])), (24, 21, 17));
+        let of = |threads: &[u32]| [false, true].map(|is_mixed| of_threads(threads, is_mixed));
+        assert_eq!((of(&[5]), of(&[4, 5, 6, 7]), of(&[0, 8, 16, 24])), ([0, 0], [2, 2], [2, 2]));
+        assert_eq!((of(&[1, 2, 3, 4]), of(&[0, 1, 2]), of(&[0, 32])), ([17, 24], [17, 21], [17, 17]));
     }
 
     #[test]
