@@ -4,8 +4,6 @@ use std::time::Instant;
 
 use clap::Args;
 use tilewright::compile::Stage;
-use tilewright::diag::Diagnostic;
-use tilewright::ir::thread::VerifiedProgram;
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Failure};
 use tilewright::vgpu;
@@ -16,7 +14,7 @@ use crate::defect::fail_on_kernel;
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal, all_json, all_text};
 use crate::measuring::Measuring;
-use crate::resources::{median_milliseconds, medians_in_turns, memory};
+use crate::resources::{median_milliseconds, memory};
 use crate::terminal::fail;
 use crate::toolchain::provisioned;
 
@@ -105,27 +103,20 @@ fn many_permutes(copies: i64) -> Kernel {
     })
 }
 
-/// The factor by which ten times the statements take longer to emit: the large kernel is emitted once, and the small one
-/// ten times, in turns.
+/// The factor by which ten times the statements take longer to emit.
 fn emission_growth() -> Result<f64, Exit> {
-    const TIMES: usize = 10;
-    let (small, large) = (permutes_to_emit(20)?, permutes_to_emit(20 * TIMES as i64)?);
-    let emitted = |program| tilewright::emit::emit(program).map(|_| ()).map_err(|found| fail_on_permutes(vec![found]));
-    let mut of_small = || (0..TIMES).try_for_each(|_| emitted(&small));
-    let [of_small, of_large] = medians_in_turns(31, [&mut of_small, &mut || emitted(&large)])?;
-    Ok(of_large / of_small * TIMES as f64)
+    let (small, large) = (emission_milliseconds(20)?, emission_milliseconds(200)?);
+    Ok(large / small)
 }
 
-/// A kernel of `copies` permutes, as far as emission.
-fn permutes_to_emit(copies: i64) -> Result<VerifiedProgram, Exit> {
+/// The time to emit a kernel of `copies` permutes.
+fn emission_milliseconds(copies: i64) -> Result<f64, Exit> {
     let options = options(None);
-    let verified = tilewright::ir::tile::verify(many_permutes(copies), options.target).map_err(fail_on_permutes)?;
-    let program = tilewright::lower::lower(&verified, options.target, &options.lower).map_err(fail_on_permutes)?;
-    tilewright::ir::thread::verify(program).map_err(fail_on_permutes)
-}
-
-fn fail_on_permutes(found: Vec<Diagnostic>) -> Exit {
-    fail_on_kernel(|| many_permutes(1).to_string(), &options(None), found, Exit::BadInput)
+    let failed = |found| fail_on_kernel(|| many_permutes(copies).to_string(), &options, found, Exit::BadInput);
+    let verified = tilewright::ir::tile::verify(many_permutes(copies), options.target).map_err(failed)?;
+    let program = tilewright::lower::lower(&verified, options.target, &options.lower).map_err(failed)?;
+    let program = tilewright::ir::thread::verify(program).map_err(failed)?;
+    median_milliseconds(31, || tilewright::emit::emit(&program).map(|_| ()).map_err(|found| failed(vec![found])))
 }
 
 /// Millions of thread instructions per second on one core, with race checking.

@@ -33,23 +33,6 @@ pub(crate) fn median_times(runs: usize, mut work: impl FnMut() -> Result<(), Exi
     Ok(Times { wall: median(wall), cpu: median(cpu) })
 }
 
-/// The median CPU times of two kinds of work in milliseconds. They take turns, so that whatever else the machine does slows
-/// down both.
-pub(crate) fn medians_in_turns(
-    runs: usize,
-    mut works: [&mut dyn FnMut() -> Result<(), Exit>; 2],
-) -> Result<[f64; 2], Exit> {
-    let mut times = [Vec::with_capacity(runs), Vec::with_capacity(runs)];
-    for _ in 0..runs {
-        for (work, times) in works.iter_mut().zip(&mut times) {
-            let start = thread_milliseconds();
-            work()?;
-            times.push(thread_milliseconds() - start);
-        }
-    }
-    Ok(times.map(median))
-}
-
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
