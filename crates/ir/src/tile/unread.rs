@@ -17,7 +17,7 @@ use crate::tile::tiles::Tile;
 
 /// What copies read of each storage in shared memory that is read: the elements that all of them may read, or `None` if
 /// they read different tiles, or other statements access the storage.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CopiedTiles(BTreeMap<Handle<Buffer>, Option<Elements>>);
 
 impl CopiedTiles {
@@ -95,7 +95,7 @@ impl Kernel {
         Some(dimensions)
     }
 
-    /// Whether an expression has one value for a thread, besides these variables.
+    /// Whether an expression depends, besides these variables, only on what is the same for a thread throughout a launch.
     fn is_fixed(&self, expr: &Expr, vars: &[Var]) -> bool {
         let is_size = |var: &Var| self.sizes.iter().any(|size| size.var == *var);
         let mut is_fixed = true;
@@ -122,7 +122,8 @@ fn is_own_part((_, start, extent): &(usize, Expr, i64)) -> bool {
 /// Elements of a storage that a copy moves, in terms of the dimensions of the storage.
 #[derive(Debug)]
 struct Elements {
-    /// The dimensions that the tile has more than one index of, with its first index and their number.
+    /// The dimensions of which the tile has more than one index, or one that depends on the warp, with the first index and
+    /// their number.
     tile: Vec<(usize, Expr, i64)>,
     /// Index and extent of each dimension of the tensor that the tile may exceed.
     bounds: Vec<[Expr; 2]>,

@@ -29,12 +29,9 @@ const NAMES: [&str; 8] = ["i", "j", "l", "m", "n", "o", "p", "q"];
 pub(crate) fn rolled(builder: &mut Builder, body: Vec<Stmt>) -> Vec<Stmt> {
     let body = interleaved(builder, body);
     let body = by_register(&builder.program.registers, body);
-    let mentions = Mentions::of(&body);
     let (mut declared, mut left) = (BTreeSet::new(), BTreeSet::new());
     body.iter().for_each(|stmt| declarations(stmt.inner(), &mut declared));
-    let mut rolling =
-        Rolling { builder, mentions, declared: BTreeSet::new(), inside: BTreeSet::new(), scope: Vec::new() };
-    let body = rolling.outside(body);
+    let body = Rolling::of(builder, &body).outside(body);
     body.iter().for_each(|stmt| declarations(stmt.inner(), &mut left));
     builder.renumber(&declared, &left);
     unrolled_in_bounds(body)
@@ -43,11 +40,8 @@ pub(crate) fn rolled(builder: &mut Builder, body: Vec<Stmt>) -> Vec<Stmt> {
 /// How many statements those of an op are once they are rolled up.
 pub(crate) fn rolled_length(builder: &Builder, body: Vec<Stmt>) -> usize {
     let body = by_register(&builder.program.registers, body);
-    let mentions = Mentions::of(&body);
-    let mut rolling =
-        Rolling { builder, mentions, declared: BTreeSet::new(), inside: BTreeSet::new(), scope: Vec::new() };
     let mut length = 0;
-    for_each_stmt(&rolling.op(body), &mut |_| length += 1);
+    for_each_stmt(&Rolling::of(builder, &body).op(body), &mut |_| length += 1);
     length
 }
 
@@ -63,7 +57,13 @@ struct Rolling<'a> {
     scope: Vec<String>,
 }
 
-impl Rolling<'_> {
+impl<'a> Rolling<'a> {
+    /// Before anything of a program is rolled up.
+    fn of(builder: &'a Builder, body: &[Stmt]) -> Rolling<'a> {
+        let (declared, inside) = (BTreeSet::new(), BTreeSet::new());
+        Rolling { builder, mentions: Mentions::of(body), declared, inside, scope: Vec::new() }
+    }
+
     /// The statements between ops.
     fn outside(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
         let stmt = |stmt: Stmt| match stmt {

@@ -86,13 +86,9 @@ fn unrolled(trips: i64, count: i64, most: i64) -> Unroll {
 fn is_in_a_register_index(body: &[Stmt], var: &Var) -> bool {
     let mut found = false;
     for_each_stmt(body, &mut |stmt| {
-        let mut mentions = |resource: Resource<'_>| {
-            if let Resource::Registers(regs) = resource {
-                found |= regs.first.mentions(var);
-            }
-        };
-        stmt.reads(&mut mentions);
-        stmt.writes(&mut mentions);
+        stmt.for_each_resource(&mut |_, resource| {
+            found |= matches!(resource, Resource::Registers(regs) if regs.first.mentions(var));
+        });
     });
     found
 }
