@@ -120,7 +120,7 @@ impl Machine<'_> {
             | Stmt::Assign { .. }
             | Stmt::AssignPair { .. }
             | Stmt::LetValue { .. }
-            | Stmt::Mma { .. } => Err("elements are opaque here and cannot be computed with".to_string()),
+            | Stmt::Mma(_) => Err("elements are opaque here and cannot be computed with".to_string()),
             Stmt::For { var, body, .. } => {
                 let range = var.range();
                 (range.lo..=range.hi).try_for_each(|value| {
@@ -170,17 +170,24 @@ impl Machine<'_> {
             Stmt::Move { to, from } => self.assign(active, |machine, at| {
                 Ok((machine.registers(at, to)?, machine.read(at, &machine.registers(at, from)?)?))
             }),
-            Stmt::Inst(Call { inst: Inst::SyncWarp | Inst::SyncThreads, .. }) => Ok(()),
-            Stmt::Inst(Call { inst, to, from, arguments, .. }) => self.assign(active, |machine, at| {
-                let bytes = match (inst, from.as_slice(), arguments.as_slice()) {
-                    (Inst::BytePermute, [a, b], [selector]) => machine.permuted(at, a, b, selector),
-                    (Inst::ShuffleXor, [register], [mask]) => machine.shuffled(at, register, mask, active),
-                    _ => Err(format!("`{}` has operands that it does not accept", inst.info().name)),
-                };
-                let to = to.as_ref().ok_or_else(|| format!("`{}` has no result", inst.info().name))?;
-                Ok((machine.registers(at, to)?, bytes?))
-            }),
+            Stmt::Inst(call) => self.call(call, active),
         }
+    }
+
+    fn call(&mut self, call: &Call, active: &[usize]) -> Result<(), String> {
+        let Call { inst, to, from, arguments, .. } = call;
+        if matches!(inst, Inst::SyncWarp | Inst::SyncThreads) {
+            return Ok(());
+        }
+        self.assign(active, |machine, at| {
+            let bytes = match (inst, from.as_slice(), arguments.as_slice()) {
+                (Inst::BytePermute, [a, b], [selector]) => machine.permuted(at, a, b, selector),
+                (Inst::ShuffleXor, [register], [mask]) => machine.shuffled(at, register, mask, active),
+                _ => Err(format!("`{}` has operands that it does not accept", inst.info().name)),
+            };
+            let to = to.as_ref().ok_or_else(|| format!("`{}` has no result", inst.info().name))?;
+            Ok((machine.registers(at, to)?, bytes?))
+        })
     }
 
     /// Writes the bytes that `effect` returns for each active thread. Lanes may overwrite what they exchange, so all
@@ -244,7 +251,7 @@ mod tests {
         let load = |at: i64| Stmt::Load { to: word(at), memory: a, index: (&tid * 2 + at) * elements };
         let from = (0..inst.info().registers.len() as i64).map(word).collect();
         let (to, arguments) = (Some(word(0)), vec![Expr::constant(argument)]);
-        let compute = Stmt::Inst(Call { to, from, arguments, ..Call::plain(inst) });
+        let compute = Stmt::from(Call { to, from, arguments, ..Call::plain(inst) });
         let cond = Cond::Less(Expr::var(&Var::new("lane", 0, 31)), Expr::constant(lanes));
         let store = Stmt::Store { memory: b, index: &tid * elements, from: word(0) };
         let body = vec![Stmt::Declare(array), load(0), load(1), Stmt::If { cond, body: vec![compute] }, store];

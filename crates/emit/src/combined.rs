@@ -78,7 +78,7 @@ mod tests {
             ..Call::plain(Inst::ShuffleXor)
         };
         let value = build(Value::reg(own, 0), Value::reg(other, 0));
-        program.body = vec![Stmt::Inst(call), Stmt::Assign { to: regs(own), value }];
+        program.body = vec![call.into(), Stmt::Assign { to: regs(own), value }];
         combined_arrays(&program, &Uses::of(&program)).contains(&other)
     }
 

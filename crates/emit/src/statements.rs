@@ -9,7 +9,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction, is_word,
+    Call, Cond, Inst, Memory, Mma, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction, is_word,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
 use tilewright_layout::DType;
@@ -294,7 +294,8 @@ impl<'a> Printer<'a> {
                 let definition = self.values.named(var, value)?;
                 self.line(format_args!("{definition};"));
             }
-            Stmt::Mma { inst, sums, a, b } => {
+            Stmt::Mma(product) => {
+                let Mma { inst, sums, a, b } = &**product;
                 let call = mma::call(self.program, self.uses, *inst, [sums, a, b]);
                 self.line(format_args!("{call};"));
             }

@@ -141,7 +141,7 @@ impl<'a> Uses<'a> {
         }
         match stmt {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
-            Stmt::Mma { inst, .. } => _ = self.products.insert(*inst),
+            Stmt::Mma(product) => _ = self.products.insert(product.inst),
             _ => {}
         }
     }

@@ -118,7 +118,7 @@ mod tests {
     fn neighbours_under_the_same_conditions_become_one_branch() {
         let lane = Expr::var(&Var::new("lane", 0, 31));
         let below = |n: i64| Cond::Less(lane.clone(), Expr::constant(n));
-        let sync = || vec![Stmt::Inst(Call::plain(Inst::SyncWarp))];
+        let sync = || vec![Stmt::from(Call::plain(Inst::SyncWarp))];
         let twice = under(&[below(8), below(4)], sync()).into_iter().chain(under(&[below(8), below(4)], sync()));
         let others = under(&[below(16)], sync());
         let once = under(&[below(8), below(4)], sync().into_iter().chain(sync()).collect());
@@ -142,7 +142,7 @@ mod tests {
     fn conditions_in_common_stand_first_and_are_joined() {
         let lane = Expr::var(&Var::new("lane", 0, 31));
         let below = |n: i64| Cond::Less(lane.clone(), Expr::constant(n));
-        let sync = Stmt::Inst(Call::plain(Inst::SyncWarp));
+        let sync = Stmt::from(Call::plain(Inst::SyncWarp));
         let each = under_each(vec![
             (vec![below(1), below(9)], sync.clone()),
             (vec![below(1), below(9)], sync.clone()),
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn conditions_that_ranges_decide_are_not_printed() {
         let lane = Expr::var(&Var::new("lane", 0, 31));
-        let sync = || vec![Stmt::Inst(Call::plain(Inst::SyncWarp))];
+        let sync = || vec![Stmt::from(Call::plain(Inst::SyncWarp))];
         let number = Expr::constant;
         let below = |most: i64| Cond::Less(lane.clone(), number(most));
         let equal = |a: i64, b: i64| Cond::Equal(number(a), number(b));

@@ -102,7 +102,7 @@ impl<'a> Counter<'a> {
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => {
                 stmt.values().iter().for_each(|value| self.operations(value, times));
             }
-            Stmt::Mma { .. } => self.add(times),
+            Stmt::Mma(_) => self.add(times),
             Stmt::Inst(call) => self.call(call, times),
         }
     }

@@ -84,7 +84,7 @@ impl Scan<'_> {
             Stmt::Op { body, .. } | Stmt::For { body, .. } => self.body(body),
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
             Stmt::Move { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => {}
-            Stmt::Mma { .. } | Stmt::Inst(_) => {}
+            Stmt::Mma(_) | Stmt::Inst(_) => {}
         }
     }
 

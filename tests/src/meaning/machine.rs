@@ -141,9 +141,16 @@ impl Machine<'_> {
                 let inside = kept(active, holds)?;
                 self.body(body, &inside)
             }
-            Stmt::Inst(Call {
-                inst: inst @ (Inst::ShuffleXor | Inst::Shuffle), to: Some(to), from, arguments, ..
-            }) => {
+            Stmt::Inst(call) => self.call_together(call, active),
+            _ => Err("a statement that this machine does not know".to_string()),
+        }
+    }
+
+    /// Executes an instruction in which threads synchronize.
+    fn call_together(&mut self, call: &Call, active: &[usize]) -> Result<(), String> {
+        let Call { inst, to, from, memory, arguments } = call;
+        match (inst, to) {
+            (Inst::ShuffleXor | Inst::Shuffle, Some(to)) => {
                 let [from] = &from[..] else { return Err("a shuffle must have one register operand".to_string()) };
                 let [argument] = &arguments[..] else { return Err("a shuffle must have a source lane".to_string()) };
                 let mut values = Vec::new();
@@ -160,8 +167,8 @@ impl Machine<'_> {
                 }
                 active.iter().zip(values).try_for_each(|(at, bytes)| self.put(*at, to, &bytes))
             }
-            Stmt::Inst(Call { inst: Inst::SyncWarp | Inst::SyncThreads, .. }) => Ok(()),
-            Stmt::Inst(Call { inst, memory, from, .. }) => {
+            (Inst::SyncWarp | Inst::SyncThreads, _) => Ok(()),
+            _ => {
                 let (Some((count, is_transposed)), [(memory, index)], [from]) =
                     (stored_matrices(*inst), &memory[..], &from[..])
                 else {
@@ -169,7 +176,6 @@ impl Machine<'_> {
                 };
                 self.store_matrices((count, is_transposed), (*memory, index), from, active)
             }
-            _ => Err("a statement that this machine does not know".to_string()),
         }
     }
 
@@ -249,22 +255,7 @@ impl Machine<'_> {
                         held[bytes].copy_from_slice(&stored);
                     }
                 }
-                Stmt::Inst(Call { inst: Inst::AtomicAdd, memory: operands, from, .. }) => {
-                    let ([(memory, index)], [from]) = (&operands[..], &from[..]) else {
-                        return Err("an atomic addition must have one element".to_string());
-                    };
-                    let (number, bytes) = self.memory(at, *memory, index, from)?;
-                    let dtype = self.program.memories[*memory].dtype;
-                    let held =
-                        word(&self.memories[&number][bytes.clone()]).ok_or("an addition to an unwritten element")?;
-                    let sum = numbers::apply(ElementOp::Add, dtype, &[held, joined(&self.read(at, from)?)])?;
-                    if let Some(memory) = self.memories.get_mut(&number) {
-                        memory[bytes]
-                            .iter_mut()
-                            .enumerate()
-                            .for_each(|(part, byte)| *byte = Some((sum >> (8 * part)) as u8));
-                    }
-                }
+                Stmt::Inst(call) => self.call(call, at)?,
                 Stmt::Set { to, value } => {
                     let dtype = self.program.registers[to.array].dtype;
                     let bits = numbers::constant(dtype, *value).to_le_bytes();
@@ -286,10 +277,6 @@ impl Machine<'_> {
                     let bits = [self.value(at, &values[0])?, self.value(at, &values[1])?];
                     let both = bits.map(|bits| bits.to_le_bytes()[..bytes].to_vec());
                     self.write(at, to, &both.concat())?;
-                }
-                Stmt::Inst(Call { inst: Inst::BytePermute, to: Some(to), from, arguments, .. }) => {
-                    let bytes = self.permuted(at, from, arguments)?;
-                    self.write(at, to, &bytes)?;
                 }
                 Stmt::For { var, body, .. } => {
                     for value in var.range().lo..=var.range().hi {
@@ -313,12 +300,35 @@ impl Machine<'_> {
                         self.run(body, at)?;
                     }
                 }
-                Stmt::Op { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {
+                Stmt::Op { .. } | Stmt::Mma(_) => {
                     return Err("a statement that this machine does not know".to_string());
                 }
             }
         }
         Ok(())
+    }
+
+    /// Executes an instruction of one thread.
+    fn call(&mut self, call: &Call, at: usize) -> Result<(), String> {
+        let Call { inst, to, from, memory, arguments } = call;
+        match (inst, to, &memory[..], &from[..]) {
+            (Inst::AtomicAdd, None, [(memory, index)], [from]) => {
+                let (number, bytes) = self.memory(at, *memory, index, from)?;
+                let dtype = self.program.memories[*memory].dtype;
+                let held = word(&self.memories[&number][bytes.clone()]).ok_or("an addition to an unwritten element")?;
+                let sum = numbers::apply(ElementOp::Add, dtype, &[held, joined(&self.read(at, from)?)])?;
+                if let Some(memory) = self.memories.get_mut(&number) {
+                    let parts = memory[bytes].iter_mut().enumerate();
+                    parts.for_each(|(part, byte)| *byte = Some((sum >> (8 * part)) as u8));
+                }
+                Ok(())
+            }
+            (Inst::BytePermute, Some(to), _, from) => {
+                let bytes = self.permuted(at, from, arguments)?;
+                self.write(at, to, &bytes)
+            }
+            _ => Err("a statement that this machine does not know".to_string()),
+        }
     }
 
     fn permuted(&self, at: usize, from: &[Regs], arguments: &[Expr]) -> Result<Vec<u8>, String> {
@@ -494,7 +504,7 @@ fn stored_matrices(inst: Inst) -> Option<(usize, bool)> {
 /// Whether threads synchronize in a statement, or a check follows it.
 fn exchanges(stmt: &Stmt) -> bool {
     match stmt {
-        Stmt::Mma { .. } | Stmt::Op { .. } => true,
+        Stmt::Mma(_) | Stmt::Op { .. } => true,
         Stmt::Inst(call) => call.inst.info().issued_by > axis::Scope::Thread,
         _ => stmt.inner().iter().any(exchanges),
     }

@@ -389,7 +389,7 @@ fn functions_stand_in_front_of_the_kernel() {
         vec![
             Stmt::Declare(a),
             set,
-            Stmt::Inst(Call { from: vec![register(a)], memory: vec![(memory, index)], ..Call::plain(Inst::AtomicAdd) }),
+            Stmt::from(Call { from: vec![register(a)], memory: vec![(memory, index)], ..Call::plain(Inst::AtomicAdd) }),
         ]
     });
     let (front, kernel) = text.split_once("extern \"C\"").unwrap_or_default();

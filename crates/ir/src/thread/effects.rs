@@ -12,7 +12,7 @@ use tilewright_layout::axis::Scope;
 use crate::arena::{Arena, Handle};
 use crate::thread::inst::{InstInfo, RegisterOperand};
 use crate::thread::packed::{Packed, WORD, is_word};
-use crate::thread::program::{Call, Cond, Memory, Program, Stmt};
+use crate::thread::program::{Call, Cond, Memory, Mma, Program, Stmt};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::value::Value;
 use crate::tile::Effect;
@@ -106,7 +106,8 @@ impl Stmt {
                 call.from.iter().for_each(|regs| visit(Effect::Read, regs));
                 call.to.iter().for_each(|regs| visit(Effect::Write, regs));
             }
-            Stmt::Mma { sums, a, b, .. } => {
+            Stmt::Mma(product) => {
+                let Mma { sums, a, b, .. } = &**product;
                 visit(Effect::Update, sums);
                 visit(Effect::Read, a);
                 visit(Effect::Read, b);
@@ -129,7 +130,10 @@ impl Stmt {
             Stmt::Assign { to, .. } | Stmt::AssignPair { to, .. } => regs(to),
             Stmt::Store { from, .. } => regs(from),
             Stmt::Move { to, from } => [to, from].into_iter().for_each(regs),
-            Stmt::Mma { sums, a, b, .. } => [sums, a, b].into_iter().for_each(regs),
+            Stmt::Mma(product) => {
+                let Mma { sums, a, b, .. } = &mut **product;
+                [sums, a, b].into_iter().for_each(regs);
+            }
             Stmt::Inst(call) => call.to.iter_mut().chain(&mut call.from).for_each(regs),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
             Stmt::If { .. } | Stmt::Unless { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {}
@@ -148,12 +152,12 @@ impl Stmt {
             Stmt::Lookup { vars, table, index } => {
                 (access(table, index, Moved::Elements(vars.len() as i64), Effect::Read), None)
             }
-            Stmt::Inst(call) => (None, Some(call)),
+            Stmt::Inst(call) => (None, Some(&**call)),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => (None, None),
             Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => (None, None),
             Stmt::IfValue { .. } => (None, None),
             Stmt::Assign { .. } | Stmt::AssignPair { .. } => (None, None),
-            Stmt::LetValue { .. } | Stmt::Mma { .. } => (None, None),
+            Stmt::LetValue { .. } | Stmt::Mma(_) => (None, None),
         };
         own.into_iter().chain(call.into_iter().flat_map(Call::accesses))
     }
@@ -173,7 +177,8 @@ impl Stmt {
             }
         }
         match self {
-            Stmt::Inst(Call { inst, to, from, .. }) => {
+            Stmt::Inst(call) => {
+                let Call { inst, to, from, .. } = &**call;
                 let InstInfo { result, registers, .. } = inst.info();
                 for (regs, operand) in to.iter().zip(&result).chain(from.iter().zip(registers)) {
                     if matches!(operand, RegisterOperand::Words(_)) {
@@ -181,7 +186,8 @@ impl Stmt {
                     }
                 }
             }
-            Stmt::Mma { sums, a, b, .. } => {
+            Stmt::Mma(product) => {
+                let Mma { sums, a, b, .. } = &**product;
                 [sums, a, b].iter().for_each(|regs| visit(regs.array, bytes(regs.array).max(WORD)));
             }
             Stmt::Move { to, from } if is_word(registers, [to, from]) => {
@@ -207,7 +213,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &[],
             Stmt::Assign { .. } => &[],
-            Stmt::AssignPair { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &[],
+            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &[],
         }
     }
 
@@ -219,7 +225,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &mut [],
             Stmt::Assign { .. } => &mut [],
-            Stmt::AssignPair { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
+            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &mut [],
         }
     }
 
@@ -237,7 +243,7 @@ impl Stmt {
             Stmt::AssignPair { values, .. } => values,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &[],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &[],
-            Stmt::Unless { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &[],
+            Stmt::Unless { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &[],
         }
     }
 
@@ -250,7 +256,7 @@ impl Stmt {
             Stmt::AssignPair { values, .. } => values,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &mut [],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &mut [],
-            Stmt::Unless { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
+            Stmt::Unless { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &mut [],
         }
     }
 
@@ -272,7 +278,7 @@ impl Stmt {
             Stmt::If { cond, .. } => cond.sides().into_iter().for_each(visit),
             Stmt::Unless { conds, .. } => conds.iter().flat_map(Cond::sides).for_each(visit),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } => {}
-            Stmt::Mma { .. } => {}
+            Stmt::Mma(_) => {}
         }
     }
 
@@ -290,7 +296,7 @@ impl Stmt {
             Stmt::If { cond, .. } => cond.sides_mut().into_iter().for_each(visit),
             Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(visit),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } => {}
-            Stmt::Mma { .. } => {}
+            Stmt::Mma(_) => {}
         }
     }
 
@@ -303,7 +309,7 @@ impl Stmt {
             Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } => Scope::Thread,
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => Scope::Thread,
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => Scope::Thread,
-            Stmt::Mma { .. } => Scope::Thread,
+            Stmt::Mma(_) => Scope::Thread,
         }
     }
 }
@@ -399,14 +405,14 @@ mod tests {
     #[test]
     fn an_atomic_addition_reads_and_writes_in_one_access() {
         let at = vec![(memory(), Expr::constant(7))];
-        let stmt = Stmt::Inst(Call { from: vec![regs(0)], memory: at, ..Call::plain(Inst::AtomicAdd) });
+        let stmt = Stmt::from(Call { from: vec![regs(0)], memory: at, ..Call::plain(Inst::AtomicAdd) });
         assert_eq!((reads(&stmt), writes(&stmt)), (vec!["r[0]".into(), "t[7]".into()], vec!["t[7]".into()]));
         assert_eq!(stmt.accesses().count(), 1);
     }
 
     #[test]
     fn a_product_reads_and_writes_its_sums() {
-        let stmt = Stmt::Mma { inst: MmaInst::F16K16F32, sums: regs(0), a: regs(16), b: regs(32) };
+        let stmt = Stmt::from(Mma { inst: MmaInst::F16K16F32, sums: regs(0), a: regs(16), b: regs(32) });
         assert_eq!((reads(&stmt).len(), writes(&stmt)), (3, vec!["r[0]".into()]));
     }
 
@@ -414,7 +420,7 @@ mod tests {
     fn a_value_reads_all_registers_inside() {
         let part = |at: i64| Box::new(Value::reg(regs(0).array, at));
         let cond = Value::With(part(3), 0, part(5));
-        let stmt = Stmt::IfValue { cond, is_uniform: true, body: vec![Stmt::Inst(Call::plain(Inst::SyncWarp))] };
+        let stmt = Stmt::IfValue { cond, is_uniform: true, body: vec![Stmt::from(Call::plain(Inst::SyncWarp))] };
         assert_eq!(reads(&stmt), ["r[3]", "r[5]"]);
         assert_eq!(stmt.orders(), Scope::Thread);
         assert_eq!(stmt.inner()[0].orders(), Scope::Warp);

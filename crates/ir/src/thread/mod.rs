@@ -16,7 +16,7 @@ pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt, w
 pub use inst::{Inst, InstInfo, MemoryOperand, RegisterOperand};
 pub use mma::{MmaInfo, MmaInst};
 pub use packed::{Packed, are_rounded, halves, is_pair, is_word};
-pub use program::{Call, Cond, Memory, MemorySpace, Note, Program, Stmt, Unroll, conjunction};
+pub use program::{Call, Cond, Memory, MemorySpace, Mma, Note, Program, Stmt, Unroll, conjunction};
 pub use registers::{RegArray, Regs};
 pub use value::Value;
 pub use verify::{VerifiedProgram, verify};

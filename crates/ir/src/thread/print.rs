@@ -5,7 +5,7 @@ use std::fmt;
 use tilewright_expr::{Expr, Var};
 
 use crate::arena::Handle;
-use crate::thread::program::{Call, Cond, Memory, MemorySpace, Program, Stmt, Unroll};
+use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
 use crate::thread::registers::Regs;
 use crate::thread::value::Value;
 use crate::tile::ElementOp;
@@ -154,7 +154,8 @@ impl Program {
                     writeln!(f, "{} = {}, {}", self.regs(to), self.value(low), self.value(high))?;
                 }
                 Stmt::LetValue { var, value } => writeln!(f, "let {} = {}", var.name(), self.value(value))?,
-                Stmt::Mma { inst, sums, a, b } => {
+                Stmt::Mma(product) => {
+                    let Mma { inst, sums, a, b } = &**product;
                     let (sums, a, b) = (self.regs(sums), self.regs(a), self.regs(b));
                     writeln!(f, "{sums} += {} {a}, {b}", inst.info().name)?;
                 }

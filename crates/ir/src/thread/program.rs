@@ -185,7 +185,7 @@ impl Stmt {
             | Stmt::Lookup { .. }
             | Stmt::Set { .. }
             | Stmt::Move { .. }
-            | Stmt::Mma { .. }
+            | Stmt::Mma(_)
             | Stmt::Inst(_) => &[],
         }
     }
@@ -200,7 +200,7 @@ impl Stmt {
             | Stmt::IfValue { body, .. } => Some(body),
             Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => None,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => None,
-            Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => None,
+            Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) | Stmt::Inst(_) => None,
         }
     }
 
@@ -344,18 +344,34 @@ pub enum Stmt {
         value: Value,
     },
     /// Multiplies two matrices that are distributed over the warp and adds the product to a third.
-    Mma {
-        /// The instruction.
-        inst: MmaInst,
-        /// The matrix that is added to.
-        sums: Regs,
-        /// The left multiplicand.
-        a: Regs,
-        /// The right multiplicand.
-        b: Regs,
-    },
+    Mma(Box<Mma>),
     /// An instruction of the table.
-    Inst(Call),
+    Inst(Box<Call>),
+}
+
+impl From<Mma> for Stmt {
+    fn from(product: Mma) -> Stmt {
+        Stmt::Mma(Box::new(product))
+    }
+}
+
+impl From<Call> for Stmt {
+    fn from(call: Call) -> Stmt {
+        Stmt::Inst(Box::new(call))
+    }
+}
+
+/// A product of two matrices that are distributed over the warp, which is added to a third.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mma {
+    /// The instruction.
+    pub inst: MmaInst,
+    /// The matrix that is added to.
+    pub sums: Regs,
+    /// The left multiplicand.
+    pub a: Regs,
+    /// The right multiplicand.
+    pub b: Regs,
 }
 
 /// An instruction of the table, with the operands that its row demands.

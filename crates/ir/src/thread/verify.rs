@@ -158,7 +158,7 @@ impl Checker<'_> {
                     self.report("V0319", format!("`{}` names a value that is not an integer", var.name()));
                 }
             }
-            Stmt::Mma { inst, sums, a, b } => self.mma(*inst, sums, a, b),
+            Stmt::Mma(product) => self.mma(product),
             Stmt::Inst(call) => {
                 self.operands(call, divergence);
                 self.inst(&call.inst.info());

@@ -89,7 +89,7 @@ impl Walker<'_> {
             }
             Stmt::IfValue { body, .. } => self.body(body)?,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
-            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => {}
         }
         Ok(())
     }

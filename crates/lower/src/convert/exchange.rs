@@ -63,7 +63,7 @@ impl Make<'_> {
             }
         };
         let (from, arguments) = (vec![regs(sent, 0, 1)], vec![argument]);
-        self.out.push(Stmt::Inst(Call { to: Some(to), from, arguments, ..Call::plain(inst) }));
+        self.out.push(Stmt::from(Call { to: Some(to), from, arguments, ..Call::plain(inst) }));
     }
 
     /// The threads by the number that each has.

@@ -23,7 +23,7 @@ impl Make<'_> {
             Barrier::Warp => Some(Inst::SyncWarp),
             Barrier::Cta => Some(Inst::SyncThreads),
         };
-        self.out.extend(barrier.map(|inst| Stmt::Inst(Call::plain(inst))));
+        self.out.extend(barrier.map(|inst| Stmt::from(Call::plain(inst))));
         staging.load.accesses.iter().for_each(|access| self.loaded(access, swizzle, memory));
     }
 

@@ -128,7 +128,7 @@ impl Lowering<'_> {
                 let index = is_adjacent.then(|| self.row_address(&stored.address, &left[..count])).flatten()?;
                 Some((count, index))
             })?;
-            body.push(Stmt::Inst(Call {
+            body.push(Stmt::from(Call {
                 from: vec![regs(moved.array, held[0], count as i64 * stored.in_word)],
                 memory: vec![(memory, index)],
                 ..Call::plain(inst(count, left[0].is_transposed))

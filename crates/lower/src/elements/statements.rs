@@ -81,7 +81,7 @@ impl Lowering<'_> {
             let limits = this.limits(to, &index);
             this.at_memory(to, (&index, &limits), &first, |memory, index| {
                 let (from, memory) = (vec![from], vec![(memory, index)]);
-                Stmt::Inst(Call { from, memory, ..Call::plain(Inst::AtomicAdd) })
+                Stmt::from(Call { from, memory, ..Call::plain(Inst::AtomicAdd) })
             });
             Ok(())
         })?;

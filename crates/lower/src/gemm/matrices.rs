@@ -97,7 +97,7 @@ impl<'a> MatrixLoads<'a> {
         while word < words {
             let group = self.group(word, words);
             let index = self.index(builder, &group, step);
-            body.push(Stmt::Inst(Call {
+            body.push(Stmt::from(Call {
                 to: Some(regs(array, word * per_word, group.count * per_word)),
                 memory: vec![(self.tile.memory, index)],
                 ..Call::plain(self.inst(group.count))

@@ -12,7 +12,7 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::product::{Matrix, Product, WarpPart};
-use tilewright_ir::thread::{RegArray, Regs, Stmt, Unroll};
+use tilewright_ir::thread::{Mma, RegArray, Regs, Stmt, Unroll};
 use tilewright_ir::tile::{Kernel, Op, OpKind, Space, Tile, tile_title};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::TileLayout;
@@ -306,12 +306,12 @@ impl GemmSchedule {
         let [a, b] = factors;
         for row in 0..sums.part.atoms[0] {
             for column in 0..sums.part.atoms[1] {
-                body.push(Stmt::Mma {
+                body.push(Stmt::from(Mma {
                     inst: self.product.inst,
                     sums: regs(sums.array, sums.part.slot([row, column]), sums.part.elements_per_lane()),
                     a: a.atom(row, at),
                     b: b.atom(column, at),
-                });
+                }));
             }
         }
         body

@@ -46,7 +46,7 @@ impl KernelLowering<'_> {
                 Block::Loop(LoopBlock { inner, barrier, body: inside }) => {
                     if let Some((barrier, op)) = barrier {
                         self.plans[op].barriers.push(barrier.plan(true));
-                        body.push(ThreadStmt::Inst(Call::plain(barrier.inst())));
+                        body.push(ThreadStmt::from(Call::plain(barrier.inst())));
                     }
                     let inside = self.assemble(inside);
                     body.push(ThreadStmt::For { var: inner.var, unroll: Unroll::Auto, body: inside });
@@ -72,7 +72,7 @@ impl KernelLowering<'_> {
         let note = Note { title: plan.title.clone(), details, span: plan.span };
         let note = self.builder.program.notes.push(note);
         let mut body: Vec<ThreadStmt> =
-            op.barrier.iter().map(|barrier| ThreadStmt::Inst(Call::plain(barrier.inst()))).collect();
+            op.barrier.iter().map(|barrier| ThreadStmt::from(Call::plain(barrier.inst()))).collect();
         match op.guard {
             None => body.extend(op.body),
             Some(cond) => body.push(ThreadStmt::If { cond, body: op.body }),

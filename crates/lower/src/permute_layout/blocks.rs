@@ -335,7 +335,7 @@ impl BlockPlan {
         let mut body = Vec::new();
         if self.lanes.is_empty() {
             // NVRTC may let all lanes read the only element, before the one that wrote it has done so.
-            body.push(Stmt::Inst(Call::plain(Inst::SyncWarp)));
+            body.push(Stmt::from(Call::plain(Inst::SyncWarp)));
         }
         let (reads, _) = self.accesses();
         let dtype = self.register_type(context.src.dtype);

@@ -65,7 +65,7 @@ fn are_distinct_parameters(dst: &PlacedTile, src: &PlacedTile) -> bool {
 /// `read all, __syncwarp, write all, __syncwarp`, around the accesses of a schedule. Operands that share no byte need
 /// no barrier: every lane writes what it read itself.
 pub(crate) fn staged(context: &Context, mut body: Vec<Stmt>, reads: Vec<Stmt>, writes: Vec<Stmt>) -> Vec<Stmt> {
-    let sync = context.may_alias.then_some(Stmt::Inst(Call::plain(Inst::SyncWarp)));
+    let sync = context.may_alias.then_some(Stmt::from(Call::plain(Inst::SyncWarp)));
     body.extend(reads);
     body.extend(sync.clone());
     body.extend(writes);

@@ -102,7 +102,7 @@ impl Exchange {
                 Stage::Lanes { bit } => {
                     let partner = scratch.partner()?;
                     for (word, result) in words.iter().zip(results) {
-                        body.push(Stmt::Inst(Call {
+                        body.push(Stmt::from(Call {
                             to: Some(partner.clone()),
                             from: vec![word.clone()],
                             arguments: vec![Expr::constant(1 << bit)],
@@ -131,7 +131,7 @@ fn parity(lane: &Expr, mask: i64) -> Expr {
 
 fn permute(to: &Regs, from: Vec<Regs>, selector: Expr) -> Stmt {
     let arguments = vec![selector];
-    Stmt::Inst(Call { to: Some(to.clone()), from, arguments, ..Call::plain(Inst::BytePermute) })
+    Stmt::from(Call { to: Some(to.clone()), from, arguments, ..Call::plain(Inst::BytePermute) })
 }
 
 /// Registers for the intermediate words of an exchange; all exchanges use the same.

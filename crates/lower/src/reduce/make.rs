@@ -239,7 +239,7 @@ impl Make<'_> {
         }
         let other = self.builder.registers("other", self.context.dtype, 1, 1, &mut self.out);
         for mask in exchange.masks() {
-            self.out.push(Stmt::Inst(Call {
+            self.out.push(Stmt::from(Call {
                 to: Some(regs(other, 0, 1)),
                 from: vec![part.clone()],
                 arguments: vec![Expr::constant(mask as i64)],
@@ -295,7 +295,7 @@ impl Make<'_> {
             let from = regs(parts, first as i64, width);
             self.access(positions, width, |index| vec![Stmt::Store { memory, index, from }]);
         }
-        self.out.push(Stmt::Inst(Call::plain(Inst::SyncThreads)));
+        self.out.push(Stmt::from(Call::plain(Inst::SyncThreads)));
         staging.loads.chunks(width as usize).try_for_each(|loads| self.gathered(loads, memory))
     }
 

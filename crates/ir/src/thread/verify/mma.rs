@@ -3,13 +3,13 @@
 use tilewright_layout::axis::Scope;
 
 use super::checker::Checker;
-use crate::thread::mma::MmaInst;
-use crate::thread::registers::Regs;
+use crate::thread::program::Mma;
 
 impl Checker<'_> {
     /// The operands of a product are as many adjacent registers as a lane holds, starting at a 32-bit boundary; and the
     /// warp executes it together.
-    pub(super) fn mma(&mut self, inst: MmaInst, sums: &Regs, a: &Regs, b: &Regs) {
+    pub(super) fn mma(&mut self, product: &Mma) {
+        let Mma { inst, sums, a, b } = product;
         let (info, program) = (inst.info(), self.program);
         let dtypes = [info.sum, info.multiplicand, info.multiplicand];
         let mut fits = true;
@@ -35,7 +35,7 @@ mod tests {
     use crate::scalar::Scalar;
     use crate::target::Target;
     use crate::thread::mma::MmaInst;
-    use crate::thread::program::{Cond, Program, Stmt};
+    use crate::thread::program::{Cond, Mma, Program, Stmt};
     use crate::thread::registers::{RegArray, Regs};
     use crate::thread::verify::verify;
 
@@ -62,7 +62,7 @@ mod tests {
     fn said(a: (i64, i64), cond: Option<&str>) -> Vec<&'static str> {
         let mut f = fixture();
         let product =
-            Stmt::Mma { inst: MmaInst::F16K16F32, sums: regs(f.c, 4, 4), a: regs(f.a, a.0, a.1), b: regs(f.a, 8, 4) };
+            Mma { inst: MmaInst::F16K16F32, sums: regs(f.c, 4, 4), a: regs(f.a, a.0, a.1), b: regs(f.a, 8, 4) }.into();
         let product = match cond {
             None => product,
             Some(name) => {

@@ -67,9 +67,9 @@ fn a_right_program_passes() {
     let body = vec![
         Stmt::Declare(f.r),
         f.load(f.lane.clone(), 0, 1),
-        Stmt::Inst(Call::plain(Inst::SyncWarp)),
+        Stmt::from(Call::plain(Inst::SyncWarp)),
         f.store(f.lane.clone(), 0, 1),
-        Stmt::Inst(Call::plain(Inst::SyncThreads)),
+        Stmt::from(Call::plain(Inst::SyncThreads)),
     ];
     assert_eq!(f.said(body), Vec::<String>::new());
 }
@@ -104,7 +104,7 @@ fn every_rule_fires_on_its_mutation() {
         }),
         ("internal error[V0315]: `syncwarp` is under a branch on which its threads may diverge", |f, _| {
             let cond = Cond::Less(f.lane.clone(), Expr::constant(7));
-            vec![Stmt::If { cond, body: vec![Stmt::Inst(Call::plain(Inst::SyncWarp))] }]
+            vec![Stmt::If { cond, body: vec![Stmt::from(Call::plain(Inst::SyncWarp))] }]
         }),
         ("internal error[V0311]: `r[lane/8]`: a register index must be a constant", |f, _| {
             let to = Regs { array: f.r, first: &f.lane / 8, count: 1, step: 1 };
@@ -139,7 +139,7 @@ fn a_cta_barrier_under_a_branch_of_warps_is_reported_but_a_warp_barrier_is_not()
     let warp = Expr::var(&Var::new("warp", 0, 1));
     let under = |inst| {
         let cond = Cond::Equal(warp.clone(), Expr::constant(0));
-        fixture().said(vec![Stmt::If { cond, body: vec![Stmt::Inst(Call::plain(inst))] }])
+        fixture().said(vec![Stmt::If { cond, body: vec![Stmt::from(Call::plain(inst))] }])
     };
     let said = "internal error[V0315]: `syncthreads` is under a branch on which its threads may diverge";
     assert_eq!((under(Inst::SyncWarp), under(Inst::SyncThreads)), (vec![], vec![said.to_string()]));
@@ -181,10 +181,10 @@ fn instructions_have_the_operands_of_their_row() {
     let set = Stmt::Set { to: f.regs(0, 2), value: Scalar::Int(0) };
     let compute = |arguments: Vec<Expr>| {
         let (to, from) = (Some(f.regs(2, 1)), vec![f.regs(0, 1), f.regs(1, 1)]);
-        Stmt::Inst(Call { to, from, arguments, ..Call::plain(Inst::BytePermute) })
+        Stmt::from(Call { to, from, arguments, ..Call::plain(Inst::BytePermute) })
     };
     let (right, wrong) = (compute(vec![f.lane.clone()]), compute(Vec::new()));
-    let body = vec![Stmt::Declare(f.r), set, right, wrong, Stmt::Inst(Call::plain(Inst::ShuffleXor))];
+    let body = vec![Stmt::Declare(f.r), set, right, wrong, Stmt::from(Call::plain(Inst::ShuffleXor))];
     let operands = "internal error[V0317]: `byte_permute` has operands that it does not accept";
     let without = "internal error[V0317]: `shuffle_xor` has operands that it does not accept";
     assert_eq!(f.said(body), [operands, without]);
@@ -246,7 +246,7 @@ fn a_pair_takes_two_floats_or_their_halves() {
 #[test]
 fn threads_diverge_where_not_all_conditions_hold() {
     let index = |name: &str, most| Expr::var(&Var::new(name, 0, most));
-    let unless = |conds| Stmt::Unless { conds, body: vec![Stmt::Inst(Call::plain(Inst::SyncWarp))] };
+    let unless = |conds| Stmt::Unless { conds, body: vec![Stmt::from(Call::plain(Inst::SyncWarp))] };
     let of_warps = Cond::Less(index("warp", 1), Expr::constant(1));
     let of_lanes = Cond::Less(index("lane", 31), Expr::constant(7));
     assert_eq!(fixture().said(vec![unless(vec![of_warps.clone()])]), Vec::<String>::new());

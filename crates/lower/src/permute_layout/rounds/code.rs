@@ -172,14 +172,14 @@ fn exchange(
     let statement = |action: &Action| match action {
         Action::Permute { to, from, selector, flip } => {
             let selector = &needed.selectors[*selector] ^ &Expr::constant(*flip);
-            Stmt::Inst(Call {
+            Stmt::from(Call {
                 to: Some(at(to)),
                 from: from.iter().map(at).collect(),
                 arguments: vec![builder.simplifier.simplify(&selector)],
                 ..Call::plain(Inst::BytePermute)
             })
         }
-        Action::Shuffle { to, from, mask } => Stmt::Inst(Call {
+        Action::Shuffle { to, from, mask } => Stmt::from(Call {
             to: Some(at(to)),
             from: vec![at(from)],
             arguments: vec![Expr::constant(*mask)],
