@@ -26,7 +26,7 @@ mod architecture {}
 mod add_a_tile_op {}
 #[doc = include_str!("../../docs/running.md")]
 mod running {}
-#[doc = include_str!("../../docs/virtual-gpu.md")]
+#[doc = include_str!("../../docs/vgpu.md")]
 mod virtual_gpu {}
 #[doc = include_str!("../../docs/diagnostics.md")]
 mod diagnostics {}

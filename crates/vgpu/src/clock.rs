@@ -2,9 +2,72 @@
 //!
 //! A thread's clock is a base vector, shared with the threads that left its last barrier with it, and its own counter,
 //! which is incremented at every release. An access by thread `u` at count `c` is ordered before thread `t` if the
-//! entry of `u` in `t`'s base is at least `c`.
+//! entry of `u` in `t`'s base is at least `c`. What a thread knows of other CTAs, through flags in global memory, is a
+//! vector for each of them.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
+
+use crate::isa::Scope;
+
+/// What is ordered before a thread in other CTAs: for each, the counts of its threads. Usually nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Far(Option<Rc<BTreeMap<u32, Rc<Vec<u32>>>>>);
+
+impl Far {
+    /// The counts of the threads of one CTA.
+    #[cfg(test)]
+    pub(crate) fn of(cta: u32, counts: &[u32]) -> Far {
+        Far::default().with(cta, &Rc::new(counts.to_vec()))
+    }
+
+    /// The count of a thread up to which its accesses are known; 0 if none are.
+    pub(crate) fn count(&self, cta: u32, thread: u32) -> u32 {
+        let counts = self.0.as_ref().and_then(|known| known.get(&cta));
+        counts.and_then(|counts| counts.get(thread as usize)).copied().unwrap_or(0)
+    }
+
+    fn with(&self, cta: u32, counts: &Rc<Vec<u32>>) -> Far {
+        let mut all = self.0.as_deref().cloned().unwrap_or_default();
+        all.insert(cta, Rc::clone(counts));
+        Far(Some(Rc::new(all)))
+    }
+
+    /// What both know.
+    fn join(&self, other: &Far) -> Far {
+        let (Some(own), Some(others)) = (&self.0, &other.0) else {
+            return if self.0.is_none() { other.clone() } else { self.clone() };
+        };
+        if Rc::ptr_eq(own, others) {
+            return self.clone();
+        }
+        let mut all = BTreeMap::clone(own);
+        for (cta, counts) in others.iter() {
+            all.entry(*cta)
+                .and_modify(|known| *known = join_counts(known, counts))
+                .or_insert_with(|| Rc::clone(counts));
+        }
+        Far(Some(Rc::new(all)))
+    }
+
+    fn without(&self, cta: u32) -> Far {
+        match &self.0 {
+            Some(known) if known.contains_key(&cta) => {
+                let mut all = BTreeMap::clone(known);
+                all.remove(&cta);
+                Far(Some(Rc::new(all)))
+            }
+            _ => self.clone(),
+        }
+    }
+}
+
+fn join_counts(a: &Rc<Vec<u32>>, b: &Rc<Vec<u32>>) -> Rc<Vec<u32>> {
+    if Rc::ptr_eq(a, b) {
+        return Rc::clone(a);
+    }
+    Rc::new(a.iter().zip(b.iter()).map(|(a, b)| *a.max(b)).collect())
+}
 
 /// The clock of one thread at its arrival at a barrier.
 #[derive(Clone, Debug)]
@@ -15,6 +78,40 @@ pub(crate) struct Contribution {
     own: u32,
     /// The thread's base at its arrival.
     base: Rc<Vec<u32>>,
+    far: Far,
+}
+
+/// What a write hands over to those that read it: everything ordered before a release.
+#[derive(Clone, Debug)]
+pub(crate) struct Released {
+    /// The CTA of the thread that released it.
+    cta: u32,
+    scope: Scope,
+    known: Far,
+}
+
+impl Released {
+    /// Whether a thread of `cta` that reads with `scope` observes it: each of the two must be in the scope of the other.
+    fn reaches(&self, cta: u32, scope: Scope) -> bool {
+        self.cta == cta || (self.scope >= Scope::Gpu && scope >= Scope::Gpu)
+    }
+}
+
+/// The releases that a word of memory holds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flag(Vec<Released>);
+
+impl Flag {
+    /// Adds what a read-modify-write releases, which continues the release sequence.
+    pub(crate) fn add(&mut self, released: Released) {
+        let joins = |held: &&mut Released| {
+            held.scope == released.scope && (held.cta == released.cta || held.scope >= Scope::Gpu)
+        };
+        match self.0.iter_mut().find(joins) {
+            Some(held) => *held = Released { known: held.known.join(&released.known), ..released },
+            None => self.0.push(released),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -23,20 +120,28 @@ struct ThreadClock {
     own: u32,
     /// For each thread of the CTA, the last count that is ordered before this thread.
     base: Rc<Vec<u32>>,
+    far: Far,
+    /// What the last fence ordered before the thread's strong writes that follow it.
+    fence: Option<Released>,
+    /// What the thread's strong reads since the last fence have observed: a fence orders it before the thread.
+    observed: Vec<Released>,
 }
 
 /// The clocks of a CTA's threads.
 #[derive(Debug)]
 pub(crate) struct Clocks {
+    /// Number of the CTA, counted over all launches on a memory.
+    cta: u32,
     /// By linear index in the CTA.
     threads: Vec<ThreadClock>,
 }
 
 impl Clocks {
     /// Clocks of `count` threads with no ordering between them.
-    pub(crate) fn new(count: u32) -> Clocks {
+    pub(crate) fn new(cta: u32, count: u32) -> Clocks {
         let base = Rc::new(vec![0; count as usize]);
-        Clocks { threads: vec![ThreadClock { own: 1, base }; count as usize] }
+        let thread = ThreadClock { own: 1, base, far: Far::default(), fence: None, observed: Vec::new() };
+        Clocks { cta, threads: vec![thread; count as usize] }
     }
 
     /// The thread's own counter.
@@ -49,10 +154,15 @@ impl Clocks {
         &self.threads[thread as usize].base
     }
 
+    /// What the thread knows of other CTAs.
+    pub(crate) fn far(&self, thread: u32) -> &Far {
+        &self.threads[thread as usize].far
+    }
+
     /// Records the arrival of a thread: its accesses so far are ordered before the threads that acquire the result.
     pub(crate) fn release(&mut self, thread: u32) -> Contribution {
         let clock = &mut self.threads[thread as usize];
-        let found = Contribution { thread, own: clock.own, base: Rc::clone(&clock.base) };
+        let found = Contribution { thread, own: clock.own, base: Rc::clone(&clock.base), far: clock.far.clone() };
         clock.own += 1;
         found
     }
@@ -74,9 +184,70 @@ impl Clocks {
             let slot = &mut joined[item.thread as usize];
             *slot = (*slot).max(item.own);
         }
+        let far = contributions.iter().fold(Far::default(), |all, item| all.join(&item.far));
         let joined = Rc::new(joined);
         for thread in receivers {
-            self.threads[*thread as usize].base = Rc::clone(&joined);
+            let clock = &mut self.threads[*thread as usize];
+            clock.base = Rc::clone(&joined);
+            clock.far = clock.far.join(&far);
+        }
+    }
+
+    /// Everything that is ordered before the thread or done by it so far, for those who observe it.
+    fn released(&mut self, thread: u32, scope: Scope) -> Released {
+        let cta = self.cta;
+        let clock = &mut self.threads[thread as usize];
+        let mut counts = Vec::clone(&clock.base);
+        counts[thread as usize] = clock.own;
+        clock.own += 1;
+        Released { cta, scope, known: clock.far.with(cta, &Rc::new(counts)) }
+    }
+
+    /// A thread learns what was released.
+    fn learn(&mut self, thread: u32, known: &Far) {
+        let cta = self.cta;
+        let clock = &mut self.threads[thread as usize];
+        if let Some(counts) = known.0.as_ref().and_then(|known| known.get(&cta)) {
+            clock.base = join_counts(&clock.base, counts);
+        }
+        clock.far = clock.far.join(&known.without(cta));
+    }
+
+    /// A fence (PTX ISA, section 8.7): what the thread has observed is ordered before it, and everything so far before
+    /// its strong writes that follow.
+    pub(crate) fn fence(&mut self, thread: u32, scope: Scope) {
+        for released in std::mem::take(&mut self.threads[thread as usize].observed) {
+            if released.reaches(self.cta, scope) {
+                self.learn(thread, &released.known);
+            }
+        }
+        let released = self.released(thread, scope);
+        self.threads[thread as usize].fence = Some(released);
+    }
+
+    /// What a strong write by the thread hands over: everything so far if it releases, else what its last fence ordered.
+    pub(crate) fn written(&mut self, thread: u32, scope: Scope, releases: bool) -> Option<Released> {
+        if releases {
+            return Some(self.released(thread, scope));
+        }
+        let fence = self.threads[thread as usize].fence.as_ref()?;
+        Some(Released { scope: fence.scope.min(scope), ..fence.clone() })
+    }
+
+    /// A strong read of a word by the thread: what it holds is ordered before the thread at once if the read acquires,
+    /// else at the next fence.
+    pub(crate) fn read(&mut self, thread: u32, flag: &Flag, scope: Scope, acquires: bool) {
+        let cta = self.cta;
+        for released in flag.0.iter().filter(|released| released.reaches(cta, scope)) {
+            if acquires {
+                self.learn(thread, &released.known);
+            } else {
+                let observed = &mut self.threads[thread as usize].observed;
+                match observed.iter_mut().find(|held| held.scope == released.scope && held.cta == released.cta) {
+                    Some(held) => held.known = held.known.join(&released.known),
+                    None => observed.push(released.clone()),
+                }
+            }
         }
     }
 }
@@ -87,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_meeting_orders_its_members_only() {
-        let mut clocks = Clocks::new(3);
+        let mut clocks = Clocks::new(1, 3);
         let before = clocks.own(0);
         let all = [clocks.release(0), clocks.release(1)];
         clocks.acquire(&all, &[0, 1]);
@@ -98,7 +269,7 @@ mod tests {
 
     #[test]
     fn knowledge_is_passed_on() {
-        let mut clocks = Clocks::new(3);
+        let mut clocks = Clocks::new(1, 3);
         let before = clocks.own(0);
         let first = [clocks.release(0), clocks.release(1)];
         clocks.acquire(&first, &[0, 1]);
@@ -109,10 +280,56 @@ mod tests {
 
     #[test]
     fn who_only_arrives_learns_nothing() {
-        let mut clocks = Clocks::new(2);
+        let mut clocks = Clocks::new(1, 2);
         let waiter = clocks.own(1);
         let all = [clocks.release(0), clocks.release(1)];
         clocks.acquire(&all, &[1]);
         assert!(clocks.base(0)[1] < waiter);
+    }
+
+    /// Thread 0 of CTA 1 writes and releases with `scope`; thread 0 of CTA 2 reads with `scope`. Returns what the reader
+    /// knows of the writer.
+    fn handed_over(released: Scope, acquired: Scope) -> u32 {
+        let (mut one, mut two) = (Clocks::new(1, 2), Clocks::new(2, 2));
+        let mut flag = Flag::default();
+        flag.add(one.written(0, released, true).expect("a release"));
+        two.read(0, &flag, acquired, true);
+        two.far(0).count(1, 0)
+    }
+
+    #[test]
+    fn a_release_is_observed_in_both_scopes_only() {
+        assert_eq!(handed_over(Scope::Gpu, Scope::Sys), 1);
+        assert_eq!(handed_over(Scope::Gpu, Scope::Cta), 0);
+        assert_eq!(handed_over(Scope::Cta, Scope::Gpu), 0);
+    }
+
+    #[test]
+    fn fences_order_what_relaxed_accesses_hand_over() {
+        let (mut one, mut two) = (Clocks::new(1, 2), Clocks::new(2, 2));
+        let mut flag = Flag::default();
+        assert!(one.written(0, Scope::Gpu, false).is_none());
+        one.fence(0, Scope::Gpu);
+        flag.add(one.written(0, Scope::Gpu, false).expect("a fence came before"));
+        two.read(0, &flag, Scope::Gpu, false);
+        assert_eq!(two.far(0).count(1, 0), 0);
+        two.fence(0, Scope::Gpu);
+        assert_eq!(two.far(0).count(1, 0), 1);
+        assert_eq!(one.own(0), 2);
+    }
+
+    #[test]
+    fn knowledge_of_other_ctas_passes_a_barrier_and_comes_back() {
+        let (mut one, mut two) = (Clocks::new(1, 2), Clocks::new(2, 2));
+        let mut flag = Flag::default();
+        flag.add(one.written(0, Scope::Gpu, true).expect("a release"));
+        two.read(0, &flag, Scope::Gpu, true);
+        let all = [two.release(0), two.release(1)];
+        two.acquire(&all, &[0, 1]);
+        assert_eq!(two.far(1).count(1, 0), 1);
+        let mut back = Flag::default();
+        back.add(two.written(1, Scope::Gpu, true).expect("a release"));
+        one.read(1, &back, Scope::Gpu, true);
+        assert_eq!((one.base(1)[0], one.far(1).count(2, 0)), (1, 1));
     }
 }

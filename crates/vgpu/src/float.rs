@@ -3,6 +3,8 @@
 //! Directed rounding goes through `f64` rounded to odd: a value rounded to odd with at least two extra bits can then be
 //! rounded correctly to the narrower format in any mode (Boldo and Melquiond, 2008).
 
+pub(crate) mod double;
+
 use crate::isa::Round;
 
 /// A binary floating-point format narrower than `f64`.

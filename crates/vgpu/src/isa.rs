@@ -209,6 +209,44 @@ impl Round {
     }
 }
 
+/// The threads between which a strong operation synchronizes (PTX ISA, section 8.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    Cta,
+    Cluster,
+    Gpu,
+    Sys,
+}
+
+impl Scope {
+    pub(crate) fn parse(word: &str) -> Option<Scope> {
+        Some(match word {
+            "cta" => Scope::Cta,
+            "cluster" => Scope::Cluster,
+            "gpu" | "gl" => Scope::Gpu,
+            "sys" => Scope::Sys,
+            _ => return None,
+        })
+    }
+}
+
+/// What orders an access that is volatile, atomic, relaxed, acquire or release (PTX ISA, section 8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Strong {
+    pub(crate) scope: Scope,
+    /// Reads acquire.
+    pub(crate) acquires: bool,
+    /// Writes release.
+    pub(crate) releases: bool,
+}
+
+impl Strong {
+    /// Relaxed, with this scope.
+    pub(crate) const fn relaxed(scope: Scope) -> Strong {
+        Strong { scope, acquires: false, releases: false }
+    }
+}
+
 /// Value with the low `bits` bits set.
 pub(crate) fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1u64 << bits) - 1 }

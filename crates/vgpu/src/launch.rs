@@ -52,6 +52,14 @@ pub struct Options {
     /// Lines of the kernel's CUDA file with stores any of whose values may stay: two unordered writes by such lines are
     /// not a race.
     pub any_wins: BTreeSet<u32>,
+    /// Selects the order in which CTAs start, and how they and their warps interleave. 0 starts the CTAs in the order of
+    /// their indices, each when the one before has ended or waits.
+    pub seed: u64,
+    /// Number of streaming multiprocessors: by default 132 for sm_90a, otherwise 148.
+    pub sms: Option<u32>,
+    /// Number of CTAs that are resident on one of them at once: by default as many as its threads and its shared memory
+    /// allow.
+    pub ctas_per_sm: Option<u32>,
 }
 
 impl Default for Options {
@@ -61,6 +69,9 @@ impl Default for Options {
             check_races: true,
             apart: BTreeMap::new(),
             any_wins: BTreeSet::new(),
+            seed: 0,
+            sms: None,
+            ctas_per_sm: None,
         }
     }
 }

@@ -66,6 +66,7 @@ mod run;
 mod shadow;
 mod undefined;
 
+pub use decode::{Instruction, Unit, instructions};
 pub use fault::{CudaLine, Fault, FaultKind, Location, Place, PtxError, RunError, Unsupported, Waiting};
 pub use isa::Space;
 pub use launch::{Arg, Launch, MAX_INSTRUCTIONS_PER_THREAD, Options, Progress};

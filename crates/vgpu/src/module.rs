@@ -1,7 +1,7 @@
 //! A parsed file with its kernels decoded.
 
 use crate::decode;
-use crate::fault::PtxError;
+use crate::fault::{PtxError, Unsupported};
 use crate::layout::{Layout, ParamInfo, param_layout};
 use crate::program::Program;
 use crate::ptx;
@@ -64,6 +64,12 @@ impl Module {
     /// The kernel called `name`.
     pub fn kernel(&self, name: &str) -> Option<&KernelInfo> {
         self.kernels().find(|kernel| kernel.name == name)
+    }
+
+    /// The instructions that a kernel can reach and that are not supported; `None` if there is no such kernel.
+    pub fn unsupported(&self, kernel: &str) -> Option<&[Unsupported]> {
+        let found = self.kernels.iter().find(|found| found.info.name == kernel)?;
+        Some(&found.program.unsupported)
     }
 
     /// The target that the file names, such as `sm_90a`.

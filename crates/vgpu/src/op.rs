@@ -1,6 +1,8 @@
 //! Decoded instructions. Immediates, special registers and symbol addresses are registers that nothing writes, so
 //! every value operand is a register index.
 
+use crate::isa::Scope;
+
 mod collective;
 mod float;
 mod integer;
@@ -54,6 +56,10 @@ pub(crate) enum Op {
         members: Reg,
     },
     Barrier(Box<BarrierOp>),
+    /// `fence`, `membar`.
+    Fence {
+        scope: Scope,
+    },
     /// A warp-wide matrix instruction.
     Matrix(Box<MatrixOp>),
 }
@@ -66,7 +72,7 @@ impl Op {
             Op::BranchIndex { targets, .. } => targets,
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => &mut [],
             Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
-            Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => &mut [],
+            Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => &mut [],
         }
     }
 
@@ -78,7 +84,7 @@ impl Op {
             Op::Ret | Op::Exit | Op::Trap => vec![end],
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => vec![pc + 1],
             Op::Call { .. } | Op::CopyBack(_) => vec![pc + 1],
-            Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => vec![pc + 1],
+            Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => vec![pc + 1],
         }
     }
 }

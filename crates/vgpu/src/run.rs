@@ -47,6 +47,7 @@ pub fn run_watched(
     check_shape(&kernel.info, launch)?;
     check_shared(kernel, launch)?;
     let params = parameter_block(&kernel.info, launch, memory)?;
+    let most_resident = most_resident(module.target(), kernel, launch, options);
     let (program, constants) = (&kernel.program, &module.layout.constants);
     let lines = program.info.iter().map(|info| info.line).collect();
     let Some(first_cta) = memory.begin_launch(launch.grid, lines) else {
@@ -57,10 +58,22 @@ pub fn run_watched(
         let region = Region::filled(variable.bytes.clone());
         memory.push_module_variable(&variable.name, variable.base, region);
     }
-    let prepared = exec::PreparedLaunch { program, launch, first_cta, params: &params, constants, options };
+    let prepared =
+        exec::PreparedLaunch { program, launch, first_cta, params: &params, constants, options, most_resident };
     let result = exec::run_grid(&prepared, memory, watch);
     memory.buffers.truncate(own_buffers);
     result.map_err(RunError::Fault)
+}
+
+/// Number of CTAs that are resident at once, at least 1. An SM of compute capability 9.0 or 10.0 has 2048 threads, 32 CTAs
+/// and 228 KiB of shared memory, of which each CTA uses one more than it asks for (CUDA C++ Programming Guide, technical
+/// specifications). The registers of a thread are not known from PTX.
+fn most_resident(target: &str, kernel: &Kernel, launch: &Launch, options: &Options) -> u32 {
+    let threads = product(launch.block).div_ceil(32).max(1) * 32;
+    let shared = kernel.program.dynamic_shared_offset() + u64::from(launch.dynamic_shared_bytes) + 1024;
+    let fitting = (2048 / threads).min(228 * 1024 / shared).clamp(1, 32) as u32;
+    let sms = options.sms.unwrap_or(if target.starts_with("sm_90") { 132 } else { 148 });
+    sms.saturating_mul(options.ctas_per_sm.unwrap_or(fitting)).max(1)
 }
 
 fn bad<T>(message: String) -> Result<T, RunError> {

@@ -3,23 +3,24 @@
 //!
 //! The scheme is FastTrack's (Flanagan and Freund, 2009): one record for the last write, one for the last read, and a
 //! set of reads only while several unordered threads read. A word is split into byte cells when an access covers only
-//! part of it. CTAs are never ordered with each other, so that records of another CTA conflict regardless of their
-//! clocks.
+//! part of it. An access is a [`Stamp`] of 32 bits, so that a cell has 16 bytes.
 //!
-//! Strong accesses (atomic, volatile, relaxed, ...) do not conflict with each other, so they are recorded separately,
-//! in sets that the cells refer to: weak records are checked against every access, strong records only against weak
-//! accesses.
+//! Strong accesses (atomic, volatile, relaxed, ...) do not conflict with each other if each is in the scope of the other,
+//! so they are recorded separately, in sets that the cells refer to: weak records are checked against every access, strong
+//! records against weak accesses and those outside their scope.
 
 mod access;
 mod cell;
 mod check;
-mod side_tables;
+mod sets;
+mod stamp;
 
-use cell::{Cell, EMPTY, NONE, SPLIT};
+use cell::Cell;
 use check::{read_cell, write_cell, written_before};
-use side_tables::SideTables;
+use sets::SideTables;
 
-pub(crate) use access::{Accessor, Conflict, LastWrite, Reader};
+pub(crate) use access::{Accessor, Conflict, Who};
+pub(crate) use stamp::{RecentRecords, Record, Records, Stamp};
 
 const PAGE_WORDS: usize = 1024;
 
@@ -103,16 +104,13 @@ impl Shadow {
     }
 
     /// The last write of the byte at `offset`, in this launch or an earlier one.
-    pub(crate) fn last_write(&self, offset: usize) -> Option<LastWrite> {
+    pub(crate) fn last_write(&self, offset: usize) -> Option<Stamp> {
         let word = offset / 4;
         let page = self.pages.get(word / PAGE_WORDS)?.as_ref()?;
-        let mut cell = page[word % PAGE_WORDS];
-        if cell.write_cta == SPLIT {
-            cell = self.splits[cell.write_thread as usize][offset % 4];
-        }
-        let strong = self.tables.strong.get(cell.strong as usize).and_then(|strong| strong.last);
-        let weak = LastWrite { cta: cell.write_cta, thread: cell.write_thread, pc: cell.write_pc };
-        strong.or((weak.pc != NONE).then_some(weak))
+        let cell = page[word % PAGE_WORDS];
+        let cell = cell.byte_cells().map_or(cell, |index| self.splits[index][offset % 4]);
+        let strong = self.tables.strong(&cell).map_or(Stamp::NONE, |strong| strong.last);
+        [strong, cell.write()].into_iter().find(|stamp| !stamp.is_none())
     }
 }
 
@@ -137,188 +135,18 @@ fn cells<'a>(
     if pages.len() <= index {
         pages.resize_with(index + 1, || None);
     }
-    let page = pages[index].get_or_insert_with(|| vec![EMPTY; PAGE_WORDS].into_boxed_slice());
+    let page = pages[index].get_or_insert_with(|| vec![Cell::EMPTY; PAGE_WORDS].into_boxed_slice());
     let slot = word % PAGE_WORDS;
-    if len < 4 && page[slot].write_cta != SPLIT {
+    if len < 4 && page[slot].byte_cells().is_none() {
         let whole = page[slot];
         splits.push([whole, tables.copy(whole), tables.copy(whole), tables.copy(whole)]);
-        page[slot] = Cell { write_cta: SPLIT, write_thread: (splits.len() - 1) as u32, ..EMPTY };
+        page[slot] = Cell::split((splits.len() - 1) as u32);
     }
-    if page[slot].write_cta == SPLIT {
-        let group = page[slot].write_thread as usize;
-        return &mut splits[group][first..first + len];
+    match page[slot].byte_cells() {
+        Some(group) => &mut splits[group][first..first + len],
+        None => &mut page[slot..slot + 1],
     }
-    &mut page[slot..slot + 1]
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn accessor(thread: u32, clock: u32, base: &[u32]) -> Accessor<'_> {
-        Accessor { cta: 1, first_cta: 1, thread, clock, base, pc: thread, strong: false }
-    }
-
-    fn strong(thread: u32, clock: u32, base: &[u32]) -> Accessor<'_> {
-        Accessor { strong: true, ..accessor(thread, clock, base) }
-    }
-
-    fn conflict(pc: u32, other_is_write: bool) -> Conflict {
-        Conflict { pc, other_is_write, other_is_strong: false, other_cta: false, reader: Reader::Unknown }
-    }
-
-    impl CheckResult {
-        /// The first conflict, without the reader.
-        fn conflict(&self) -> Option<Conflict> {
-            self.conflicts.first().map(|range| Conflict { reader: Reader::Unknown, ..range.conflict })
-        }
-    }
-
-    #[test]
-    fn an_unordered_read_after_a_write_conflicts() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        assert_eq!(shadow.write(8, &[0; 4], &[1; 4], &accessor(0, 1, &base)), CheckResult::default());
-        let found = shadow.read(8, 4, &accessor(1, 1, &base));
-        assert_eq!(found.conflict(), Some(conflict(0, true)));
-        let known = [1, 0];
-        assert_eq!(shadow.read(8, 4, &accessor(1, 2, &known)).conflict(), None);
-    }
-
-    #[test]
-    fn a_write_conflicts_with_any_of_several_reads() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0, 0];
-        shadow.read(0, 4, &accessor(0, 1, &base));
-        shadow.read(0, 4, &accessor(1, 1, &base));
-        let known = [1, 0, 0];
-        let found = shadow.write(0, &[0; 4], &[1; 4], &accessor(2, 1, &known));
-        assert_eq!(found.conflict(), Some(conflict(1, false)));
-    }
-
-    #[test]
-    fn neighbouring_bytes_do_not_conflict() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        shadow.write(0, &[0], &[1], &accessor(0, 1, &base));
-        assert_eq!(shadow.write(1, &[0], &[1], &accessor(1, 1, &base)), CheckResult::default());
-        assert!(shadow.read(0, 4, &accessor(1, 1, &base)).conflict().is_some());
-    }
-
-    #[test]
-    fn equal_values_are_benign() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        shadow.write(0, &[0; 4], &[7; 4], &accessor(0, 1, &base));
-        let found = shadow.write(0, &[7; 4], &[7; 4], &accessor(1, 1, &base));
-        assert_eq!(found, CheckResult { benign: true, ..CheckResult::default() });
-        assert_eq!(shadow.last_write(2), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
-    }
-
-    /// The last writer is ordered before its own next write, but the other writer of the same value is not.
-    #[test]
-    fn an_equal_value_does_not_hide_an_earlier_write() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        shadow.write(0, &[0; 4], &[7; 4], &accessor(0, 1, &base));
-        assert!(shadow.write(0, &[7; 4], &[7; 4], &accessor(1, 1, &base)).benign);
-        let found = shadow.write(0, &[7; 4], &[8; 4], &accessor(1, 1, &base));
-        assert_eq!(found.conflict(), Some(conflict(0, true)));
-        assert_eq!(shadow.write(0, &[8; 4], &[9; 4], &accessor(1, 1, &base)).conflict(), None);
-    }
-
-    #[test]
-    fn a_write_after_a_barrier_is_ordered_after_all_writers_of_an_equal_value() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        shadow.write(0, &[0; 4], &[7; 4], &accessor(0, 1, &base));
-        shadow.write(0, &[7; 4], &[7; 4], &accessor(1, 1, &base));
-        let known = [1, 1];
-        assert_eq!(shadow.write(0, &[7; 4], &[8; 4], &accessor(1, 2, &known)).conflict(), None);
-    }
-
-    #[test]
-    fn an_equal_value_of_another_cta_is_remembered_through_several() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        let of_cta = |cta: u32, pc: u32| Accessor { cta, pc, ..accessor(0, 1, &base) };
-        shadow.write(0, &[0; 4], &[1; 4], &of_cta(1, 5));
-        assert!(shadow.write(0, &[1; 4], &[1; 4], &of_cta(2, 5)).benign);
-        assert!(shadow.write(0, &[1; 4], &[1; 4], &of_cta(3, 5)).benign);
-        let found = shadow.write(0, &[1; 4], &[2; 4], &of_cta(3, 6));
-        assert_eq!(found.conflict(), Some(Conflict { other_cta: true, ..conflict(5, true) }));
-    }
-
-    #[test]
-    fn a_thread_writes_another_value_again_until_its_next_barrier() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        let write = |shadow: &mut Shadow, pc: u32, clock: u32, old: u8, new: u8| {
-            shadow.write(0, &[old; 2], &[new; 2], &Accessor { pc, ..accessor(1, clock, &base) })
-        };
-        assert_eq!(write(&mut shadow, 7, 1, 0, 1), CheckResult::default());
-        assert_eq!(write(&mut shadow, 8, 1, 1, 1), CheckResult::default());
-        assert_eq!(
-            write(&mut shadow, 9, 1, 1, 2),
-            CheckResult { own_previous_write: Some(8), ..CheckResult::default() }
-        );
-        assert_eq!(write(&mut shadow, 7, 2, 2, 3), CheckResult::default());
-    }
-
-    #[test]
-    fn a_strong_write_does_not_hide_a_weak_one() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        shadow.write(0, &[0; 4], &[1; 4], &accessor(0, 1, &base));
-        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong(0, 1, &base)), CheckResult::default());
-        let found = shadow.write(0, &[2; 4], &[3; 4], &strong(1, 1, &base));
-        assert_eq!(found.conflict(), Some(conflict(0, true)));
-        assert_eq!(shadow.last_write(0), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
-    }
-
-    #[test]
-    fn a_weak_read_conflicts_with_any_of_several_strong_writes() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
-        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong(1, 1, &base)), CheckResult::default());
-        let found = shadow.read(0, 4, &accessor(1, 1, &base));
-        assert_eq!(found.conflict(), Some(Conflict { other_is_strong: true, ..conflict(0, true) }));
-        let known = [1, 1];
-        let mut shadow = Shadow::default();
-        shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
-        shadow.write(0, &[1; 4], &[2; 4], &strong(1, 1, &base));
-        assert_eq!(shadow.read(0, 4, &accessor(1, 2, &known)).conflict(), None);
-        assert_eq!(shadow.write(0, &[2; 4], &[3; 4], &accessor(1, 2, &known)), CheckResult::default());
-        assert_eq!(shadow.last_write(0), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
-    }
-
-    #[test]
-    fn a_strong_read_does_not_hide_a_weak_one() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        shadow.read(0, 4, &accessor(0, 1, &base));
-        shadow.read(0, 4, &strong(0, 1, &base));
-        let found = shadow.write(0, &[0; 4], &[1; 4], &strong(1, 1, &base));
-        assert_eq!(found.conflict(), Some(conflict(0, false)));
-        let mut shadow = Shadow::default();
-        shadow.read(0, 4, &strong(0, 1, &base));
-        assert_eq!(shadow.write(0, &[0; 4], &[1; 4], &strong(1, 1, &base)), CheckResult::default());
-        let found = shadow.write(0, &[1; 4], &[2; 4], &accessor(1, 1, &base));
-        assert_eq!(found.conflict(), Some(Conflict { other_is_strong: true, ..conflict(0, false) }));
-    }
-
-    #[test]
-    fn strong_accesses_of_other_ctas_conflict_with_weak_ones() {
-        let mut shadow = Shadow::default();
-        let base = [0, 0];
-        shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
-        let second = Accessor { cta: 2, ..accessor(0, 1, &base) };
-        let strong_second = Accessor { strong: true, ..second };
-        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong_second), CheckResult::default());
-        let found = shadow.read(0, 4, &second);
-        assert_eq!(found.conflict(), Some(Conflict { other_is_strong: true, other_cta: true, ..conflict(0, true) }));
-        let next_launch = Accessor { cta: 3, first_cta: 3, ..second };
-        assert_eq!(shadow.read(0, 4, &next_launch).conflict(), None);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Integer arithmetic; floating-point types are passed on to their own module.
+//! Arithmetic on integers and bits; floating-point types are passed on to their own module.
 
 use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
@@ -8,28 +8,17 @@ use crate::op::{Carry, CarryFn, IntFn, Op, Packed16Fn, PrmtMode, Reg, ScalarOp};
 use crate::ptx::ast::{Number, Operand};
 
 impl Decoder<'_> {
-    pub(crate) fn arithmetic(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Vec<Op>> {
+    pub(crate) fn arithmetic(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Vec<Op>> {
         let base = mods.base();
-        if !is_arithmetic(&base) {
-            return Err(format!("`{base}` is not supported"));
-        }
-        if base == "lop3" {
-            return Ok(vec![self.lop3(mods, operands)?]);
-        }
-        let mode = if base == "prmt" { Some(prmt_mode(mods)) } else { None };
         let dtype = mods.dtype()?;
-        let floating = dtype.is_float() || matches!(base.as_str(), "ex2" | "lg2" | "sin" | "cos" | "tanh");
-        if floating && base != "prmt" {
-            return self.floating(mods, operands, dtype);
+        if dtype.is_float() {
+            return self.float_arithmetic(mods, operands, dtype);
         }
         if let Some(op) = self.carry(mods, operands, dtype)? {
             return Ok(vec![op]);
         }
-        let f = match mode {
-            Some(mode) => IntFn::Prmt(mode),
-            None => int_fn(&base, mods, dtype)?,
-        };
-        let relu = matches!(base.as_str(), "min" | "max") && dtype.is_signed() && mods.take("relu");
+        let f = int_fn(base, mods, dtype)?;
+        let relu = matches!(base, "min" | "max") && dtype.is_signed() && mods.take("relu");
         let mut ops = vec![self.int_op(f, operands, dtype)?];
         if relu {
             let d = self.dest(&operands[0])?;
@@ -62,9 +51,9 @@ impl Decoder<'_> {
     }
 
     /// `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`
-    fn carry(&mut self, mods: &mut Mods, operands: &[Operand], dtype: DType) -> Decoded<Option<Op>> {
+    fn carry(&mut self, mods: &mut Mods<'_>, operands: &[Operand], dtype: DType) -> Decoded<Option<Op>> {
         let base = mods.base();
-        let read = matches!(base.as_str(), "addc" | "subc" | "madc");
+        let read = matches!(base, "addc" | "subc" | "madc");
         let write = mods.take("cc");
         if !read && !write {
             return Ok(None);
@@ -73,7 +62,7 @@ impl Decoder<'_> {
             return Err("a carry is not supported for this type".to_string());
         }
         let signed = dtype.is_signed();
-        let f = match base.as_str() {
+        let f = match base {
             "add" | "addc" => CarryFn::Add,
             "sub" | "subc" => CarryFn::Sub,
             "mad" | "madc" if mods.take("lo") => CarryFn::MadLo { signed },
@@ -90,7 +79,21 @@ impl Decoder<'_> {
         Ok(Some(Op::Scalar(ScalarOp::Carry(Carry { f, bits: dtype.bits, read, write, d, s }))))
     }
 
-    fn lop3(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    /// `and`, `or`, `xor` and `not`, on predicates or on bits.
+    pub(crate) fn logic(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Vec<Op>> {
+        if mods.take("pred") {
+            return Ok(vec![self.pred_logic(mods.base(), operands)?]);
+        }
+        self.arithmetic(mods, operands)
+    }
+
+    pub(crate) fn prmt(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        let mode = prmt_mode(mods);
+        let dtype = mods.dtype()?;
+        self.int_op(IntFn::Prmt(mode), operands, dtype)
+    }
+
+    pub(crate) fn lop3(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 5)?;
         let dtype = mods.dtype()?;
         let table = match nth(operands, 4)? {
@@ -99,58 +102,6 @@ impl Decoder<'_> {
         };
         self.int_op(IntFn::Lop3(table), &operands[..4], dtype)
     }
-}
-
-fn is_arithmetic(base: &str) -> bool {
-    matches!(
-        base,
-        "add"
-            | "sub"
-            | "mul"
-            | "mad"
-            | "mul24"
-            | "mad24"
-            | "div"
-            | "rem"
-            | "abs"
-            | "neg"
-            | "min"
-            | "max"
-            | "addc"
-            | "subc"
-            | "madc"
-            | "and"
-            | "or"
-            | "xor"
-            | "not"
-            | "cnot"
-            | "shl"
-            | "shr"
-            | "shf"
-            | "bfe"
-            | "bfi"
-            | "bfind"
-            | "brev"
-            | "clz"
-            | "popc"
-            | "prmt"
-            | "lop3"
-            | "sad"
-            | "dp4a"
-            | "dp2a"
-            | "bmsk"
-            | "fns"
-            | "fma"
-            | "rcp"
-            | "sqrt"
-            | "rsqrt"
-            | "ex2"
-            | "lg2"
-            | "sin"
-            | "cos"
-            | "tanh"
-            | "copysign"
-    )
 }
 
 /// The types of the sources of `f`.
@@ -170,7 +121,7 @@ fn wide(dtype: DType) -> DType {
     DType::new(dtype.kind, dtype.bits * 2)
 }
 
-fn int_fn(base: &str, mods: &mut Mods, dtype: DType) -> Decoded<IntFn> {
+fn int_fn(base: &str, mods: &mut Mods<'_>, dtype: DType) -> Decoded<IntFn> {
     let signed = dtype.kind == Kind::Signed;
     if dtype.count == 2 {
         return packed16_fn(base, signed);
@@ -228,7 +179,7 @@ fn packed16_fn(base: &str, signed: bool) -> Decoded<IntFn> {
     }))
 }
 
-fn product_fn(base: &str, mods: &mut Mods, signed: bool) -> Decoded<IntFn> {
+fn product_fn(base: &str, mods: &mut Mods<'_>, signed: bool) -> Decoded<IntFn> {
     let (lo, hi, wide) = (mods.take("lo"), mods.take("hi"), mods.take("wide"));
     if !lo && !hi && !wide {
         return Err("`.lo`, `.hi` or `.wide` is missing".to_string());
@@ -247,7 +198,7 @@ fn product_fn(base: &str, mods: &mut Mods, signed: bool) -> Decoded<IntFn> {
     })
 }
 
-fn funnel_fn(mods: &mut Mods) -> Decoded<IntFn> {
+fn funnel_fn(mods: &mut Mods<'_>) -> Decoded<IntFn> {
     let left = mods.take("l");
     if !left && !mods.take("r") {
         return Err("`.l` or `.r` is missing".to_string());
@@ -259,7 +210,7 @@ fn funnel_fn(mods: &mut Mods) -> Decoded<IntFn> {
     Ok(IntFn::Funnel { left, wrap })
 }
 
-fn prmt_mode(mods: &mut Mods) -> PrmtMode {
+fn prmt_mode(mods: &mut Mods<'_>) -> PrmtMode {
     let mode = mods.find(|part| match part {
         "f4e" => Some(PrmtMode::F4e),
         "b4e" => Some(PrmtMode::B4e),

@@ -5,15 +5,15 @@ use crate::decode::mods::Mods;
 use crate::decode::symbol::Symbol;
 use crate::isa::Space;
 use crate::op::{LocalCopy, Op};
-use crate::ptx::ast::{Instruction, Operand, Variable};
+use crate::ptx::ast::{Operand, Variable};
 
 impl Decoder<'_> {
-    pub(crate) fn call(&mut self, mods: &mut Mods, instruction: &Instruction) -> Decoded<Vec<Op>> {
+    pub(crate) fn call(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Vec<Op>> {
         mods.take("uni");
-        let (returns, name, args) = call_parts(&instruction.operands)?;
+        let (returns, name, args) = call_parts(operands)?;
         let index = self.called_index(name)?;
         let frame = self.frame(index)?;
-        self.calls.push((self.current, index, instruction.line));
+        self.calls.push((self.current, index, self.line));
         let into = self.copies(args, &frame.params, true)?;
         let back = self.copies(returns, &frame.returns, false)?;
         let mut ops = vec![Op::Call { target: frame.label, copies: into.into_boxed_slice() }];

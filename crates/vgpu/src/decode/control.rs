@@ -11,68 +11,22 @@ use crate::op::{
 };
 use crate::ptx::ast::Operand;
 
-/// Whether [`Decoder::control`] decodes these instructions.
-pub(crate) fn is_control(base: &str) -> bool {
-    matches!(
-        base,
-        "bra"
-            | "brx"
-            | "ret"
-            | "exit"
-            | "trap"
-            | "brkpt"
-            | "nanosleep"
-            | "membar"
-            | "fence"
-            | "pmevent"
-            | "griddepcontrol"
-            | "setmaxnreg"
-            | "bar"
-            | "barrier"
-            | "shfl"
-            | "vote"
-            | "match"
-            | "activemask"
-            | "redux"
-            | "elect"
-    )
-}
-
 impl Decoder<'_> {
-    pub(crate) fn control(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
-        match mods.base().as_str() {
-            "bra" => {
-                mods.take("uni");
-                Ok(Op::Bra { target: self.target(nth(operands, 0)?)? })
-            }
-            "brx" => self.branch_index(mods, operands),
-            "ret" => {
-                mods.take("uni");
-                Ok(Op::Ret)
-            }
-            "exit" => Ok(Op::Exit),
-            "trap" => Ok(Op::Trap),
-            "bar" => self.barrier(mods, operands, true),
-            "barrier" => {
-                let aligned = mods.take("aligned");
-                self.barrier(mods, operands, aligned)
-            }
-            "shfl" => self.shuffle(mods, operands),
-            "vote" => self.vote(mods, operands),
-            "match" => self.match_sync(mods, operands),
-            "redux" => self.redux(mods, operands),
-            "elect" => self.elect(mods, operands),
-            "activemask" => {
-                mods.take("b32");
-                Ok(Op::Scalar(ScalarOp::ActiveMask { d: self.dest(nth(operands, 0)?)? }))
-            }
-            // Fences order accesses that this machine executes in order anyway; the others do not affect results.
-            "membar" | "fence" | "brkpt" | "nanosleep" | "pmevent" | "griddepcontrol" | "setmaxnreg" => {
-                mods.drop_all(|_| true);
-                Ok(Op::Nop)
-            }
-            base => Err(format!("`{base}` is not supported")),
-        }
+    pub(crate) fn branch(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        mods.take("uni");
+        Ok(Op::Bra { target: self.target(nth(operands, 0)?)? })
+    }
+
+    pub(crate) fn active_mask(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        mods.take("b32");
+        Ok(Op::Scalar(ScalarOp::ActiveMask { d: self.dest(nth(operands, 0)?)? }))
+    }
+
+    /// `bar.warp.sync`
+    pub(crate) fn warp_barrier(&mut self, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 1)?;
+        let members = self.source(&operands[0], DType::B32)?;
+        Ok(Op::Collective { f: CollectiveFn::Barrier, members })
     }
 
     fn target(&mut self, operand: &Operand) -> Decoded<u32> {
@@ -84,7 +38,7 @@ impl Decoder<'_> {
         Err("the target is not a label in this scope".to_string())
     }
 
-    fn branch_index(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn branch_index(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 2)?;
         mods.take("idx");
         mods.take("uni");
@@ -103,13 +57,7 @@ impl Decoder<'_> {
         Ok(Op::BranchIndex { index, targets: targets.into_boxed_slice() })
     }
 
-    fn barrier(&mut self, mods: &mut Mods, operands: &[Operand], aligned: bool) -> Decoded<Op> {
-        if mods.take("warp") {
-            mods.take("sync");
-            expect_count(operands, 1)?;
-            let members = self.source(&operands[0], DType::B32)?;
-            return Ok(Op::Collective { f: CollectiveFn::Barrier, members });
-        }
+    pub(crate) fn barrier(&mut self, mods: &mut Mods<'_>, operands: &[Operand], aligned: bool) -> Decoded<Op> {
         mods.take("cta");
         let arrive = mods.take("arrive");
         if !arrive && mods.take("red") {
@@ -134,7 +82,7 @@ impl Decoder<'_> {
     }
 
     /// `bar.red.popc.u32 d, a {, b}, {!}c` and `bar.red.{and,or}.pred p, a {, b}, {!}c`
-    fn barrier_reduce(&mut self, mods: &mut Mods, operands: &[Operand], aligned: bool) -> Decoded<Op> {
+    fn barrier_reduce(&mut self, mods: &mut Mods<'_>, operands: &[Operand], aligned: bool) -> Decoded<Op> {
         if !(3..=4).contains(&operands.len()) {
             return Err("wrong number of operands: expected 3 or 4".to_string());
         }
@@ -154,7 +102,7 @@ impl Decoder<'_> {
         Ok(Op::Barrier(Box::new(BarrierOp { id, count, wait: true, aligned, reduce: Some(reduce) })))
     }
 
-    fn shuffle(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn shuffle(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 5)?;
         take_sync(mods)?;
         mods.take("b32");
@@ -185,7 +133,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn vote(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn vote(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 3)?;
         take_sync(mods)?;
         mods.drop_all(|part| part == "pred" || part == "b32");
@@ -206,7 +154,7 @@ impl Decoder<'_> {
         Ok(Op::Collective { f: CollectiveFn::Vote { mode, d, a }, members })
     }
 
-    fn match_sync(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn match_sync(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 3)?;
         take_sync(mods)?;
         let dtype = mods.dtype()?;
@@ -223,16 +171,15 @@ impl Decoder<'_> {
         Ok(Op::Collective { f, members })
     }
 
-    fn redux(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn redux(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 3)?;
         take_sync(mods)?;
         let abs = mods.take("abs");
         let nan = mods.take("NaN");
         let dtype = mods.dtype()?;
-        let name =
-            mods.find(|part| matches!(part, "add" | "min" | "max" | "and" | "or" | "xor").then(|| part.to_string()));
+        let name = mods.find(|part| matches!(part, "add" | "min" | "max" | "and" | "or" | "xor").then_some(part));
         let name = name.ok_or_else(|| "the operation is missing".to_string())?;
-        let f = match (dtype.is_float(), name.as_str()) {
+        let f = match (dtype.is_float(), name) {
             (true, "min") => AtomFn::MinFloat(FloatType::F32, false),
             (true, "max") => AtomFn::MaxFloat(FloatType::F32, false),
             (true, _) => return Err("only `.min` and `.max` are supported for floating-point types".to_string()),
@@ -247,7 +194,7 @@ impl Decoder<'_> {
         Ok(Op::Collective { f: CollectiveFn::Reduce { f, nan, abs, d, a }, members })
     }
 
-    fn elect(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn elect(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 2)?;
         take_sync(mods)?;
         let members = self.source(&operands[1], DType::B32)?;
@@ -263,6 +210,6 @@ impl Decoder<'_> {
 }
 
 /// Takes `.sync`; the forms without it are not supported on sm_70 and later.
-pub(crate) fn take_sync(mods: &mut Mods) -> Decoded<()> {
+pub(crate) fn take_sync(mods: &mut Mods<'_>) -> Decoded<()> {
     if mods.take("sync") { Ok(()) } else { Err("the form without `.sync` is not supported".to_string()) }
 }

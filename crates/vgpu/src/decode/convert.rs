@@ -11,7 +11,7 @@ use crate::op::{Convert, ConvertPair, Op, PairSource, ScalarOp};
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
-    pub(crate) fn convert(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn convert(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         let integral = mods.find(Round::parse_integral);
         let round = mods.find(Round::parse);
         let (ftz, sat, relu) = (mods.take("ftz"), mods.take("sat"), mods.take("relu"));
@@ -65,7 +65,7 @@ impl Decoder<'_> {
 
     /// The source of a conversion to a pair of `format`: operands `d, a, b` with f32 sources, or `d, a` with another
     /// pair.
-    fn pair_source(&mut self, mods: &mut Mods, operands: &[Operand], format: Format) -> Decoded<PairSource> {
+    fn pair_source(&mut self, mods: &mut Mods<'_>, operands: &[Operand], format: Format) -> Decoded<PairSource> {
         if let Some(from) = mods.find(packed_format) {
             let widens = format == F16 && is_eight_bits(from);
             let narrows_to_eight = is_eight_bits(format) && !is_eight_bits(from);
@@ -84,7 +84,13 @@ impl Decoder<'_> {
         Ok(PairSource::Singles(self.source(&operands[1], from)?, self.source(&operands[2], from)?))
     }
 
-    fn convert_tf32(&mut self, mods: &mut Mods, operands: &[Operand], round: Option<Round>, relu: bool) -> Decoded<Op> {
+    fn convert_tf32(
+        &mut self,
+        mods: &mut Mods<'_>,
+        operands: &[Operand],
+        round: Option<Round>,
+        relu: bool,
+    ) -> Decoded<Op> {
         expect_count(operands, 2)?;
         let finite = mods.take("satfinite");
         let from = mods.dtype()?;

@@ -43,6 +43,8 @@ pub(super) struct Decoder<'a> {
     pub(super) calls: Vec<(Option<usize>, usize, u32)>,
     /// Index of the function being decoded; `None` for the kernel.
     pub(super) current: Option<usize>,
+    /// PTX line of the instruction being decoded.
+    pub(super) line: u32,
 }
 
 impl<'a> Decoder<'a> {
@@ -60,6 +62,7 @@ impl<'a> Decoder<'a> {
             queue: Vec::new(),
             calls: Vec::new(),
             current: None,
+            line: 0,
         }
     }
 }

@@ -9,9 +9,20 @@ use crate::op::{Convert, FloatFn, FloatMode, FloatType, MinMaxMode, Op, ScalarOp
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
-    pub(crate) fn floating(&mut self, mods: &mut Mods, operands: &[Operand], dtype: DType) -> Decoded<Vec<Op>> {
-        let base = mods.base();
-        let f = float_fn(&base, mods, operands.len())?;
+    /// An instruction that exists for floating-point numbers only.
+    pub(crate) fn floating(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Vec<Op>> {
+        let dtype = mods.dtype()?;
+        self.float_arithmetic(mods, operands, dtype)
+    }
+
+    /// Arithmetic on the floating-point type `dtype`.
+    pub(crate) fn float_arithmetic(
+        &mut self,
+        mods: &mut Mods<'_>,
+        operands: &[Operand],
+        dtype: DType,
+    ) -> Decoded<Vec<Op>> {
+        let f = float_fn(mods.base(), mods, operands.len())?;
         let round = mods.round();
         mods.drop_all(|part| matches!(part, "approx" | "full" | "noftz"));
         let mode = FloatMode {
@@ -61,7 +72,7 @@ impl Decoder<'_> {
     }
 }
 
-fn float_fn(base: &str, mods: &mut Mods, operands: usize) -> Decoded<FloatFn> {
+fn float_fn(base: &str, mods: &mut Mods<'_>, operands: usize) -> Decoded<FloatFn> {
     Ok(match base {
         "add" => FloatFn::Add,
         "sub" => FloatFn::Sub,
@@ -88,17 +99,17 @@ fn float_fn(base: &str, mods: &mut Mods, operands: usize) -> Decoded<FloatFn> {
     })
 }
 
-fn min_max_mode(mods: &mut Mods) -> MinMaxMode {
+fn min_max_mode(mods: &mut Mods<'_>) -> MinMaxMode {
     MinMaxMode { nan: mods.take("NaN"), abs: mods.take("abs"), xorsign: mods.take("xorsign") }
 }
 
 /// Rejects forms that the executing code does not implement.
 fn check_form(f: FloatFn, mode: &FloatMode) -> Decoded<()> {
-    if mode.element == FloatType::F64 && mode.round != Round::Nearest {
-        return Err("directed rounding is not supported for f64".to_string());
-    }
     if mode.element == FloatType::F64 && mode.ftz && !matches!(f, FloatFn::Rcp | FloatFn::Rsqrt) {
         return Err("`.ftz` is not supported for f64".to_string());
+    }
+    if mode.element == FloatType::F64 && (mode.sat || mode.relu) {
+        return Err("`.sat` and `.relu` are not supported for f64".to_string());
     }
     if f == FloatFn::Fma && mode.relu && !matches!(mode.element, FloatType::Half(_)) {
         return Err("`.relu` is not supported for this type".to_string());

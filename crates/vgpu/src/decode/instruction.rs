@@ -1,9 +1,8 @@
 //! Decodes one instruction.
 
 use crate::decode::decoder::{Decoded, Decoder};
-use crate::decode::mods::Mods;
 use crate::decode::symbol::Symbol;
-use crate::decode::{control, memory};
+use crate::decode::table;
 use crate::fault::Unsupported;
 use crate::op::{Guard, Op};
 use crate::program::{Inst, InstInfo};
@@ -49,17 +48,12 @@ impl Decoder<'_> {
     }
 
     fn decode_ops(&mut self, instruction: &Instruction) -> Decoded<Vec<Op>> {
-        let mut mods = Mods::new(&instruction.opcode);
-        let operands = &instruction.operands;
-        let base = mods.base();
-        let ops = match base.as_str() {
-            "call" => self.call(&mut mods, instruction)?,
-            base if control::is_control(base) => vec![self.control(&mut mods, operands)?],
-            base if memory::is_memory(base) => vec![self.memory(&mut mods, operands)?],
-            "mma" | "ldmatrix" | "stmatrix" | "movmatrix" => vec![self.matrix(&mut mods, operands)?],
-            "cvt" => vec![self.convert(&mut mods, operands)?],
-            _ => self.scalar(&mut mods, operands)?,
+        let Some((row, mut mods)) = table::find(&instruction.opcode) else {
+            let name = instruction.opcode.split('.').next().unwrap_or_default();
+            return Err(format!("`{name}` is not supported"));
         };
+        self.line = instruction.line;
+        let ops = (row.decode)(self, &mut mods, &instruction.operands)?;
         mods.finish()?;
         Ok(ops)
     }

@@ -24,38 +24,40 @@ enum MmaType {
 }
 
 impl Decoder<'_> {
-    pub(crate) fn matrix(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
-        take_sync(mods)?;
-        if !mods.take("aligned") {
-            return Err("the form without `.aligned` is not supported".to_string());
+    pub(crate) fn load_matrix(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        take_sync_aligned(mods)?;
+        expect_count(operands, 2)?;
+        Ok(matrix(MatrixOp::Load(self.matrix_access(mods, &operands[1], &operands[0], true)?)))
+    }
+
+    pub(crate) fn store_matrix(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        take_sync_aligned(mods)?;
+        expect_count(operands, 2)?;
+        Ok(matrix(MatrixOp::Store(self.matrix_access(mods, &operands[0], &operands[1], false)?)))
+    }
+
+    pub(crate) fn move_matrix(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        take_sync_aligned(mods)?;
+        expect_count(operands, 2)?;
+        take_shape(mods)?;
+        if !mods.take("trans") {
+            return Err("the form without `.trans` is not supported".to_string());
         }
-        let op = match mods.base().as_str() {
-            "mma" if mods.take("m8n8k4") => MatrixOp::DoubleMma(self.double_mma(mods, operands)?),
-            "mma" => MatrixOp::Mma(self.mma(mods, operands)?),
-            "ldmatrix" => {
-                expect_count(operands, 2)?;
-                MatrixOp::Load(self.matrix_access(mods, &operands[1], &operands[0], true)?)
-            }
-            "stmatrix" => {
-                expect_count(operands, 2)?;
-                MatrixOp::Store(self.matrix_access(mods, &operands[0], &operands[1], false)?)
-            }
-            "movmatrix" => {
-                expect_count(operands, 2)?;
-                take_shape(mods)?;
-                if !mods.take("trans") {
-                    return Err("the form without `.trans` is not supported".to_string());
-                }
-                MatrixOp::Transpose { a: self.source(&operands[1], DType::B32)?, d: self.dest(&operands[0])? }
-            }
-            base => return Err(format!("`{base}` is not supported")),
-        };
-        Ok(Op::Matrix(Box::new(op)))
+        let (a, d) = (self.source(&operands[1], DType::B32)?, self.dest(&operands[0])?);
+        Ok(matrix(MatrixOp::Transpose { a, d }))
+    }
+
+    pub(crate) fn mma(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        take_sync_aligned(mods)?;
+        if mods.take("m8n8k4") {
+            return Ok(matrix(MatrixOp::DoubleMma(self.double_mma(mods, operands)?)));
+        }
+        Ok(matrix(MatrixOp::Mma(self.wide_mma(mods, operands)?)))
     }
 
     fn matrix_access(
         &mut self,
-        mods: &mut Mods,
+        mods: &mut Mods<'_>,
         address: &Operand,
         list: &Operand,
         is_load: bool,
@@ -93,7 +95,8 @@ impl Decoder<'_> {
         Ok(regs.into_boxed_slice())
     }
 
-    fn mma(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Mma> {
+    /// `mma` of m16n8.
+    fn wide_mma(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Mma> {
         let k = mods.find(|part| match part {
             "m16n8k4" => Some(4),
             "m16n8k8" => Some(8),
@@ -136,7 +139,7 @@ impl Decoder<'_> {
 }
 
 impl Decoder<'_> {
-    fn double_mma(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<DoubleMma> {
+    fn double_mma(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<DoubleMma> {
         take_orders(mods)?;
         if !(0..4).all(|_| mods.take("f64")) {
             return Err("these types are not supported in m8n8k4".to_string());
@@ -152,13 +155,23 @@ impl Decoder<'_> {
     }
 }
 
+fn matrix(op: MatrixOp) -> Op {
+    Op::Matrix(Box::new(op))
+}
+
+/// Takes `.sync.aligned`.
+fn take_sync_aligned(mods: &mut Mods<'_>) -> Decoded<()> {
+    take_sync(mods)?;
+    if mods.take("aligned") { Ok(()) } else { Err("the form without `.aligned` is not supported".to_string()) }
+}
+
 /// Takes the layouts of A and B.
-fn take_orders(mods: &mut Mods) -> Decoded<()> {
+fn take_orders(mods: &mut Mods<'_>) -> Decoded<()> {
     if mods.take("row") && mods.take("col") { Ok(()) } else { Err("A must be `.row` and B `.col`".to_string()) }
 }
 
 /// Takes the shape and the element type, which are the same for `ldmatrix`, `stmatrix` and `movmatrix`.
-fn take_shape(mods: &mut Mods) -> Decoded<()> {
+fn take_shape(mods: &mut Mods<'_>) -> Decoded<()> {
     if !mods.take("m8n8") {
         return Err("only the shape m8n8 is supported".to_string());
     }

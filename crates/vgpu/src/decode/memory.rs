@@ -7,80 +7,48 @@ use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
 use crate::decode::symbol::Symbol;
 use crate::float::{BF16, F16};
-use crate::isa::{DType, Kind, Space};
+use crate::isa::{DType, Kind, Scope, Space, Strong};
 use crate::op::{AtomFn, Atomic, FloatType, IntegerType, Load, MemRef, NumberType, Op, Reg, ScalarOp, Store};
 use crate::program::Preset;
 use crate::ptx::ast::Operand;
 
-/// Cache operators, scopes and hints, which do not affect results.
+/// Cache operators and hints, which do not affect results.
 fn is_hint(part: &str) -> bool {
     part.starts_with("L1::")
         || part.starts_with("L2::")
-        || matches!(
-            part,
-            "ca" | "cg"
-                | "cs"
-                | "lu"
-                | "cv"
-                | "wb"
-                | "wt"
-                | "nc"
-                | "weak"
-                | "cta"
-                | "cluster"
-                | "gpu"
-                | "sys"
-                | "unified"
-        )
+        || matches!(part, "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "nc" | "weak" | "unified")
 }
 
-fn is_strong(mods: &mut Mods) -> bool {
-    mods.find(|part| matches!(part, "volatile" | "relaxed" | "acquire" | "release" | "acq_rel" | "mmio").then_some(()))
-        .is_some()
+/// The operands without the cache policy, which is the last one; it does not affect the result.
+fn without_policy<'o>(mods: &mut Mods<'_>, operands: &'o [Operand]) -> &'o [Operand] {
+    match operands.split_last() {
+        Some((_, rest)) if mods.take("L2::cache_hint") => rest,
+        _ => operands,
+    }
 }
 
-/// Whether [`Decoder::memory`] decodes these instructions.
-pub(crate) fn is_memory(base: &str) -> bool {
-    matches!(
-        base,
-        "ld" | "ldu"
-            | "st"
-            | "atom"
-            | "red"
-            | "cvta"
-            | "isspacep"
-            | "prefetch"
-            | "prefetchu"
-            | "applypriority"
-            | "discard"
-    )
+/// Takes the ordering and the scope; `None` for a weak access. Volatile accesses are relaxed in the scope of the system
+/// (PTX ISA, section 8.4).
+fn strong(mods: &mut Mods<'_>) -> Option<Strong> {
+    let order = mods.find(|part| {
+        Some(match part {
+            "volatile" | "mmio" | "relaxed" => (false, false),
+            "acquire" => (true, false),
+            "release" => (false, true),
+            "acq_rel" => (true, true),
+            _ => return None,
+        })
+    });
+    // `ld.mmio.relaxed.sys` has both.
+    mods.take("mmio");
+    let scope = mods.find(Scope::parse);
+    let (acquires, releases) = order?;
+    Some(Strong { scope: scope.unwrap_or(Scope::Sys), acquires, releases })
 }
 
 impl Decoder<'_> {
-    pub(crate) fn memory(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
-        // A cache policy is the last operand; it does not affect the result.
-        let operands = match operands.split_last() {
-            Some((_, rest)) if mods.take("L2::cache_hint") => rest,
-            _ => operands,
-        };
-        match mods.base().as_str() {
-            "ld" | "ldu" => self.load(mods, operands),
-            "st" => self.store(mods, operands),
-            "atom" => self.atomic(mods, operands, true),
-            "red" => self.atomic(mods, operands, false),
-            "cvta" => self.cvta(mods, operands),
-            "isspacep" => self.is_space(mods, operands),
-            // Caches do not affect results.
-            "prefetch" | "prefetchu" | "applypriority" => {
-                mods.drop_all(|_| true);
-                Ok(Op::Nop)
-            }
-            // The bytes would become undefined.
-            base => Err(format!("`{base}` is not supported")),
-        }
-    }
-
-    fn load(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn load(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        let operands = without_policy(mods, operands);
         expect_count(operands, 2)?;
         let (space, dtype, strong) = access_mods(mods)?;
         let mut regs = Vec::new();
@@ -102,7 +70,8 @@ impl Decoder<'_> {
         Ok(Op::Load(Box::new(load)))
     }
 
-    fn store(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn store(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        let operands = without_policy(mods, operands);
         expect_count(operands, 2)?;
         let (space, dtype, strong) = access_mods(mods)?;
         let at = self.mem_ref(&operands[0], space)?;
@@ -160,16 +129,19 @@ impl Decoder<'_> {
         }
     }
 
-    fn atomic(&mut self, mods: &mut Mods, operands: &[Operand], returns: bool) -> Decoded<Op> {
-        is_strong(mods);
+    pub(crate) fn atomic(&mut self, mods: &mut Mods<'_>, operands: &[Operand], returns: bool) -> Decoded<Op> {
+        let operands = without_policy(mods, operands);
+        // Without an ordering, it is relaxed; without a scope, it has that of the device.
+        let scope = mods.find(Scope::parse).unwrap_or(Scope::Gpu);
+        let strong = Strong { scope, ..strong(mods).unwrap_or(Strong::relaxed(scope)) };
         mods.drop_all(is_hint);
         let noftz = mods.take("noftz");
         let space = mods.find(Space::parse).unwrap_or(Space::Generic);
-        let name = mods.find(|part| is_atomic_name(part).then(|| part.to_string()));
+        let name = mods.find(|part| is_atomic_name(part).then_some(part));
         let name = name.ok_or_else(|| "the operation is missing".to_string())?;
         let count = vector_count(mods);
         let dtype = mods.dtype()?;
-        let f = atomic_fn(&name, dtype)?;
+        let f = atomic_fn(name, dtype)?;
         if count.is_some() && (!dtype.is_float() || dtype.bits == 64 || f == AtomFn::Exch) {
             return Err("vector atomics are not supported for this type and operation".to_string());
         }
@@ -193,10 +165,10 @@ impl Decoder<'_> {
         let (d, b, size) = (d.into_boxed_slice(), b.into_boxed_slice(), dtype.bytes());
         check_size(b.len(), size)?;
         let ftz = f == AtomFn::AddFloat(FloatType::F32, false) && !noftz;
-        Ok(Op::Atomic(Box::new(Atomic { at, f, size, ftz, d, b, c })))
+        Ok(Op::Atomic(Box::new(Atomic { at, f, strong, size, ftz, d, b, c })))
     }
 
-    fn cvta(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn cvta(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 2)?;
         let to_generic = !mods.take("to");
         let space = mods.find(Space::parse).ok_or_else(|| "the state space is missing".to_string())?;
@@ -214,7 +186,7 @@ impl Decoder<'_> {
         Ok(Op::Scalar(ScalarOp::Cvta { d, a, space, to_generic, bits: dtype.width() }))
     }
 
-    fn is_space(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn is_space(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 2)?;
         let space = mods.find(Space::parse).ok_or_else(|| "the state space is missing".to_string())?;
         let d = self.predicate_dest(&operands[0])?;
@@ -223,8 +195,8 @@ impl Decoder<'_> {
     }
 }
 
-fn access_mods(mods: &mut Mods) -> Decoded<(Space, DType, bool)> {
-    let strong = is_strong(mods);
+fn access_mods(mods: &mut Mods<'_>) -> Decoded<(Space, DType, Option<Strong>)> {
+    let strong = strong(mods);
     mods.drop_all(is_hint);
     let space = mods.find(Space::parse).unwrap_or(Space::Generic);
     let dtype = mods.dtype()?;
@@ -235,7 +207,7 @@ fn access_mods(mods: &mut Mods) -> Decoded<(Space, DType, bool)> {
 }
 
 /// Number of elements of a vector access; `None` for a scalar access.
-fn vector_count(mods: &mut Mods) -> Option<usize> {
+fn vector_count(mods: &mut Mods<'_>) -> Option<usize> {
     mods.find(|part| match part {
         "v2" => Some(2),
         "v4" => Some(4),

@@ -20,5 +20,7 @@ mod scalar;
 mod scope;
 mod storage;
 mod symbol;
+mod table;
 
 pub(crate) use kernel::decode;
+pub use table::{Instruction, Unit, instructions};

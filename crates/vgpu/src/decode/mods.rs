@@ -4,27 +4,26 @@
 use crate::isa::{DType, Round};
 
 /// `add.rn.ftz.f32` as `add` and its modifiers.
-pub(crate) struct Mods {
-    /// The opcode up to the first dot.
-    base: String,
+pub(crate) struct Mods<'a> {
+    /// The name of the instruction in the table.
+    base: &'static str,
     /// The modifiers that are not taken yet, without dots.
-    parts: Vec<String>,
+    parts: Vec<&'a str>,
 }
 
-impl Mods {
-    pub(crate) fn new(opcode: &str) -> Mods {
-        let mut parts = opcode.split('.').map(str::to_string);
-        let base = parts.next().unwrap_or_default();
-        Mods { base, parts: parts.collect() }
+impl<'a> Mods<'a> {
+    /// The modifiers in `text`, which begins with a dot if it is not empty.
+    pub(crate) fn new(base: &'static str, text: &'a str) -> Mods<'a> {
+        Mods { base, parts: text.split('.').skip(1).collect() }
     }
 
-    pub(crate) fn base(&self) -> String {
-        self.base.clone()
+    pub(crate) fn base(&self) -> &'static str {
+        self.base
     }
 
     /// Takes `word` if it is present.
     pub(crate) fn take(&mut self, word: &str) -> bool {
-        match self.parts.iter().position(|part| part == word) {
+        match self.parts.iter().position(|part| *part == word) {
             Some(at) => {
                 self.parts.remove(at);
                 true
@@ -34,7 +33,7 @@ impl Mods {
     }
 
     /// Takes the first modifier that `read` accepts.
-    pub(crate) fn find<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+    pub(crate) fn find<T>(&mut self, read: impl Fn(&'a str) -> Option<T>) -> Option<T> {
         for (at, part) in self.parts.iter().enumerate() {
             if let Some(value) = read(part) {
                 self.parts.remove(at);
@@ -54,9 +53,9 @@ impl Mods {
         self.find(DType::parse).ok_or_else(|| "the data type is missing".to_string())
     }
 
-    /// Takes the rounding mode; to nearest even if there is none.
+    /// Takes the rounding mode of arithmetic; to nearest even if there is none.
     pub(crate) fn round(&mut self) -> Round {
-        self.find(Round::parse).unwrap_or(Round::Nearest)
+        self.find(|part| Round::parse(part).filter(|round| *round != Round::Away)).unwrap_or(Round::Nearest)
     }
 
     /// Fails unless every modifier was taken.

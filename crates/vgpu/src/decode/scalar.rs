@@ -1,4 +1,4 @@
-//! Instructions on registers: moves, comparisons, selections; arithmetic is passed on to its own modules.
+//! Instructions on registers: moves, comparisons, selections.
 
 use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::memory::{element, number_type};
@@ -10,21 +10,7 @@ use crate::op::{Comparison, FloatType, Guard, IntFn, Op, PredFn, Reg, ScalarOp, 
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
-    pub(crate) fn scalar(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Vec<Op>> {
-        let base = mods.base();
-        match base.as_str() {
-            "mov" => Ok(vec![self.mov(mods, operands)?]),
-            "setp" => Ok(vec![self.setp(mods, operands)?]),
-            "set" => Ok(vec![self.set(mods, operands)?]),
-            "selp" => Ok(vec![self.selp(mods, operands)?]),
-            "slct" => Ok(vec![self.slct(mods, operands)?]),
-            "testp" => Ok(vec![self.testp(mods, operands)?]),
-            "and" | "or" | "xor" | "not" if mods.take("pred") => Ok(vec![self.pred_logic(&base, operands)?]),
-            _ => self.arithmetic(mods, operands),
-        }
-    }
-
-    fn mov(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn mov(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 2)?;
         let dtype = mods.dtype()?;
         if dtype.kind == Kind::Pred {
@@ -94,7 +80,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn pred_logic(&mut self, base: &str, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn pred_logic(&mut self, base: &str, operands: &[Operand]) -> Decoded<Op> {
         let d = self.predicate_dest(nth(operands, 0)?)?;
         let a = self.predicate(nth(operands, 1)?)?;
         if base == "not" {
@@ -105,7 +91,7 @@ impl Decoder<'_> {
         Ok(Op::Scalar(ScalarOp::Pred { f, d, a, b }))
     }
 
-    fn setp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn setp(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         let dtype = compared_type(mods)?;
         let compare = self.comparison(mods, operands, dtype)?;
         let (d, q) = match nth(operands, 0)? {
@@ -116,7 +102,7 @@ impl Decoder<'_> {
     }
 
     /// The common part of `setp` and `set`.
-    fn comparison(&mut self, mods: &mut Mods, operands: &[Operand], dtype: DType) -> Decoded<Comparison> {
+    fn comparison(&mut self, mods: &mut Mods<'_>, operands: &[Operand], dtype: DType) -> Decoded<Comparison> {
         let cmp = mods.find(CmpOp::parse).ok_or_else(|| "the comparison operator is missing".to_string())?;
         let combine = mods.find(pred_fn);
         let ftz = mods.take("ftz");
@@ -130,7 +116,7 @@ impl Decoder<'_> {
         Ok(Comparison { cmp, number: number_type(dtype)?, packed: dtype.count == 2, ftz, a, b, combine })
     }
 
-    fn set(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn set(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         // The first type is the destination's.
         let to = mods.dtype()?;
         let dtype = compared_type(mods)?;
@@ -140,7 +126,7 @@ impl Decoder<'_> {
         Ok(Op::Scalar(ScalarOp::Set(Box::new(Set { compare, d, true_value }))))
     }
 
-    fn selp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn selp(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 4)?;
         let dtype = mods.dtype()?;
         let d = self.dest(&operands[0])?;
@@ -150,7 +136,7 @@ impl Decoder<'_> {
         Ok(Op::Scalar(ScalarOp::Selp { d, a, b, p }))
     }
 
-    fn slct(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn slct(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 4)?;
         let ftz = mods.take("ftz");
         let dtype = mods.dtype()?;
@@ -167,7 +153,7 @@ impl Decoder<'_> {
         }))
     }
 
-    fn testp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+    pub(crate) fn testp(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 2)?;
         let f = mods.find(|part| match part {
             "finite" => Some(TestFn::Finite),
@@ -192,7 +178,7 @@ impl Decoder<'_> {
 }
 
 /// Takes the type of the values that are compared.
-fn compared_type(mods: &mut Mods) -> Decoded<DType> {
+fn compared_type(mods: &mut Mods<'_>) -> Decoded<DType> {
     let dtype = mods.dtype()?;
     if dtype.count != 1 && !dtype.is_half() {
         return Err("packed comparisons of this type are not supported".to_string());

@@ -1,7 +1,7 @@
 //! Accesses to memory, of a lane and of a warp, and the bytes that they refer to.
 
 use crate::exec::lanes::Lanes;
-use crate::isa::{Space, mask};
+use crate::isa::{Space, Strong, mask};
 use crate::memory::map;
 use crate::op::MemRef;
 use crate::report::AccessKind;
@@ -81,8 +81,10 @@ pub(crate) struct Access {
     /// Size of the access in bytes.
     pub(crate) len: usize,
     pub(crate) pc: u32,
-    /// Atomic, volatile, relaxed, acquire or release.
-    pub(crate) strong: bool,
+    /// The ordering of an access that is atomic, volatile, relaxed, acquire or release.
+    pub(crate) strong: Option<Strong>,
+    /// A write of an atomic operation, which has read before.
+    pub(crate) is_update: bool,
     /// Whether this is a read; an atomic operation is a read and then a write.
     pub(crate) is_read: bool,
     /// A load to registers, not an atomic operation.

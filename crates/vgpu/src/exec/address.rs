@@ -165,10 +165,10 @@ impl Machine<'_> {
         let line = self.program.line(conflict.pc);
         let by = if conflict.other_cta { " in another CTA" } else { "" };
         let mut message = format!(
-            "this {own} of `{name}` + {offset} and the {other} at PTX line {line}{by} are not ordered by any barrier"
+            "this {own} of `{name}` + {offset} and the {other} at PTX line {line}{by} are not ordered by a barrier or by a flag"
         );
-        if access.strong || conflict.other_is_strong || conflict.other_cta {
-            message += "; ordering by flags (release and acquire) is not modelled";
+        if access.strong.is_some() && conflict.other_is_strong {
+            message += "; both are atomic or relaxed, but one is not in the scope of the other";
         }
         let mut stop = self.at_address(FaultKind::Race, space, access, message);
         stop.related = Some(conflict.pc);

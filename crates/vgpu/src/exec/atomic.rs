@@ -32,10 +32,12 @@ impl Machine<'_> {
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
-                let access = Access { lane, thread, address, len, pc, strong: true, is_read: true, is_load: false };
+                let strong = Some(op.strong);
+                let access =
+                    Access { lane, thread, address, len, pc, strong, is_update: true, is_read: true, is_load: false };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
-                let undefined = self.fetch(&slot, &access, &mut bytes[..len]);
+                let undefined = self.fetch(&slot, &access, &mut bytes[..len])?;
                 if let Some(byte) = undefined.iter().flatten().find(|byte| byte.is_some()) {
                     return Err(self.undefined_use(byte.origin, pc, "are modified by an atomic operation"));
                 }

@@ -5,6 +5,7 @@ use crate::exec::barrier::{Barrier, Release};
 use crate::launch::{Launch, Options};
 use crate::memory::Region;
 use crate::program::Program;
+use crate::shadow::RecentRecords;
 
 /// What the threads of one CTA share, and their local memory.
 pub(crate) struct Cta {
@@ -17,6 +18,8 @@ pub(crate) struct Cta {
     pub(crate) local: Region,
     /// Vector clocks of the threads.
     pub(crate) clocks: Clocks,
+    /// The last records of the accesses of each warp.
+    pub(crate) recent: Vec<RecentRecords>,
     /// The sixteen barriers, by id.
     pub(crate) barriers: Vec<Barrier>,
     /// Lanes that have not exited, by warp.
@@ -40,7 +43,8 @@ impl Cta {
             index,
             shared: Region::poison(shared_bytes as usize),
             local: Region::poison(program.local_bytes as usize * warps as usize * 32),
-            clocks: Clocks::new(warps * 32),
+            clocks: Clocks::new(number, warps * 32),
+            recent: vec![RecentRecords::new(); warps as usize],
             barriers: (0..16).map(|_| Barrier::new(warps)).collect(),
             alive,
             released: Vec::new(),

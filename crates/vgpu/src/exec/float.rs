@@ -4,8 +4,8 @@
 use crate::exec::int::{map1, map2, map3};
 use crate::exec::lanes::{Lanes, lanes};
 use crate::float::{
-    add_odd, bits32, div_odd, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate, sqrt_odd, to_f32,
-    widen,
+    add_odd, bits32, div_odd, double, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate, sqrt_odd,
+    to_f32, widen,
 };
 use crate::isa::{Round, mask};
 use crate::op::{FloatFn, FloatMode, FloatType, MinMaxMode, Reg};
@@ -74,7 +74,11 @@ fn element_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
         if mode.ftz { flush_element(value, mode.element) } else { value }
     };
     let [a, b, c] = s.map(read);
-    let exact = if mode.element == FloatType::F64 { common(f, a, b, c) } else { single(f, a, b, c) };
+    let exact = match (mode.element, mode.round) {
+        (FloatType::F64, Round::Nearest) => common(f, a, b, c),
+        (FloatType::F64, round) => directed(f, round, a, b, c),
+        (FloatType::F32 | FloatType::Half(_), _) => single(f, a, b, c),
+    };
     let exact = if exact == 0.0 && mode.round == Round::Down { zero_below(f, [a, b, c], exact) } else { exact };
     let exact = if mode.sat { saturate(exact) } else { exact };
     let exact = if mode.relu { relu(exact) } else { exact };
@@ -170,6 +174,21 @@ fn min_max(f: fn(f64, f64) -> f64, mode: MinMaxMode, values: &[f64]) -> f64 {
     }
     let negative = values.iter().filter(|value| value.is_sign_negative()).count() % 2 == 1;
     if negative { -result.abs() } else { result.abs() }
+}
+
+/// The result for f64 in a directed rounding mode.
+fn directed(f: FloatFn, round: Round, a: f64, b: f64, c: f64) -> f64 {
+    match f {
+        FloatFn::Add => double::fma(a, 1.0, b, round),
+        FloatFn::Sub => double::fma(a, 1.0, -b, round),
+        // Adding a zero of the product's sign does not change it.
+        FloatFn::Mul => double::fma(a, b, 0.0f64.copysign(a) * 1.0f64.copysign(b), round),
+        FloatFn::Fma => double::fma(a, b, c, round),
+        FloatFn::Div => double::div(a, b, round),
+        FloatFn::Rcp => double::div(1.0, a, round),
+        FloatFn::Sqrt => double::sqrt(a, round),
+        _ => common(f, a, b, c),
+    }
 }
 
 /// The result for f32 and narrower types, as a value that rounds correctly to the type.

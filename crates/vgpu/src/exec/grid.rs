@@ -1,8 +1,9 @@
-//! Runs the CTAs of a launch one after another, several times if a race has to be known in advance.
+//! Runs the CTAs of a launch, several times if a race has to be known in advance.
 
 use crate::banks::Banks;
 use crate::exec::cta::Cta;
 use crate::exec::machine::Machine;
+use crate::exec::random::Random;
 use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::Fault;
 use crate::launch::{Launch, Options, Progress};
@@ -25,6 +26,8 @@ pub(crate) struct PreparedLaunch<'a> {
     /// The constant memory of the module.
     pub(crate) constants: &'a [u8],
     pub(crate) options: &'a Options,
+    /// Most CTAs that are resident at once.
+    pub(crate) most_resident: u32,
 }
 
 /// Runs every CTA of the launch, and repeats the run as long as it finds new reads that race with later writes.
@@ -57,7 +60,7 @@ fn run_once(
     known: &KnownRaces,
     is_last: bool,
 ) -> (Result<Report, Box<Fault>>, KnownRaces) {
-    let PreparedLaunch { program, launch, first_cta, params, constants, options } = *prepared;
+    let PreparedLaunch { program, launch, first_cta, params, constants, options, most_resident } = *prepared;
     let [x, y, z] = launch.grid;
     let count = x.saturating_mul(y).saturating_mul(z);
     let mut machine = Machine {
@@ -73,6 +76,8 @@ fn run_once(
         apart: by_line(program, |line| options.apart.get(&line).copied()),
         any_wins: by_line(program, |line| options.any_wins.contains(&line)),
         first_cta,
+        random: (options.seed != 0).then(|| Random::new(options.seed)),
+        strong_reads: 0,
         last_buffer: 0,
         origins: Origins::default(),
         post_dominators: None,
@@ -83,14 +88,7 @@ fn run_once(
         last_report: 0,
         watch,
     };
-    let result = (0..count).try_for_each(|linear| {
-        let index = [linear % x, linear / x % y, linear / x / y];
-        machine.cta = Cta::new(program, launch, options, first_cta + linear, index);
-        machine.run_cta()?;
-        machine.completed.ended += 1;
-        machine.completed.thread_instructions += machine.cta.executed;
-        Ok(())
-    });
+    let result = machine.run_ctas(most_resident);
     let report = result.map(|()| machine.stats.report(program, machine.memory));
     (report, machine.new_races)
 }

@@ -28,7 +28,7 @@ impl Machine<'_> {
             let access = row_access(warp, lane, &addresses, true);
             let slot = self.locate(Space::Shared, &access)?;
             let mut bytes = [0u8; ROW_BYTES];
-            let marks = self.fetch(&slot, &access, &mut bytes);
+            let marks = self.fetch(&slot, &access, &mut bytes)?;
             for (element, pair) in matrices[lane / 8][lane % 8].iter_mut().zip(bytes.chunks_exact(2)) {
                 *element = u16::from_le_bytes([pair[0], pair[1]]);
             }
@@ -96,5 +96,5 @@ fn rows(kind: AccessKind, addresses: &Lanes, exec: u32) -> WarpAccess<'_> {
 
 fn row_access(warp: &Warp, lane: usize, addresses: &Lanes, is_read: bool) -> Access {
     let (thread, address, pc) = (warp.thread(lane), addresses[lane], warp.pc);
-    Access { lane, thread, address, len: ROW_BYTES, pc, strong: false, is_read, is_load: is_read }
+    Access { lane, thread, address, len: ROW_BYTES, pc, strong: None, is_update: false, is_read, is_load: is_read }
 }

@@ -4,6 +4,7 @@ use crate::banks::Banks;
 use crate::exec::access::RegionId;
 use crate::exec::cta::Cta;
 use crate::exec::post_dominators::PostDominators;
+use crate::exec::random::Random;
 use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::{Fault, RaisedFault};
 use crate::launch::{Launch, Options, Progress};
@@ -34,6 +35,10 @@ pub(super) struct Machine<'a> {
     pub(super) any_wins: Vec<bool>,
     /// Number of the launch's first CTA.
     pub(super) first_cta: u32,
+    /// The choices of the schedule; `None` without a seed.
+    pub(super) random: Option<Random>,
+    /// Strong reads in the current turn of a CTA.
+    pub(super) strong_reads: u64,
     /// The buffer of the last global access.
     pub(super) last_buffer: usize,
     /// Loads that returned undefined bits.
@@ -45,7 +50,7 @@ pub(super) struct Machine<'a> {
     pub(super) new_races: KnownRaces,
     /// Whether this is the last run, so that no race can be deferred to another one.
     pub(super) is_last: bool,
-    /// Progress made by the CTAs before this one.
+    /// The progress of the launch.
     pub(super) completed: Progress,
     /// Thread instructions at the last progress report.
     pub(super) last_report: u64,
@@ -56,10 +61,10 @@ pub(super) struct Machine<'a> {
 impl Machine<'_> {
     /// Reports the progress of the launch at intervals.
     pub(super) fn report_progress(&mut self) {
-        let thread_instructions = self.completed.thread_instructions + self.cta.executed;
-        if thread_instructions - self.last_report >= REPORT_INTERVAL {
-            self.last_report = thread_instructions;
-            (self.watch)(Progress { thread_instructions, ..self.completed });
+        let executed = self.completed.thread_instructions;
+        if executed - self.last_report >= REPORT_INTERVAL {
+            self.last_report = executed;
+            (self.watch)(self.completed);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Space, mask, sign_extend};
 use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
-use crate::shadow::{Accessor, CheckResult};
+use crate::shadow::{Accessor, CheckResult, Record};
 use crate::undefined::Undefined;
 use crate::{banks, memory::Region};
 
@@ -31,10 +31,12 @@ impl Machine<'_> {
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
-                let access = Access { lane, thread, address, len, pc, strong: op.strong, is_read: true, is_load: true };
+                let strong = op.strong;
+                let access =
+                    Access { lane, thread, address, len, pc, strong, is_update: false, is_read: true, is_load: true };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
-                let undefined = self.fetch(&slot, &access, &mut bytes[..len]);
+                let undefined = self.fetch(&slot, &access, &mut bytes[..len])?;
                 let extended = |value: u64| match op.extend {
                     Some(width) => sign_extend(value, op.size * 8) as u64 & mask(width),
                     None => value,
@@ -69,8 +71,9 @@ impl Machine<'_> {
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
+                let strong = op.strong;
                 let access =
-                    Access { lane, thread, address, len, pc, strong: op.strong, is_read: false, is_load: false };
+                    Access { lane, thread, address, len, pc, strong, is_update: false, is_read: false, is_load: false };
                 self.must_be_aligned(space, &access)?;
                 for run in &op.runs {
                     let regs = &op.regs[run.clone()];
@@ -119,31 +122,39 @@ impl Machine<'_> {
 
     /// Reads the bytes of a slot. Returns the undefined bits of each byte of the access, or `None` if all bits are
     /// defined.
-    pub(crate) fn fetch(&mut self, slot: &Slot, access: &Access, out: &mut [u8]) -> Option<Vec<Undefined>> {
+    pub(crate) fn fetch(&mut self, slot: &Slot, access: &Access, out: &mut [u8]) -> ExecResult<Option<Vec<Undefined>>> {
         match slot {
             Slot::Param(bytes) => {
                 out.copy_from_slice(bytes.of(self.params));
-                None
+                Ok(None)
             }
             Slot::Const(bytes) => {
                 out.copy_from_slice(bytes.of(self.constants));
-                None
+                Ok(None)
             }
             Slot::Region(slot) => self.fetch_region(slot, access, out),
         }
     }
 
-    fn fetch_region(&mut self, slot: &RegionSlot, access: &Access, out: &mut [u8]) -> Option<Vec<Undefined>> {
+    fn fetch_region(
+        &mut self,
+        slot: &RegionSlot,
+        access: &Access,
+        out: &mut [u8],
+    ) -> ExecResult<Option<Vec<Undefined>>> {
         let races = match slot.id {
             RegionId::Local => Vec::new(),
-            RegionId::Shared | RegionId::Buffer(_) => self.races_of(slot, access),
+            RegionId::Shared | RegionId::Buffer(_) => self.races_of(slot, access)?,
         };
+        if access.strong.is_some() {
+            self.observe(slot, access);
+        }
         let region = self.region(slot.id);
         out[..slot.len].copy_from_slice(&region.bytes[slot.offset..slot.end()]);
         let is_written = region.is_written(slot.offset, slot.len);
         let has_marks = region.undefined.range(slot.offset..slot.end()).next().is_some();
         let is_defined = is_written && !has_marks && races.is_empty() && slot.len == access.len;
-        (!is_defined).then(|| self.undefined_bytes(slot, access, &races))
+        Ok((!is_defined).then(|| self.undefined_bytes(slot, access, &races)))
     }
 
     /// Writes the bytes of a slot, some bits of which may be undefined: `undefined` has an entry for each byte, or none.
@@ -178,7 +189,7 @@ impl Machine<'_> {
 
     /// Writes bytes of memory that threads share, after it has checked how the write is ordered.
     fn put_checked(&mut self, slot: &RegionSlot, access: &Access, data: &[u8]) -> ExecResult<()> {
-        let mut result = self.check(slot, access, Some(data));
+        let mut result = self.check(slot, access, Some(data))?;
         if self.may_lose(access.pc) {
             result.conflicts.retain(|range| !(range.conflict.other_is_write && self.may_lose(range.conflict.pc)));
         }
@@ -189,6 +200,9 @@ impl Machine<'_> {
             *self.stats.benign.entry(access.pc).or_insert(0) += 1;
         }
         self.region_mut(slot.id).store(slot.offset, data);
+        if access.strong.is_some() {
+            self.hand_over(slot, access);
+        }
         self.apply_conflicts(slot, access, &result.conflicts)
     }
 
@@ -204,34 +218,75 @@ impl Machine<'_> {
     }
 
     /// Records an access in the shadow memory: a write if there is `data`, otherwise a read.
-    pub(crate) fn check(&mut self, slot: &RegionSlot, access: &Access, data: Option<&[u8]>) -> CheckResult {
+    pub(crate) fn check(&mut self, slot: &RegionSlot, access: &Access, data: Option<&[u8]>) -> ExecResult<CheckResult> {
         if !self.options.check_races {
-            return CheckResult::default();
+            return Ok(CheckResult::default());
         }
         let cta = &mut self.cta;
+        let (thread, scope) = (access.thread, access.strong.map(|strong| strong.scope));
+        let (number, clock, warp) = (cta.number, cta.clocks.own(thread), thread / 32);
+        let record = Record { cta: number, warp: warp as u16, scope, clock, pc: access.pc };
+        let memory = &mut *self.memory;
+        let recent = &mut cta.recent[warp as usize];
+        let Some(record) = recent.number(&mut memory.records, record) else {
+            return Err(RaisedFault::new(FaultKind::StepLimit, 1 << access.lane, TOO_MANY_RECORDS));
+        };
         let accessor = Accessor {
-            cta: cta.number,
+            records: &memory.records,
+            stamp: memory.records.stamp(record, thread % 32),
+            cta: number,
             first_cta: self.first_cta,
-            thread: access.thread,
-            clock: cta.clocks.own(access.thread),
-            base: cta.clocks.base(access.thread),
-            pc: access.pc,
-            strong: access.strong,
+            thread,
+            base: cta.clocks.base(thread),
+            far: cta.clocks.far(thread),
+            scope,
+            reads: access.is_read || access.is_update,
         };
         let region: &mut Region = match slot.id {
             RegionId::Shared => &mut cta.shared,
             RegionId::Local => &mut cta.local,
-            RegionId::Buffer(index) => &mut self.memory.buffers[index].region,
+            RegionId::Buffer(index) => &mut memory.buffers[index].region,
         };
-        match data {
+        Ok(match data {
             None => region.shadow.read(slot.offset, slot.len, &accessor),
             Some(data) => {
                 let old = &region.bytes[slot.offset..slot.offset + data.len()];
                 region.shadow.write(slot.offset, old, data, &accessor)
             }
+        })
+    }
+
+    /// A strong read learns what the releases in the word hand over.
+    fn observe(&mut self, slot: &RegionSlot, access: &Access) {
+        let Some(strong) = access.strong.filter(|_| self.options.check_races) else { return };
+        self.strong_reads += 1;
+        let region: &Region = match slot.id {
+            RegionId::Shared => &self.cta.shared,
+            RegionId::Local => &self.cta.local,
+            RegionId::Buffer(index) => &self.memory.buffers[index].region,
+        };
+        if let Some(flag) = region.flags.get(&slot.offset) {
+            self.cta.clocks.read(access.thread, flag, strong.scope, strong.acquires);
+        }
+    }
+
+    /// A strong write hands over what its thread has released. A write that reads too continues the release sequence of
+    /// the word; another one ends it (PTX ISA, section 8.8).
+    fn hand_over(&mut self, slot: &RegionSlot, access: &Access) {
+        let Some(strong) = access.strong.filter(|_| self.options.check_races) else { return };
+        let released = self.cta.clocks.written(access.thread, strong.scope, strong.releases);
+        let flags = &mut self.region_mut(slot.id).flags;
+        if !access.is_update {
+            flags.remove(&slot.offset);
+        }
+        if let Some(released) = released {
+            flags.entry(slot.offset).or_default().add(released);
         }
     }
 }
+
+/// The message of a run with more records of accesses than can be numbered.
+const TOO_MANY_RECORDS: &str = "the run makes more accesses than its race checks can record; run it without them";
 
 fn store_to_read_only_space(space: Space, access: &Access) -> Box<RaisedFault> {
     let message = format!("a store to {} memory, which is read-only", space.as_str());

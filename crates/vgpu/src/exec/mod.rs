@@ -1,4 +1,4 @@
-//! Executes a decoded kernel: CTAs one after another, the warps of a CTA in turn, converged lanes together.
+//! Executes a decoded kernel: resident CTAs in turn, the warps of a CTA in turn, converged lanes together.
 
 mod access;
 mod address;
@@ -23,6 +23,8 @@ mod matrix;
 mod memory;
 mod mma;
 mod post_dominators;
+mod random;
+mod resident;
 mod scalar;
 mod schedule;
 mod step;
@@ -30,3 +32,4 @@ mod undefined;
 mod warp;
 
 pub(crate) use grid::{PreparedLaunch, run_grid};
+pub(crate) use lanes::lanes;

@@ -1,5 +1,6 @@
 //! Runs the warps of a CTA in turn.
 
+use crate::exec::cta::Cta;
 use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Environment, Wait, Warp};
@@ -7,53 +8,80 @@ use crate::fault::{Fault, FaultKind, RaisedFault, Waiting};
 use crate::launch::Progress;
 use crate::memory::map;
 
-/// Number of steps that a warp runs before the next warp has its turn.
+/// Number of steps that a warp runs before the next warp has its turn; with a seed, the most.
 const QUANTUM: u32 = 512;
+/// Number of steps of a CTA after which the other resident CTAs have their turns.
+const SLICE: u64 = 1 << 18;
+/// Steps for which a strong read counts, since it may wait for another CTA.
+const STEPS_OF_STRONG_READ: u64 = 1 << 12;
+
+/// How the turn of a CTA ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slice {
+    /// All its threads have exited.
+    Ended,
+    /// Its turn is over.
+    Running,
+    /// All its threads wait.
+    Blocked,
+}
 
 impl Machine<'_> {
-    /// Runs the current CTA until all its threads have exited.
-    pub(crate) fn run_cta(&mut self) -> Result<(), Box<Fault>> {
-        let mut warps = self.warps();
+    /// Runs the warps of the current CTA for one turn.
+    pub(super) fn run_warps(&mut self, warps: &mut [Warp]) -> Result<Slice, Box<Fault>> {
+        let start = self.stats.steps;
+        self.strong_reads = 0;
+        let mut order: Vec<usize> = (0..warps.len()).collect();
+        let mut has_run = false;
         loop {
             let mut progress = false;
-            for index in 0..warps.len() {
-                if warps[index].ready != 0 {
+            if let Some(random) = &mut self.random {
+                random.shuffle(&mut order);
+            }
+            for index in &order {
+                if warps[*index].ready != 0 {
                     progress = true;
-                    self.turn(&mut warps[index])?;
+                    self.turn(&mut warps[*index])?;
                 }
                 for release in std::mem::take(&mut self.cta.released) {
                     let warp = &mut warps[release.warp as usize];
                     release.apply(warp);
                 }
             }
+            has_run |= progress;
             if warps.iter().all(|warp| warp.alive == 0) {
-                return Ok(());
+                return Ok(Slice::Ended);
             }
             if !progress {
-                return Err(self.deadlock_fault(&warps));
+                return Ok(if has_run { Slice::Running } else { Slice::Blocked });
+            }
+            if self.stats.steps - start + self.strong_reads * STEPS_OF_STRONG_READ >= SLICE {
+                return Ok(Slice::Running);
             }
         }
     }
 
-    fn warps(&self) -> Vec<Warp> {
+    pub(super) fn warps_of(&self, cta: &Cta) -> Vec<Warp> {
         let offset = self.program.dynamic_shared_offset();
         let environment = Environment {
             grid: self.launch.grid,
             block: self.launch.block,
-            cta: self.cta.index,
-            warps: self.cta.alive.len() as u32,
+            cta: cta.index,
+            warps: cta.alive.len() as u32,
             dynamic_shared: map::SHARED_START + offset,
             dynamic_bytes: self.launch.dynamic_shared_bytes,
-            total_bytes: self.cta.shared.bytes.len() as u32,
+            total_bytes: cta.shared.bytes.len() as u32,
             launch: self.first_cta,
         };
-        let alive = self.cta.alive.iter().enumerate();
+        let alive = cta.alive.iter().enumerate();
         alive.map(|(id, mask)| Warp::new(self.program, id as u32, *mask, &environment)).collect()
     }
 
     /// One turn of a warp.
     fn turn(&mut self, warp: &mut Warp) -> Result<(), Box<Fault>> {
-        for _ in 0..QUANTUM {
+        let quantum = self.random.as_mut().map_or(QUANTUM, |random| 1 + random.below(QUANTUM));
+        let before = self.cta.executed;
+        for _ in 0..quantum {
             if warp.active == 0 && !warp.select() {
                 break;
             }
@@ -63,6 +91,7 @@ impl Machine<'_> {
             }
             warp.yield_to_others();
         }
+        self.completed.thread_instructions += self.cta.executed - before;
         self.report_progress();
         Ok(())
     }
@@ -79,8 +108,8 @@ impl Machine<'_> {
         RaisedFault::new(FaultKind::StepLimit, lanes, message)
     }
 
-    /// The fault of a CTA in which no thread can run.
-    fn deadlock_fault(&self, warps: &[Warp]) -> Box<Fault> {
+    /// The fault of the current CTA, in which no thread can run.
+    pub(super) fn deadlock_fault(&self, warps: &[Warp]) -> Box<Fault> {
         let mut waiting = Vec::new();
         let mut aligned = None;
         for warp in warps {

@@ -1,10 +1,11 @@
 //! Executes one instruction for one group of lanes.
 
+use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
 use crate::exec::{scalar, undefined};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
-use crate::isa::mask;
+use crate::isa::{Scope, mask};
 use crate::op::Op;
 
 impl Machine<'_> {
@@ -65,6 +66,7 @@ impl Machine<'_> {
             Op::Atomic(atomic) => self.atomic(warp, exec, atomic)?,
             Op::CopyBack(copies) => self.local_copies(warp, exec, copies),
             Op::Clock { d, bits, shift } => warp.fill(*d, exec, (self.stats.steps >> shift) & mask(*bits)),
+            Op::Fence { scope } => self.fence(warp, exec, *scope),
             Op::Nop => {}
             Op::Scalar(op) if warp.marks.is_none() => scalar::execute(warp, exec, op),
             Op::Scalar(op) => {
@@ -75,5 +77,11 @@ impl Machine<'_> {
         }
         warp.pc += 1;
         Ok(())
+    }
+
+    fn fence(&mut self, warp: &Warp, exec: u32, scope: Scope) {
+        if self.options.check_races {
+            lanes(exec).for_each(|lane| self.cta.clocks.fence(warp.thread(lane), scope));
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::memory::map;
 use crate::memory::region::Region;
+use crate::shadow::Records;
 
 /// Identifies a buffer of a [`Memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +50,8 @@ pub struct Memory {
     /// Sorted by address; an index is the number in a [`BufferId`].
     pub(crate) buffers: Vec<Buffer>,
     launches: Vec<LaunchRecord>,
+    /// The accesses that the shadows of the buffers refer to.
+    pub(crate) records: Records,
     /// Lowest address of the next buffer.
     next_base: u64,
     /// Number of the next launch's first CTA.
@@ -58,7 +61,13 @@ pub struct Memory {
 impl Memory {
     /// A memory without buffers.
     pub fn new() -> Memory {
-        Memory { buffers: Vec::new(), launches: Vec::new(), next_base: map::GLOBAL_START, next_cta: 1 }
+        Memory {
+            buffers: Vec::new(),
+            launches: Vec::new(),
+            records: Records::default(),
+            next_base: map::GLOBAL_START,
+            next_cta: 1,
+        }
     }
 
     /// Adds a buffer that the host has initialized.
@@ -108,13 +117,15 @@ impl Memory {
 
     /// The thread that last wrote the byte; `None` if the host wrote it, or if the run did not check for races.
     pub fn last_writer(&self, id: BufferId, offset: usize) -> Option<Writer> {
-        let write = self.buffers.get(id.0)?.region.shadow.last_write(offset)?;
+        let stamp = self.buffers.get(id.0)?.region.shadow.last_write(offset)?;
+        let write = self.records.of(stamp);
         let launch = self.launches.iter().rev().find(|launch| launch.first_cta <= write.cta)?;
         let linear = write.cta - launch.first_cta;
         let [x, y, _] = launch.grid;
         let cta = [linear % x, linear / x % y, linear / x / y];
         let ptx_line = launch.lines[write.pc as usize];
-        Some(Writer { cta, thread: write.thread, warp: write.thread / 32, lane: write.thread % 32, ptx_line })
+        let (warp, lane) = (u32::from(write.warp), self.records.lane(stamp));
+        Some(Writer { cta, thread: warp * 32 + lane, warp, lane, ptx_line })
     }
 
     /// Starts a launch and returns the number of its first CTA; `None` if the numbers of its CTAs do not fit.

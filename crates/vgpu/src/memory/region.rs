@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::clock::Flag;
 use crate::shadow::Shadow;
 use crate::undefined::Undefined;
 
@@ -65,18 +66,20 @@ pub(crate) struct Region {
     pub(crate) undefined: BTreeMap<usize, Undefined>,
     /// Accesses recorded for race detection.
     pub(crate) shadow: Shadow,
+    /// What strong writes hand over to those that read them, by the offset of the word.
+    pub(crate) flags: BTreeMap<usize, Flag>,
 }
 
 impl Region {
     /// A region that the host has initialized.
     pub(crate) fn filled(bytes: Vec<u8>) -> Region {
-        Region { bytes, written: None, undefined: BTreeMap::new(), shadow: Shadow::default() }
+        Region { bytes, written: None, undefined: BTreeMap::new(), shadow: Shadow::default(), flags: BTreeMap::new() }
     }
 
     /// An uninitialized region.
     pub(crate) fn poison(len: usize) -> Region {
         let (written, undefined) = (Some(Bits::new(len)), BTreeMap::new());
-        Region { bytes: vec![0; len], written, undefined, shadow: Shadow::default() }
+        Region { bytes: vec![0; len], written, undefined, shadow: Shadow::default(), flags: BTreeMap::new() }
     }
 
     pub(crate) fn is_written(&self, offset: usize, len: usize) -> bool {

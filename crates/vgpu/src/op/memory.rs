@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::isa::Strong;
 use crate::op::operand::{FloatType, MemRef, Reg};
 
 /// `ld`.
@@ -13,8 +14,8 @@ pub(crate) struct Load {
     pub(crate) size: u32,
     /// Width of the destination register in bits, if the element is signed.
     pub(crate) extend: Option<u32>,
-    /// Volatile, relaxed or acquire: never races with another strong access.
-    pub(crate) strong: bool,
+    /// Volatile, relaxed or acquire.
+    pub(crate) strong: Option<Strong>,
 }
 
 /// `st`.
@@ -27,8 +28,8 @@ pub(crate) struct Store {
     pub(crate) runs: Box<[Range<usize>]>,
     /// Size of one element in bytes.
     pub(crate) size: u32,
-    /// Volatile, relaxed or release: never races with another strong access.
-    pub(crate) strong: bool,
+    /// Volatile, relaxed or release.
+    pub(crate) strong: Option<Strong>,
 }
 
 /// Read-modify-write functions.
@@ -54,6 +55,7 @@ pub(crate) enum AtomFn {
 pub(crate) struct Atomic {
     pub(crate) at: MemRef,
     pub(crate) f: AtomFn,
+    pub(crate) strong: Strong,
     /// Bytes of one element.
     pub(crate) size: u32,
     /// Flush f32 subnormals, in global memory only.

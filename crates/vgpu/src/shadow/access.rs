@@ -1,28 +1,68 @@
 //! An access to memory as the shadow sees it, and what it may conflict with.
 
-/// The thread that accesses memory, and its clock.
+use crate::clock::Far;
+use crate::isa::Scope;
+use crate::shadow::stamp::{Record, Records, Stamp};
+
+/// The thread that accesses memory, and what it knows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accessor<'a> {
+    pub(crate) records: &'a Records,
+    /// The access itself.
+    pub(crate) stamp: Stamp,
     /// Number of the CTA, counted over all launches on a memory, from 1.
     pub(crate) cta: u32,
     /// The first CTA of this launch; accesses of earlier launches are ordered before it.
     pub(crate) first_cta: u32,
     /// Linear index in the CTA.
     pub(crate) thread: u32,
-    /// The thread's own counter.
-    pub(crate) clock: u32,
     /// The thread's base (see [`crate::clock`]).
     pub(crate) base: &'a [u32],
-    /// Program counter of the access.
-    pub(crate) pc: u32,
-    /// Atomic, volatile, relaxed, acquire or release.
-    pub(crate) strong: bool,
+    /// What the thread knows of other CTAs.
+    pub(crate) far: &'a Far,
+    /// The scope, if the access is atomic, volatile, relaxed, acquire or release.
+    pub(crate) scope: Option<Scope>,
+    /// Whether it reads: a write that does is a read-modify-write.
+    pub(crate) reads: bool,
 }
 
 impl Accessor<'_> {
-    /// Whether an access by `thread` of this CTA at `clock` is ordered before this one.
-    pub(super) fn knows(&self, thread: u32, clock: u32) -> bool {
-        thread == self.thread || self.base[thread as usize] >= clock
+    pub(super) fn is_strong(&self) -> bool {
+        self.scope.is_some()
+    }
+
+    /// Whether an access is ordered before this one.
+    pub(super) fn knows(&self, stamp: Stamp) -> bool {
+        let record = self.records.of(stamp);
+        self.knows_lane(&record, stamp.lane())
+    }
+
+    /// Whether the access of a lane in a record is ordered before this one.
+    pub(super) fn knows_lane(&self, record: &Record, lane: u32) -> bool {
+        let thread = u32::from(record.warp) * 32 + lane;
+        if record.cta == self.cta {
+            return thread == self.thread || self.base[thread as usize] >= record.clock;
+        }
+        record.cta < self.first_cta || self.far.count(record.cta, thread) >= record.clock
+    }
+
+    /// Whether a strong access of a thread of another CTA is in the scope of this one, and the other way round.
+    pub(super) fn is_in_scope(&self, record: &Record) -> bool {
+        let reaches = |scope: Option<Scope>| scope.is_some_and(|scope| scope >= Scope::Gpu);
+        record.cta == self.cta || (reaches(record.scope) && reaches(self.scope))
+    }
+
+    /// The conflict with an access that is not ordered before this one.
+    pub(super) fn conflict(&self, stamp: Stamp, other_is_write: bool) -> Conflict {
+        let record = self.records.of(stamp);
+        let thread = u32::from(record.warp) * 32 + stamp.lane();
+        Conflict {
+            pc: record.pc,
+            other_is_write,
+            other_is_strong: record.scope.is_some(),
+            other_cta: record.cta != self.cta,
+            who: Who { cta: record.cta, thread, clock: record.clock },
+        }
     }
 }
 
@@ -36,21 +76,16 @@ pub(crate) struct Conflict {
     pub(crate) other_is_strong: bool,
     /// The other access is by another CTA.
     pub(crate) other_cta: bool,
-    /// The reader, if the other access is a read.
-    pub(crate) reader: Reader,
+    /// Who made the other access.
+    pub(crate) who: Who,
 }
 
-/// The thread and clock of a weak read, if they are known.
+/// A thread at one of its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reader {
-    Unknown,
-    Thread { cta: u32, thread: u32, clock: u32 },
-}
-
-/// The last write of a byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LastWrite {
+pub(crate) struct Who {
+    /// Number of the CTA, counted over all launches on a memory.
     pub(crate) cta: u32,
+    /// Linear index in the CTA.
     pub(crate) thread: u32,
-    pub(crate) pc: u32,
+    pub(crate) clock: u32,
 }

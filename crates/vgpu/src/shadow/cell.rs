@@ -1,47 +1,72 @@
 //! The record of the weak accesses of a word or byte.
 
-/// No instruction.
-pub(super) const NONE: u32 = u32::MAX;
-/// In `read_thread`: the reads are in the set with index `read_clock`.
-pub(super) const MANY: u32 = u32::MAX;
-/// In `write_cta`: the word is split into the byte cells with index `write_thread`.
-pub(super) const SPLIT: u32 = u32::MAX;
-/// In `strong` and `equal`: none yet.
-pub(super) const NEVER: u32 = u32::MAX;
+use crate::shadow::stamp::Stamp;
 
-/// The weak accesses of a word or byte.
+/// In `extra`: nothing.
+pub(super) const NEVER: u32 = u32::MAX;
+/// In `write`: the word is split into the byte cells with the index in `read`.
+const SPLIT: u32 = u32::MAX;
+/// In `read`: the reads are in the set with the index in the other bits.
+const SET: u32 = 1 << 31;
+
+/// The weak accesses of a word or byte, in 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
-    /// CTA of the last write; [`SPLIT`] if the word is split.
-    pub(super) write_cta: u32,
-    pub(super) write_thread: u32,
-    pub(super) write_clock: u32,
-    /// Program counter of the last write, or [`NONE`].
-    pub(super) write_pc: u32,
-    pub(super) read_cta: u32,
-    /// Thread of the last read; [`MANY`] if several unordered threads have read.
-    pub(super) read_thread: u32,
-    pub(super) read_clock: u32,
-    /// Program counter of the last read, or [`NONE`].
-    pub(super) read_pc: u32,
-    /// A read by an earlier CTA of the launch.
-    pub(super) old_read_pc: u32,
-    /// Index of the record of strong accesses, or `NEVER`.
-    pub(super) strong: u32,
-    /// Index of an earlier write of the same value that the last write is not ordered after, or `NEVER`.
-    pub(super) equal: u32,
+    /// The last write, or `SPLIT`.
+    write: u32,
+    /// The last read, or several unordered ones of one CTA.
+    read: u32,
+    /// A read by another CTA.
+    pub(super) older: Stamp,
+    /// Index of further records, or `NEVER`.
+    pub(super) extra: u32,
 }
 
-pub(super) const EMPTY: Cell = Cell {
-    write_cta: 0,
-    write_thread: 0,
-    write_clock: 0,
-    write_pc: NONE,
-    read_cta: 0,
-    read_thread: 0,
-    read_clock: 0,
-    read_pc: NONE,
-    old_read_pc: NONE,
-    strong: NEVER,
-    equal: NEVER,
-};
+/// The weak reads of a cell by one CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reads {
+    None,
+    /// The last one: all others are ordered before it.
+    One(Stamp),
+    /// The set with this index.
+    Several(u32),
+}
+
+impl Cell {
+    pub(super) const EMPTY: Cell = Cell { write: 0, read: 0, older: Stamp::NONE, extra: NEVER };
+
+    /// A cell that stands for the byte cells with this index.
+    pub(super) fn split(index: u32) -> Cell {
+        Cell { write: SPLIT, read: index, ..Cell::EMPTY }
+    }
+
+    /// The index of the byte cells.
+    pub(super) fn byte_cells(&self) -> Option<usize> {
+        (self.write == SPLIT).then_some(self.read as usize)
+    }
+
+    /// The last write.
+    pub(super) fn write(&self) -> Stamp {
+        Stamp::of_bits(self.write)
+    }
+
+    pub(super) fn set_write(&mut self, stamp: Stamp) {
+        self.write = stamp.bits();
+    }
+
+    pub(super) fn reads(&self) -> Reads {
+        match self.read {
+            0 => Reads::None,
+            read if read & SET != 0 => Reads::Several(read & !SET),
+            read => Reads::One(Stamp::of_bits(read)),
+        }
+    }
+
+    pub(super) fn set_reads(&mut self, reads: Reads) {
+        self.read = match reads {
+            Reads::None => 0,
+            Reads::One(stamp) => stamp.bits(),
+            Reads::Several(index) => index | SET,
+        };
+    }
+}

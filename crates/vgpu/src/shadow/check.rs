@@ -1,20 +1,20 @@
 //! Checks an access against the records of a cell, and records it there.
 
-use crate::shadow::access::{Accessor, Conflict, Reader};
-use crate::shadow::cell::{Cell, MANY, NEVER, NONE};
-use crate::shadow::side_tables::{ReadSets, SideTables};
+use crate::shadow::access::{Accessor, Conflict};
+use crate::shadow::cell::{Cell, Reads};
+use crate::shadow::sets::{ReadSets, SideTables};
+use crate::shadow::stamp::Stamp;
 
-/// A write that `who` is not ordered after: a weak one, or, if `who` is weak, a strong one.
-fn unordered_write(cell: &Cell, tables: &mut SideTables, who: &Accessor<'_>) -> Option<Conflict> {
-    let other_cta = cell.write_cta != who.cta;
-    let unordered = cell.write_pc != NONE
-        && cell.write_cta >= who.first_cta
-        && (other_cta || !who.knows(cell.write_thread, cell.write_clock));
-    if unordered {
-        let reader = Reader::Unknown;
-        return Some(Conflict { pc: cell.write_pc, other_is_write: true, other_is_strong: false, other_cta, reader });
+/// A write that `who` is not ordered after: a weak one or, if `who` is weak or not in its scope, a strong one.
+fn unordered_write(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Option<Conflict> {
+    let write = cell.write();
+    if !write.is_none() && !who.knows(write) {
+        return Some(who.conflict(write, true));
     }
-    if who.strong { None } else { tables.strong(cell, who)?.unordered_write(who) }
+    let strong = tables.strong(cell)?;
+    let counts = |stamp: &Stamp| !who.is_strong() || !who.is_in_scope(&who.records.of(*stamp));
+    let found = strong.unordered_writes(who).find(counts);
+    found.map(|stamp| who.conflict(stamp, true))
 }
 
 /// Records a read. A read that races with a write leaves no record, since its value may never be used.
@@ -23,93 +23,88 @@ pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor
     if conflict.is_some() {
         return conflict;
     }
-    if who.strong {
-        tables.strong_for(cell, who).reads.add_after(who);
+    if who.is_strong() {
+        tables.strong_for(cell).strong_read(who);
         return conflict;
     }
-    let reads = &mut tables.reads;
-    if cell.read_pc == NONE || cell.read_cta < who.first_cta {
-        forget_reads(cell, reads);
-        set_read(cell, who);
-    } else if cell.read_cta != who.cta {
-        let old = cell.read_pc;
-        forget_reads(cell, reads);
-        cell.old_read_pc = old;
-        set_read(cell, who);
-    } else if cell.read_thread == MANY {
-        reads.get(cell.read_clock).add(who.thread, who.clock, who.pc);
-    } else if who.knows(cell.read_thread, cell.read_clock) {
-        set_read(cell, who);
-    } else {
-        let index = reads.create();
-        let set = reads.get(index);
-        set.add(cell.read_thread, cell.read_clock, cell.read_pc);
-        set.add(who.thread, who.clock, who.pc);
-        cell.read_thread = MANY;
-        cell.read_clock = index;
+    match cell.reads() {
+        Reads::None => cell.set_reads(Reads::One(who.stamp)),
+        Reads::One(last) if last == who.stamp || who.knows(last) => cell.set_reads(Reads::One(who.stamp)),
+        Reads::One(last) if who.records.of(last).cta != who.cta => {
+            cell.older = last;
+            cell.set_reads(Reads::One(who.stamp));
+        }
+        Reads::One(last) => {
+            let index = tables.reads.create();
+            let set = tables.reads.get_mut(index);
+            set.add(last, 0, who);
+            set.add(who.stamp, 0, who);
+            cell.set_reads(Reads::Several(index));
+        }
+        Reads::Several(index) => {
+            let set = tables.reads.get_mut(index);
+            match set.first().filter(|first| who.records.of(*first).cta != who.cta) {
+                None => set.add(who.stamp, 0, who),
+                Some(_) => {
+                    // One of the reads by the other CTA is kept.
+                    let unordered = set.unordered(who).next();
+                    cell.older = unordered.unwrap_or(cell.older);
+                    tables.reads.drop_set(index);
+                    cell.set_reads(Reads::One(who.stamp));
+                }
+            }
+        }
     }
     conflict
 }
 
-fn set_read(cell: &mut Cell, who: &Accessor<'_>) {
-    cell.read_cta = who.cta;
-    cell.read_thread = who.thread;
-    cell.read_clock = who.clock;
-    cell.read_pc = who.pc;
-}
-
 fn forget_reads(cell: &mut Cell, reads: &mut ReadSets) {
-    if cell.read_pc != NONE && cell.read_thread == MANY {
-        reads.drop_set(cell.read_clock);
+    if let Reads::Several(index) = cell.reads() {
+        reads.drop_set(index);
     }
-    cell.read_thread = 0;
-    cell.read_pc = NONE;
-    cell.old_read_pc = NONE;
-}
-
-/// The weak reads that the write of `who` is not ordered after.
-fn unordered_weak_reads(cell: &Cell, reads: &ReadSets, who: &Accessor<'_>) -> Vec<Conflict> {
-    if cell.read_pc == NONE || cell.read_cta < who.first_cta {
-        return Vec::new();
-    }
-    let other_cta = cell.read_cta != who.cta;
-    let conflict = |pc: u32, other_cta: bool, reader: Reader| Conflict {
-        pc,
-        other_is_write: false,
-        other_is_strong: false,
-        other_cta,
-        reader,
-    };
-    let known = |thread: u32, clock: u32| Reader::Thread { cta: cell.read_cta, thread, clock };
-    let mut found = Vec::new();
-    if cell.old_read_pc != NONE {
-        found.push(conflict(cell.old_read_pc, true, Reader::Unknown));
-    }
-    if cell.read_thread == MANY {
-        for group in &reads.sets[cell.read_clock as usize].groups {
-            let unordered = if other_cta { group.lanes } else { group.unordered(who) };
-            let lanes = (0..32).filter(|lane| unordered >> lane & 1 == 1);
-            found.extend(lanes.map(|lane| conflict(group.pc, other_cta, known(group.warp * 32 + lane, group.clock))));
-        }
-    } else if other_cta || !who.knows(cell.read_thread, cell.read_clock) {
-        found.push(conflict(cell.read_pc, other_cta, known(cell.read_thread, cell.read_clock)));
-    }
-    found
+    cell.set_reads(Reads::None);
+    cell.older = Stamp::NONE;
 }
 
 /// Reads that the write of `who` is not ordered after: weak ones, and, if `who` is weak, a strong one.
-fn unordered_reads(cell: &Cell, tables: &mut SideTables, who: &Accessor<'_>) -> Vec<Conflict> {
-    let mut found = unordered_weak_reads(cell, &tables.reads, who);
-    if !who.strong {
-        found.extend(tables.strong(cell, who).and_then(|strong| strong.unordered_read(who)));
+fn unordered_reads(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Vec<Conflict> {
+    let mut found: Vec<Stamp> = Vec::new();
+    found.extend(Some(cell.older).filter(|older| !older.is_none() && !who.knows(*older)));
+    match cell.reads() {
+        Reads::None => {}
+        Reads::One(last) => found.extend(Some(last).filter(|last| !who.knows(*last))),
+        Reads::Several(index) => found.extend(tables.reads.get(index).unordered(who)),
     }
-    found
+    if !who.is_strong() {
+        found.extend(tables.strong(cell).and_then(|strong| strong.unordered_reads(who).next()));
+    }
+    found.into_iter().map(|stamp| who.conflict(stamp, false)).collect()
 }
 
-/// The instruction of the last weak write, if the same thread did it and has passed no barrier since.
+/// The instruction of the last weak write, if the same thread did it and has released nothing since.
 pub(super) fn written_before(cell: &Cell, who: &Accessor<'_>) -> Option<u32> {
-    let is_own = cell.write_cta == who.cta && cell.write_thread == who.thread && cell.write_clock == who.clock;
-    (is_own && cell.write_pc != NONE && !who.strong).then_some(cell.write_pc)
+    let write = cell.write();
+    if write.is_none() || who.is_strong() {
+        return None;
+    }
+    let (record, own) = (who.records.of(write), who.records.of(who.stamp));
+    let is_own = (record.cta, record.warp, record.clock) == (own.cta, own.warp, own.clock);
+    (is_own && write.lane() == who.stamp.lane()).then_some(record.pc)
+}
+
+/// An earlier write of the value of a cell that the access of `who` is not ordered after.
+fn unordered_equal(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Option<Conflict> {
+    let equal = tables.equal(cell);
+    (!equal.is_none() && !who.knows(equal)).then(|| who.conflict(equal, true))
+}
+
+/// Keeps a write that the write of an equal value by `who`, which becomes the last one, is not ordered after: the last one
+/// so far, or the one that is kept if only that is unordered, or is of another CTA.
+fn keep_equal(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) {
+    let unordered = |stamp: Stamp| Some(stamp).filter(|stamp| !stamp.is_none() && !who.knows(*stamp));
+    let (last, kept) = (unordered(cell.write()), unordered(tables.equal(cell)));
+    let kept = kept.filter(|kept| last.is_none() || who.records.of(*kept).cta != who.cta);
+    tables.set_equal(cell, kept.or(last).unwrap_or(Stamp::NONE));
 }
 
 /// Records a write. Returns its conflicts, and whether it is an unordered write of an equal value.
@@ -119,26 +114,23 @@ pub(super) fn write_cell(
     who: &Accessor<'_>,
     same: bool,
 ) -> (Vec<Conflict>, bool) {
-    let write = unordered_write(cell, tables, who).or_else(|| tables.unordered_equal(cell, who));
+    let write = unordered_write(cell, tables, who).or_else(|| unordered_equal(cell, tables, who));
     let benign = same && write.is_some();
     let reads = unordered_reads(cell, tables, who);
     let found = (write.into_iter().filter(|_| !same).chain(reads).collect(), benign);
-    if who.strong {
+    if who.is_strong() {
         // The weak records are kept: other strong accesses need not be ordered after this one.
-        tables.strong_for(cell, who).strong_write(who);
+        tables.strong_for(cell).strong_write(who);
         return found;
     }
     forget_reads(cell, &mut tables.reads);
     if benign {
-        tables.keep_equal(cell, who);
+        keep_equal(cell, tables, who);
     } else if !same {
-        cell.equal = NEVER;
+        tables.set_equal(cell, Stamp::NONE);
     }
-    cell.write_cta = who.cta;
-    cell.write_thread = who.thread;
-    cell.write_clock = who.clock;
-    cell.write_pc = who.pc;
-    if let Some(strong) = tables.strong(cell, who) {
+    cell.set_write(who.stamp);
+    if let Some(strong) = tables.strong_mut(cell) {
         strong.weak_write(who);
     }
     found

@@ -76,6 +76,24 @@ fn arithmetic_is_that_of_ieee() {
 }
 
 #[test]
+fn directed_modes_take_the_neighbour_on_their_side() {
+    // (1 + 2^-52) + 2^-60, 1 - 2^-60, 1/3, the root of 2, and 3 * 0.1 - 0.3, each with the number below it.
+    let forms = [
+        ("add.{}.f64 %d0, %d1, %d2;", [1.0 + f64::EPSILON, 2f64.powi(-60), 0.0], 1.0 + f64::EPSILON),
+        ("sub.{}.f64 %d0, %d1, %d2;", [1.0, 2f64.powi(-60), 0.0], 1.0 - f64::EPSILON / 2.0),
+        ("div.{}.f64 %d0, %d1, %d2;", [1.0, 3.0, 0.0], f64::from_bits(0x3fd5_5555_5555_5555)),
+        ("rcp.{}.f64 %d0, %d1;", [3.0, 0.0, 0.0], f64::from_bits(0x3fd5_5555_5555_5555)),
+        ("sqrt.{}.f64 %d0, %d1;", [2.0, 0.0, 0.0], f64::from_bits(0x3ff6_a09e_667f_3bcc)),
+        ("mul.{}.f64 %d0, %d1, %d2;", [0.1, 3.0, 0.0], 0.3f64.next_up().next_down()),
+        ("fma.{}.f64 %d0, %d1, %d2, %d3;", [3.0, 3.0, 2f64.powi(-60)], 9.0),
+    ];
+    for (form, [a, b, c], below) in forms {
+        let with = |mode: &str| run(&form.replace("{}", mode), [&[a], &[b], &[c]])[0];
+        assert_eq!([with("rm"), with("rz"), with("rp")], [below, below, below.next_up()], "{form}");
+    }
+}
+
+#[test]
 fn gross_approximations_use_the_upper_word() {
     let inputs = [3.0, -7.0, 0.1, 1e300, 1.000_000_001, 1.75e-5];
     let reciprocals = run("rcp.approx.ftz.f64 %d0, %d1;", [&inputs; 3]);

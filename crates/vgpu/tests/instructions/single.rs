@@ -319,5 +319,5 @@ fn two_singles_in_one_register_are_separate() {
 #[test]
 fn forms_that_do_not_exist_are_refused() {
     assert_eq!(refusals("add.NaN.f32 %r1, %r2, %r3;").len(), 1);
-    assert_eq!(refusals("add.rz.f64 %d1, %d2, %d3;\nadd.ftz.f64 %d1, %d2, %d3;").len(), 2);
+    assert_eq!(refusals("add.sat.f64 %d1, %d2, %d3;\nadd.ftz.f64 %d1, %d2, %d3;\nadd.rna.f32 %r1, %r2, %r3;").len(), 3);
 }

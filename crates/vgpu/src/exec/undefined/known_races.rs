@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::exec::access::{Access, RegionId, RegionSlot};
-use crate::shadow::{Conflict, Reader};
+use crate::shadow::{Conflict, Who};
 
 /// A byte that is read, and its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,7 +13,7 @@ pub(crate) struct Race {
     offset: usize,
     /// Program counter of the read.
     pc: u32,
-    reader: Reader,
+    reader: Who,
 }
 
 /// Reads that are known to race, each with the conflicting write.
@@ -23,7 +23,7 @@ pub(crate) struct KnownRaces(BTreeMap<Race, Conflict>);
 impl Race {
     /// The read of the byte at `offset` in the memory of `slot` that `conflict` describes.
     pub(crate) fn of(slot: &RegionSlot, offset: usize, conflict: &Conflict) -> Race {
-        Race { region: slot.id, offset, pc: conflict.pc, reader: conflict.reader }
+        Race { region: slot.id, offset, pc: conflict.pc, reader: conflict.who }
     }
 }
 
@@ -48,11 +48,8 @@ impl KnownRaces {
         self.0.len() > before
     }
 
-    /// The write that the read of a byte races with. For a read by an earlier CTA the thread is not known; such an
-    /// entry applies to all reads of the byte by the instruction.
-    pub(crate) fn of(&self, slot: &RegionSlot, offset: usize, access: &Access, own: Reader) -> Option<Conflict> {
-        let race = |reader: Reader| Race { region: slot.id, offset, pc: access.pc, reader };
-        let known = |reader: Reader| self.0.get(&race(reader)).copied();
-        known(own).or_else(|| known(Reader::Unknown))
+    /// The write that the read of a byte races with.
+    pub(crate) fn of(&self, slot: &RegionSlot, offset: usize, access: &Access, reader: Who) -> Option<Conflict> {
+        self.0.get(&Race { region: slot.id, offset, pc: access.pc, reader }).copied()
     }
 }

@@ -8,7 +8,7 @@ use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::machine::Machine;
 use crate::exec::undefined::known_races::Race;
 use crate::fault::ExecResult;
-use crate::shadow::{Conflict, ConflictRange, Reader};
+use crate::shadow::{Conflict, ConflictRange, Who};
 use crate::undefined::Undefined;
 
 /// Maximum number of races that are deferred to the next run.
@@ -17,12 +17,12 @@ const MAX_DEFERRED_RACES: usize = 1 << 20;
 impl Machine<'_> {
     /// Records a read in the shadow memory, and returns the bytes that race with a write: an earlier write, or a later
     /// one that a previous run found.
-    pub(crate) fn races_of(&mut self, slot: &RegionSlot, access: &Access) -> Vec<ConflictRange> {
+    pub(crate) fn races_of(&mut self, slot: &RegionSlot, access: &Access) -> ExecResult<Vec<ConflictRange>> {
         if self.known_races.is_empty() {
-            return self.check(slot, access, None).conflicts;
+            return Ok(self.check(slot, access, None)?.conflicts);
         }
         let clock = self.cta.clocks.own(access.thread);
-        let reader = Reader::Thread { cta: self.cta.number, thread: access.thread, clock };
+        let reader = Who { cta: self.cta.number, thread: access.thread, clock };
         let mut conflicts = Vec::new();
         // A byte that is known to race leaves no record, so that other readers of it are found.
         for offset in slot.offset..slot.end() {
@@ -30,11 +30,11 @@ impl Machine<'_> {
                 Some(conflict) => conflicts.push(ConflictRange { offset, len: 1, conflict }),
                 None => {
                     let byte = RegionSlot { offset, len: 1, ..*slot };
-                    conflicts.extend(self.check(&byte, access, None).conflicts);
+                    conflicts.extend(self.check(&byte, access, None)?.conflicts);
                 }
             }
         }
-        conflicts
+        Ok(conflicts)
     }
 
     /// The undefined bits of each byte of a load.
@@ -81,9 +81,9 @@ impl Machine<'_> {
             let stop = self.race(slot.id.space(), access, conflict);
             let is_later = !self.is_last && !conflict.other_is_strong && self.new_races.len() < MAX_DEFERRED_RACES;
             if !conflict.other_is_write && is_later {
-                let write = Conflict { pc: access.pc, other_is_write: true, reader: Reader::Unknown, ..*conflict };
+                let write = Conflict { pc: access.pc, other_is_write: true, ..*conflict };
                 (*offset..offset + len).for_each(|at| self.new_races.insert(Race::of(slot, at, conflict), write));
-            } else if conflict.other_is_write && slot.id == RegionId::Shared && !access.strong {
+            } else if conflict.other_is_write && slot.id == RegionId::Shared && access.strong.is_none() {
                 let origin = self.origins.number(access.thread / 32, access.pc, *stop);
                 let bytes = (*offset..offset + len).map(|at| (at, Undefined { bits: 0xff, origin }));
                 self.region_mut(slot.id).undefined.extend(bytes);

@@ -1,0 +1,49 @@
+//! Branches, calls, the end of a thread, and instructions that concern the whole grid.
+
+use super::Unit::{Control, Synchronization};
+use super::{Row, one, row};
+use crate::decode::decoder::Decoded;
+use crate::decode::mods::Mods;
+use crate::isa::Scope;
+use crate::op::Op;
+
+pub(super) const ROWS: &[Row] = &[
+    row("bra", "9.7.12.3", Control, &["bra{.uni} l"], |d, m, o| one(d.branch(m, o))),
+    row("brx", "9.7.12.4", Control, &["brx.idx{.uni} a, t"], |d, m, o| one(d.branch_index(m, o))),
+    row("call", "9.7.12.5", Control, &["call{.uni} (y), f, (z)"], |d, m, o| d.call(m, o)),
+    row("ret", "9.7.12.6", Control, &["ret{.uni}"], |_, m, _| {
+        m.take("uni");
+        Ok(vec![Op::Ret])
+    }),
+    row("exit", "9.7.12.7", Control, &["exit"], |_, _, _| Ok(vec![Op::Exit])),
+    row("trap", "9.7.19.4", Control, &["trap"], |_, _, _| Ok(vec![Op::Trap])),
+    row("brkpt", "9.7.19.1", Control, &["brkpt"], |_, m, _| Ok(vec![no_effect(m)])),
+    row("nanosleep", "9.7.19.2", Control, &["nanosleep.u32 a"], |_, m, _| Ok(vec![no_effect(m)])),
+    row("pmevent", "9.7.19.3", Control, &["pmevent 1", "pmevent.mask 1"], |_, m, _| Ok(vec![no_effect(m)])),
+    row("setmaxnreg", "9.7.19.5", Control, &["setmaxnreg.{inc,dec}.sync.aligned.u32 64"], |_, m, _| {
+        Ok(vec![no_effect(m)])
+    }),
+    row("griddepcontrol", "9.7.13.13", Synchronization, &["griddepcontrol.{launch_dependents,wait}"], |_, m, _| {
+        Ok(vec![no_effect(m)])
+    }),
+    row("membar", "9.7.13.4", Synchronization, &["membar.{cta,gl,sys}"], |_, m, _| fence(m)),
+    row(
+        "fence",
+        "9.7.13.4",
+        Synchronization,
+        &["fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}"],
+        |_, m, _| fence(m),
+    ),
+];
+
+fn fence(mods: &mut Mods<'_>) -> Decoded<Vec<Op>> {
+    mods.drop_all(|part| matches!(part, "sc" | "acq_rel" | "acquire" | "release"));
+    let scope = mods.find(Scope::parse).ok_or_else(|| "the scope is missing".to_string())?;
+    Ok(vec![Op::Fence { scope }])
+}
+
+/// An instruction that does not affect results.
+fn no_effect(mods: &mut Mods<'_>) -> Op {
+    mods.drop_all(|_| true);
+    Op::Nop
+}

@@ -1,0 +1,67 @@
+//! Every form of the table is decoded.
+
+use super::{MOST_WORDS, rows};
+use crate::Module;
+
+/// The texts that a form stands for.
+fn expanded(form: &str) -> Vec<String> {
+    let Some(open) = form.find('{').filter(|_| !form.starts_with(' ')) else { return vec![form.to_string()] };
+    let (before, rest) = form.split_at(open);
+    // Braces in operands are vectors.
+    if before.contains(' ') {
+        return vec![form.to_string()];
+    }
+    let close = rest.find('}').expect("a brace is closed");
+    let (choices, after) = (&rest[1..close], &rest[close + 1..]);
+    let mut choices: Vec<&str> = choices.split(',').collect();
+    if !before.ends_with('.') {
+        choices.push("");
+    }
+    let with =
+        |choice: &&str| expanded(after).into_iter().map(|tail| format!("{before}{choice}{tail}")).collect::<Vec<_>>();
+    choices.iter().flat_map(with).collect()
+}
+
+/// What the module says about a kernel with this instruction.
+fn refusals(instruction: &str) -> String {
+    let text = format!(
+        ".version 8.8\n.target sm_100a\n.address_size 64\n\
+         .func (.param .b32 r) f(.param .b32 x) {{ ret; }}\n\
+         .entry k() {{\n.reg .b64 a, b, c, d, e, m, x, n;\n.reg .b64 d<8>, a<8>, b<8>, c<8>;\n.reg .b128 w, v;\n.reg .pred p, q, r;\n\
+         .shared .align 16 .b8 s[64];\n.param .b32 y;\n.param .b32 z;\nt: .branchtargets l;\nl:\n{instruction};\nret;\n}}\n"
+    );
+    match Module::parse(&text) {
+        Err(error) => error.to_string(),
+        Ok(module) => module.unsupported("k").unwrap_or_default().iter().map(|found| found.text.clone()).collect(),
+    }
+}
+
+#[test]
+fn every_form_is_decoded() {
+    let mut wrong = Vec::new();
+    for row in rows() {
+        for text in row.forms.iter().flat_map(|form| expanded(form)) {
+            let found = refusals(&text);
+            if !found.is_empty() {
+                wrong.push(format!("{}: {found}", row.name));
+            }
+            assert!(text.starts_with(row.name), "{text} is not {}", row.name);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_instruction_has_a_form_and_one_row() {
+    let mut names: Vec<&str> = rows().map(|row| row.name).collect();
+    assert!(rows().all(|row| !row.forms.is_empty()));
+    assert!(names.iter().all(|name| name.split('.').count() <= MOST_WORDS));
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+}
+
+#[test]
+fn a_form_stands_for_its_choices() {
+    assert_eq!(expanded("add{.sat}.s32 d, a"), ["add.sat.s32 d, a", "add.s32 d, a"]);
+    assert_eq!(expanded("ld.v2.{u8,u16} {d0, d1}, [x]"), ["ld.v2.u8 {d0, d1}, [x]", "ld.v2.u16 {d0, d1}, [x]"]);
+}

@@ -1,0 +1,121 @@
+//! Stamps: who made an access, and when. The accesses of one instruction by the lanes of a warp share a record, so that a
+//! stamp has 32 bits: the number of the record, and a lane.
+
+use crate::isa::Scope;
+
+/// Records that can exist at once. The highest bit of a stamp is free for other uses.
+const MOST_RECORDS: usize = (1 << 26) - 2;
+
+/// An access by one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(u32);
+
+impl Stamp {
+    /// No access.
+    pub(crate) const NONE: Stamp = Stamp(0);
+
+    fn new(record: usize, lane: u32) -> Stamp {
+        Stamp((record as u32 + 1) << 5 | lane)
+    }
+
+    pub(crate) fn is_none(self) -> bool {
+        self == Stamp::NONE
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(super) fn of_bits(bits: u32) -> Stamp {
+        Stamp(bits)
+    }
+
+    /// The number of its record; it is not [`Stamp::NONE`].
+    pub(super) fn record(self) -> u32 {
+        (self.0 >> 5) - 1
+    }
+
+    pub(super) fn lane(self) -> u32 {
+        self.0 & 31
+    }
+
+    /// The access of another lane by the same instruction.
+    pub(super) fn of_lane(record: u32, lane: u32) -> Stamp {
+        Stamp::new(record as usize, lane)
+    }
+}
+
+/// The accesses of a warp by one instruction between two of its releases.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    /// Number of the CTA, counted over all launches on a memory, from 1.
+    pub(crate) cta: u32,
+    /// Index of the warp in the CTA.
+    pub(crate) warp: u16,
+    /// The scope of a strong access; `None` for a weak one.
+    pub(crate) scope: Option<Scope>,
+    /// The threads' counter.
+    pub(crate) clock: u32,
+    pub(crate) pc: u32,
+}
+
+/// All records of a memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Records(Vec<Record>);
+
+impl Records {
+    /// Adds a record; `None` if there are too many.
+    pub(crate) fn add(&mut self, record: Record) -> Option<u32> {
+        let number = self.0.len();
+        if number >= MOST_RECORDS {
+            return None;
+        }
+        self.0.push(record);
+        Some(number as u32)
+    }
+
+    pub(crate) fn get(&self, record: u32) -> Record {
+        self.0[record as usize]
+    }
+
+    /// The record of a stamp that is not [`Stamp::NONE`].
+    pub(crate) fn of(&self, stamp: Stamp) -> Record {
+        self.get(stamp.record())
+    }
+
+    /// The lane of a stamp.
+    pub(crate) fn lane(&self, stamp: Stamp) -> u32 {
+        stamp.lane()
+    }
+
+    /// The stamp of `lane` in a record.
+    pub(crate) fn stamp(&self, record: u32, lane: u32) -> Stamp {
+        Stamp::new(record as usize, lane)
+    }
+}
+
+/// Number of instructions of a warp whose last record is remembered.
+const REMEMBERED: usize = 32;
+
+/// The last records of one warp, by instruction, so that an instruction that is executed again gets the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct RecentRecords([Option<u32>; REMEMBERED]);
+
+impl RecentRecords {
+    pub(crate) fn new() -> RecentRecords {
+        RecentRecords([None; REMEMBERED])
+    }
+
+    /// The number of this record; `None` if it is new and there are too many.
+    pub(crate) fn number(&mut self, records: &mut Records, wanted: Record) -> Option<u32> {
+        let slot = &mut self.0[wanted.pc as usize % REMEMBERED];
+        let is_wanted = |number: &u32| {
+            let found = records.get(*number);
+            found.pc == wanted.pc && found.clock == wanted.clock
+        };
+        if slot.filter(is_wanted).is_none() {
+            *slot = Some(records.add(wanted)?);
+        }
+        *slot
+    }
+}

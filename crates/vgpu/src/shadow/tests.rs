@@ -1,0 +1,239 @@
+use super::*;
+use crate::clock::Far;
+use crate::isa::Scope;
+
+/// A shadow with its records.
+#[derive(Default)]
+struct Case {
+    shadow: Shadow,
+    records: Records,
+    far: Far,
+}
+
+/// A thread that accesses memory; the program counter is that of the thread unless it is given.
+#[derive(Clone, Copy)]
+struct By<'a> {
+    cta: u32,
+    first_cta: u32,
+    thread: u32,
+    clock: u32,
+    base: &'a [u32],
+    pc: u32,
+    scope: Option<Scope>,
+    updates: bool,
+}
+
+fn weak(thread: u32, clock: u32, base: &[u32]) -> By<'_> {
+    By { cta: 1, first_cta: 1, thread, clock, base, pc: thread, scope: None, updates: false }
+}
+
+fn strong(thread: u32, clock: u32, base: &[u32]) -> By<'_> {
+    By { scope: Some(Scope::Gpu), ..weak(thread, clock, base) }
+}
+
+/// What a test compares of a conflict: its instruction, whether it is a write, strong, or of another CTA.
+type Found = Option<(u32, bool, bool, bool)>;
+
+fn first(result: &CheckResult) -> Found {
+    let Conflict { pc, other_is_write, other_is_strong, other_cta, .. } = result.conflicts.first()?.conflict;
+    Some((pc, other_is_write, other_is_strong, other_cta))
+}
+
+impl Case {
+    fn access(&mut self, by: By<'_>, offset: usize, data: Option<(&[u8], &[u8])>, len: usize) -> CheckResult {
+        let record = Record { cta: by.cta, warp: (by.thread / 32) as u16, scope: by.scope, clock: by.clock, pc: by.pc };
+        let number = self.records.add(record).expect("there is room");
+        let stamp = self.records.stamp(number, by.thread % 32);
+        let By { cta, first_cta, thread, base, scope, .. } = by;
+        let (records, far) = (&self.records, &self.far);
+        let reads = by.updates || data.is_none();
+        let who = Accessor { records, stamp, cta, first_cta, thread, base, far, scope, reads };
+        match data {
+            None => self.shadow.read(offset, len, &who),
+            Some((old, new)) => self.shadow.write(offset, old, new, &who),
+        }
+    }
+
+    fn read(&mut self, by: By<'_>) -> CheckResult {
+        self.access(by, 0, None, 4)
+    }
+
+    fn write(&mut self, by: By<'_>, old: u8, new: u8) -> CheckResult {
+        self.access(by, 0, Some((&[old; 4], &[new; 4])), 4)
+    }
+
+    /// CTA, thread and instruction of the last write.
+    fn last(&self) -> Option<(u32, u32)> {
+        let stamp = self.shadow.last_write(0)?;
+        let record = self.records.of(stamp);
+        Some((record.cta, u32::from(record.warp) * 32 + stamp.lane()))
+    }
+}
+
+#[test]
+fn an_unordered_read_after_a_write_conflicts() {
+    let mut case = Case::default();
+    assert_eq!(case.write(weak(0, 1, &[0, 0]), 0, 1), CheckResult::default());
+    assert_eq!(first(&case.read(weak(1, 1, &[0, 0]))), Some((0, true, false, false)));
+    assert_eq!(first(&case.read(weak(1, 2, &[1, 0]))), None);
+}
+
+#[test]
+fn a_write_conflicts_with_any_of_several_reads() {
+    let mut case = Case::default();
+    case.read(weak(0, 1, &[0, 0, 0]));
+    case.read(weak(1, 1, &[0, 0, 0]));
+    assert_eq!(first(&case.write(weak(2, 1, &[1, 0, 0]), 0, 1)), Some((1, false, false, false)));
+}
+
+#[test]
+fn neighbouring_bytes_do_not_conflict() {
+    let mut case = Case::default();
+    case.access(weak(0, 1, &[0, 0]), 0, Some((&[0], &[1])), 1);
+    assert_eq!(case.access(weak(1, 1, &[0, 0]), 1, Some((&[0], &[1])), 1), CheckResult::default());
+    assert!(first(&case.read(weak(1, 1, &[0, 0]))).is_some());
+}
+
+#[test]
+fn equal_values_are_benign() {
+    let mut case = Case::default();
+    case.write(weak(0, 1, &[0, 0]), 0, 7);
+    let found = case.write(weak(1, 1, &[0, 0]), 7, 7);
+    assert_eq!(found, CheckResult { benign: true, ..CheckResult::default() });
+    assert_eq!(case.last(), Some((1, 1)));
+}
+
+/// The last writer is ordered before its own next write, but the other writer of the same value is not.
+#[test]
+fn an_equal_value_does_not_hide_an_earlier_write() {
+    let mut case = Case::default();
+    case.write(weak(0, 1, &[0, 0]), 0, 7);
+    assert!(case.write(weak(1, 1, &[0, 0]), 7, 7).benign);
+    assert_eq!(first(&case.write(weak(1, 1, &[0, 0]), 7, 8)), Some((0, true, false, false)));
+    assert_eq!(first(&case.write(weak(1, 1, &[0, 0]), 8, 9)), None);
+}
+
+#[test]
+fn a_write_after_a_barrier_is_ordered_after_all_writers_of_an_equal_value() {
+    let mut case = Case::default();
+    case.write(weak(0, 1, &[0, 0]), 0, 7);
+    case.write(weak(1, 1, &[0, 0]), 7, 7);
+    assert_eq!(first(&case.write(weak(1, 2, &[1, 1]), 7, 8)), None);
+}
+
+#[test]
+fn an_equal_value_of_another_cta_is_remembered_through_several() {
+    let mut case = Case::default();
+    let of_cta = |cta: u32, pc: u32| By { cta, pc, ..weak(0, 1, &[0, 0]) };
+    case.write(of_cta(1, 5), 0, 1);
+    assert!(case.write(of_cta(2, 5), 1, 1).benign);
+    assert!(case.write(of_cta(3, 5), 1, 1).benign);
+    assert_eq!(first(&case.write(of_cta(3, 6), 1, 2)), Some((5, true, false, true)));
+}
+
+#[test]
+fn a_thread_writes_another_value_again_until_its_next_barrier() {
+    let mut case = Case::default();
+    let by = |pc: u32, clock: u32| By { pc, ..weak(1, clock, &[0, 0]) };
+    assert_eq!(case.write(by(7, 1), 0, 1), CheckResult::default());
+    assert_eq!(case.write(by(8, 1), 1, 1), CheckResult::default());
+    let again = CheckResult { own_previous_write: Some(8), ..CheckResult::default() };
+    assert_eq!(case.write(by(9, 1), 1, 2), again);
+    assert_eq!(case.write(by(7, 2), 2, 3), CheckResult::default());
+}
+
+#[test]
+fn a_strong_write_does_not_hide_a_weak_one() {
+    let mut case = Case::default();
+    case.write(weak(0, 1, &[0, 0]), 0, 1);
+    assert_eq!(case.write(strong(0, 1, &[0, 0]), 1, 2), CheckResult::default());
+    assert_eq!(first(&case.write(strong(1, 1, &[0, 0]), 2, 3)), Some((0, true, false, false)));
+    assert_eq!(case.last(), Some((1, 1)));
+}
+
+#[test]
+fn a_weak_read_conflicts_with_any_of_several_strong_writes() {
+    let mut case = Case::default();
+    case.write(strong(0, 1, &[0, 0]), 0, 1);
+    assert_eq!(case.write(strong(1, 1, &[0, 0]), 1, 2), CheckResult::default());
+    assert_eq!(first(&case.read(weak(1, 1, &[0, 0]))), Some((0, true, true, false)));
+    let mut case = Case::default();
+    case.write(strong(0, 1, &[0, 0]), 0, 1);
+    case.write(strong(1, 1, &[0, 0]), 1, 2);
+    assert_eq!(first(&case.read(weak(1, 2, &[1, 1]))), None);
+    assert_eq!(case.write(weak(1, 2, &[1, 1]), 2, 3), CheckResult::default());
+    assert_eq!(case.last(), Some((1, 1)));
+}
+
+#[test]
+fn a_strong_read_does_not_hide_a_weak_one() {
+    let mut case = Case::default();
+    case.read(weak(0, 1, &[0, 0]));
+    case.read(strong(0, 1, &[0, 0]));
+    assert_eq!(first(&case.write(strong(1, 1, &[0, 0]), 0, 1)), Some((0, false, false, false)));
+    let mut case = Case::default();
+    case.read(strong(0, 1, &[0, 0]));
+    assert_eq!(case.write(strong(1, 1, &[0, 0]), 0, 1), CheckResult::default());
+    assert_eq!(first(&case.write(weak(1, 1, &[0, 0]), 1, 2)), Some((0, false, true, false)));
+}
+
+#[test]
+fn strong_accesses_of_other_ctas_conflict_with_weak_ones() {
+    let mut case = Case::default();
+    case.write(strong(0, 1, &[0, 0]), 0, 1);
+    let second = By { cta: 2, ..weak(0, 1, &[0, 0]) };
+    assert_eq!(case.write(By { scope: Some(Scope::Sys), ..second }, 1, 2), CheckResult::default());
+    assert_eq!(first(&case.read(second)), Some((0, true, true, true)));
+    assert_eq!(first(&case.read(By { cta: 3, first_cta: 3, ..second })), None);
+}
+
+#[test]
+fn a_strong_access_outside_the_scope_conflicts() {
+    let mut case = Case::default();
+    case.write(strong(0, 1, &[0, 0]), 0, 1);
+    let narrow = By { cta: 2, scope: Some(Scope::Cta), ..weak(0, 1, &[0, 0]) };
+    assert_eq!(first(&case.read(narrow)), Some((0, true, true, true)));
+    assert_eq!(first(&case.write(By { cta: 1, ..narrow }, 1, 2)), None);
+}
+
+#[test]
+fn what_a_thread_knows_of_another_cta_is_ordered() {
+    let mut case = Case::default();
+    case.write(weak(1, 3, &[0, 0]), 0, 1);
+    let other = By { cta: 2, ..weak(0, 1, &[0, 0]) };
+    case.far = Far::of(1, &[0, 2]);
+    assert_eq!(first(&case.read(other)), Some((1, true, false, true)));
+    case.far = Far::of(1, &[0, 3]);
+    assert_eq!(first(&case.read(other)), None);
+    assert_eq!(first(&case.write(other, 1, 2)), None);
+}
+
+#[test]
+fn a_read_by_another_cta_is_remembered_with_its_thread() {
+    let mut case = Case::default();
+    case.read(weak(1, 3, &[0, 0]));
+    let other = By { cta: 2, ..weak(0, 1, &[0, 0]) };
+    case.read(other);
+    assert_eq!(first(&case.write(other, 0, 1)), Some((1, false, false, true)));
+    let mut case = Case { far: Far::of(1, &[0, 3]), ..Case::default() };
+    case.read(weak(1, 3, &[0, 0]));
+    case.read(other);
+    assert_eq!(first(&case.write(other, 0, 1)), None);
+}
+
+#[test]
+fn a_strong_write_is_ordered_before_what_follows_a_strong_read_of_it() {
+    let mut case = Case::default();
+    case.write(strong(0, 2, &[0, 0]), 0, 1);
+    let second = By { cta: 2, ..strong(0, 1, &[0, 0]) };
+    assert_eq!(first(&case.write(By { scope: None, ..second }, 1, 2)), Some((0, true, true, true)));
+    let mut case = Case::default();
+    case.write(strong(0, 2, &[0, 0]), 0, 1);
+    assert_eq!(case.write(By { updates: true, ..second }, 1, 2), CheckResult::default());
+    assert_eq!(first(&case.write(By { scope: None, ..second }, 2, 0)), None);
+    // A plain strong store observes nothing.
+    let mut case = Case::default();
+    case.write(strong(0, 2, &[0, 0]), 0, 1);
+    assert_eq!(case.write(second, 1, 2), CheckResult::default());
+    assert_eq!(first(&case.write(By { scope: None, ..second }, 2, 0)), Some((0, true, true, true)));
+}

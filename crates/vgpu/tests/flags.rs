@@ -1,0 +1,163 @@
+//! Data that is handed over through flags in memory, between CTAs that are resident at once.
+
+use tilewright_vgpu::{Arg, BufferId, FaultKind, Launch, Memory, Module, Options, Report, RunError, run};
+
+/// Runs `body` by `ctas` CTAs of 32 threads on a buffer `b` of 1024 zeros. `%r1` is the thread, `%r2` the CTA, `%rd1` the
+/// buffer; a body begins at line 14.
+fn execute(body: &str, ctas: u32, options: &Options) -> (Result<Report, RunError>, Vec<u32>) {
+    let text = format!(
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 b)\n{{\n.reg .pred %p<8>;\n\
+         .reg .b32 %r<32>;\n.reg .b64 %rd<16>;\n.shared .align 16 .b8 tile[64];\nld.param.u64 %rd1, [b];\n\
+         mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 0;\n{body}\n}}\n"
+    );
+    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let mut memory = Memory::new();
+    let buffer: BufferId = memory.allocate("b", vec![0; 1024]);
+    let launch = Launch {
+        kernel: "k".to_string(),
+        grid: [ctas, 1, 1],
+        block: [32, 1, 1],
+        dynamic_shared_bytes: 0,
+        args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
+    };
+    let result = run(&module, &launch, &mut memory, options);
+    let words = memory.bytes(buffer).chunks_exact(4);
+    (result, words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
+}
+
+fn with_seed(seed: u64) -> Options {
+    Options { seed, max_instructions_per_thread: 1_000_000, ..Options::default() }
+}
+
+/// CTA 1 writes 41 to word 0 and sets the flag in word 8; CTA 0 waits for it, and writes the word plus 1 to word 16.
+fn handed_over(set: &str, wait: &str) -> String {
+    format!(
+        "@!%p1 ret;\nsetp.eq.u32 %p2, %r2, 1;\n@%p2 bra WRITER;\n\
+         WAIT:\n{wait}\nsetp.eq.u32 %p3, %r3, 0;\n@%p3 bra WAIT;\n\
+         ld.global.u32 %r4, [%rd1];\nadd.u32 %r4, %r4, 1;\nst.global.u32 [%rd1+64], %r4;\nret;\n\
+         WRITER:\nst.global.u32 [%rd1], 41;\n{set}\nret;"
+    )
+}
+
+#[test]
+fn a_release_that_is_acquired_orders_data_of_two_ctas() {
+    let body = handed_over("st.release.gpu.global.u32 [%rd1+32], 1;", "ld.acquire.gpu.global.u32 %r3, [%rd1+32];");
+    for seed in 0..20 {
+        let (result, words) = execute(&body, 2, &with_seed(seed));
+        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(words[16], 42);
+    }
+}
+
+#[test]
+fn fences_order_data_around_relaxed_and_volatile_accesses() {
+    let forms = [
+        ("fence.acq_rel.gpu;\nst.relaxed.gpu.global.u32 [%rd1+32], 1;", "ld.relaxed.gpu.global.u32 %r3, [%rd1+32];"),
+        ("membar.gl;\nst.volatile.global.u32 [%rd1+32], 1;", "ld.volatile.global.u32 %r3, [%rd1+32];"),
+        ("fence.sc.sys;\nred.global.add.u32 [%rd1+32], 1;", "atom.global.add.u32 %r3, [%rd1+32], 0;"),
+    ];
+    for (set, wait) in forms {
+        // The waiting loop ends with a fence.
+        let body = handed_over(set, wait).replace("bra WAIT;\n", "bra WAIT;\nfence.acq_rel.gpu;\n");
+        let (result, words) = execute(&body, 2, &with_seed(0));
+        result.unwrap_or_else(|error| panic!("{set}: {error}"));
+        assert_eq!(words[16], 42);
+    }
+}
+
+#[test]
+fn without_a_release_an_acquire_or_the_scope_the_data_races() {
+    let release = "st.release.gpu.global.u32 [%rd1+32], 1;";
+    let acquire = "ld.acquire.gpu.global.u32 %r3, [%rd1+32];";
+    let wrong = [
+        (release.replace("release", "relaxed"), acquire.to_string()),
+        (release.to_string(), acquire.replace("acquire", "relaxed")),
+        (release.replace("gpu", "cta"), acquire.to_string()),
+        (release.to_string(), acquire.replace("gpu", "cta")),
+        (format!("fence.acq_rel.cta;\n{}", release.replace("release", "relaxed")), acquire.to_string()),
+    ];
+    for (set, wait) in wrong {
+        let (result, _) = execute(&handed_over(&set, &wait), 2, &with_seed(0));
+        let Err(RunError::Fault(fault)) = result else { panic!("{set} {wait}: {result:?}") };
+        assert_eq!(fault.kind, FaultKind::Race, "{set} {wait}");
+        assert!(fault.is_between_ctas, "{fault}");
+    }
+}
+
+#[test]
+fn a_cta_that_is_not_resident_cannot_set_a_flag() {
+    let body = handed_over("st.release.gpu.global.u32 [%rd1+32], 1;", "ld.acquire.gpu.global.u32 %r3, [%rd1+32];");
+    let alone =
+        Options { sms: Some(1), ctas_per_sm: Some(1), max_instructions_per_thread: 10_000, ..Options::default() };
+    let (result, _) = execute(&body, 2, &alone);
+    let Err(RunError::Fault(fault)) = result else { panic!("{result:?}") };
+    assert_eq!((fault.kind, fault.cta), (FaultKind::StepLimit, [0, 0, 0]));
+}
+
+/// Every CTA adds its number plus 1 to word 0 under a lock in word 8.
+fn locked(take: &str, give: &str) -> String {
+    format!(
+        "@!%p1 ret;\nLOCK:\n{take}\nsetp.ne.u32 %p2, %r3, 0;\n@%p2 bra LOCK;\n\
+         ld.global.u32 %r4, [%rd1];\nadd.u32 %r4, %r4, %r2;\nadd.u32 %r4, %r4, 1;\nst.global.u32 [%rd1], %r4;\n\
+         {give}\nret;"
+    )
+}
+
+#[test]
+fn a_lock_makes_updates_of_many_ctas_exclusive() {
+    let take = "atom.acquire.gpu.global.cas.b32 %r3, [%rd1+32], 0, 1;";
+    let give = "st.release.gpu.global.u32 [%rd1+32], 0;";
+    for seed in 0..10 {
+        let (result, words) = execute(&locked(take, give), 64, &with_seed(seed));
+        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(words[0], 64 * 65 / 2);
+    }
+    let (result, _) = execute(&locked(&take.replace("acquire", "relaxed"), give), 64, &with_seed(0));
+    assert!(matches!(result, Err(RunError::Fault(fault)) if fault.kind == FaultKind::Race));
+}
+
+/// Every CTA writes its number to a word; the last one to count itself in word 32 adds them up into word 40, and resets
+/// the count.
+fn last_one_sums(fence: &str) -> String {
+    format!(
+        "@!%p1 ret;\nmul.wide.u32 %rd2, %r2, 4;\nadd.u64 %rd2, %rd2, %rd1;\nst.global.u32 [%rd2], %r2;\n{fence}\n\
+         atom.global.inc.u32 %r3, [%rd1+128], 1000;\nmov.u32 %r5, %nctaid.x;\nadd.u32 %r6, %r3, 1;\n\
+         setp.ne.u32 %p2, %r6, %r5;\n@%p2 ret;\n{fence}\nmov.u32 %r7, 0;\n\
+         SUM:\nld.global.u32 %r8, [%rd1];\nadd.u32 %r7, %r7, %r8;\nadd.u64 %rd1, %rd1, 4;\nsub.u32 %r5, %r5, 1;\n\
+         setp.ne.u32 %p3, %r5, 0;\n@%p3 bra SUM;\nst.global.u32 [%rd2], %r7;\n\
+         mov.u32 %r9, %nctaid.x;\nmul.wide.u32 %rd3, %r9, 4;\nsub.u64 %rd1, %rd1, %rd3;\nst.global.u32 [%rd1+160], %r7;\n\
+         st.global.u32 [%rd1+128], 0;\nret;"
+    )
+}
+
+#[test]
+fn the_last_cta_may_read_what_all_wrote_and_reset_the_counter() {
+    for seed in 0..10 {
+        let (result, words) = execute(&last_one_sums("fence.acq_rel.gpu;"), 30, &with_seed(seed));
+        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!((words[40], words[32]), (29 * 30 / 2, 0));
+    }
+    let (result, _) = execute(&last_one_sums("").replace("\n\n", "\n"), 30, &with_seed(0));
+    assert!(matches!(result, Err(RunError::Fault(fault)) if fault.kind == FaultKind::Race && fault.is_between_ctas));
+}
+
+#[test]
+fn atomics_of_a_cta_scope_race_between_ctas() {
+    let body = |scope: &str| format!("red{scope}.global.add.u32 [%rd1], 1;\nret;");
+    let (result, words) = execute(&body(".gpu"), 4, &with_seed(0));
+    assert!(result.is_ok() && words[0] == 128);
+    let (result, _) = execute(&body(".cta"), 4, &with_seed(0));
+    let Err(RunError::Fault(fault)) = result else { panic!("{result:?}") };
+    assert!(fault.message.contains("one is not in the scope of the other"), "{}", fault.message);
+}
+
+#[test]
+fn a_seed_gives_one_order_and_other_seeds_give_others() {
+    // The order in which CTAs get their tickets.
+    let body = "@!%p1 ret;\natom.global.add.u32 %r3, [%rd1+512], 1;\nmul.wide.u32 %rd2, %r2, 4;\n\
+                add.u64 %rd2, %rd2, %rd1;\nst.global.u32 [%rd2], %r3;\nret;";
+    let order = |seed: u64| execute(body, 40, &with_seed(seed)).1[..40].to_vec();
+    assert_eq!(order(0), (0..40).collect::<Vec<u32>>());
+    assert_eq!(order(7), order(7));
+    assert_ne!(order(7), order(8));
+}
