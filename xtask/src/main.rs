@@ -35,6 +35,7 @@ mod test;
 mod tilelang_bench;
 mod toolchain;
 mod validate;
+mod vgpu;
 mod why;
 
 use std::process::ExitCode;
@@ -66,6 +67,8 @@ enum Verb {
     Layout(layout::Arguments),
     /// Run the tests, or with `kernels` every kernel with inferred layouts in many sizes.
     Test(test::Arguments),
+    /// Run a kernel of any PTX file on the virtual GPU, as a launch file says.
+    Vgpu(vgpu::Arguments),
     /// Measure the compiler and the virtual GPU.
     Bench(bench::Arguments),
     /// Feed mutated notation or random layouts to the layout crate, or random tile programs to layout inference, and
@@ -106,6 +109,7 @@ fn perform(verb: Verb) -> Exit {
         Verb::Why(arguments) => why::run(&arguments),
         Verb::Layout(arguments) => layout::run(&arguments),
         Verb::Test(arguments) => test::run(&arguments),
+        Verb::Vgpu(arguments) => vgpu::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
         Verb::Validate(arguments) => validate::run(&arguments),

@@ -12,8 +12,18 @@ use crate::isa::Round;
 pub(crate) struct Format {
     exponent_bits: u32,
     mantissa_bits: u32,
-    /// The format has no infinities: the top exponent encodes numbers too, and only all ones below the sign bit is NaN.
-    finite: bool,
+    specials: Specials,
+}
+
+/// What the largest encodings stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Specials {
+    /// The top exponent encodes infinities and NaN.
+    Ieee,
+    /// Only all ones below the sign bit is NaN; there are no infinities.
+    OneNan,
+    /// All encodings are numbers.
+    None,
 }
 
 pub(crate) const F16: Format = Format::ieee(5, 10);
@@ -21,11 +31,14 @@ pub(crate) const BF16: Format = Format::ieee(8, 7);
 pub(crate) const F32: Format = Format::ieee(8, 23);
 pub(crate) const E5M2: Format = Format::ieee(5, 2);
 /// `.e4m3` (PTX ISA, section 5.2.3): its largest value is 448.
-pub(crate) const E4M3: Format = Format { exponent_bits: 4, mantissa_bits: 3, finite: true };
+pub(crate) const E4M3: Format = Format { exponent_bits: 4, mantissa_bits: 3, specials: Specials::OneNan };
+pub(crate) const E2M3: Format = Format { exponent_bits: 2, mantissa_bits: 3, specials: Specials::None };
+pub(crate) const E3M2: Format = Format { exponent_bits: 3, mantissa_bits: 2, specials: Specials::None };
+pub(crate) const E2M1: Format = Format { exponent_bits: 2, mantissa_bits: 1, specials: Specials::None };
 
 impl Format {
     const fn ieee(exponent_bits: u32, mantissa_bits: u32) -> Format {
-        Format { exponent_bits, mantissa_bits, finite: false }
+        Format { exponent_bits, mantissa_bits, specials: Specials::Ieee }
     }
 
     /// Bits of one element.
@@ -41,7 +54,11 @@ impl Format {
     /// The smallest encoding below the sign bit that is not a finite number.
     fn beyond(self) -> u64 {
         let all = (1u64 << (self.exponent_bits + self.mantissa_bits)) - 1;
-        if self.finite { all } else { all >> self.mantissa_bits << self.mantissa_bits }
+        match self.specials {
+            Specials::Ieee => all >> self.mantissa_bits << self.mantissa_bits,
+            Specials::OneNan => all,
+            Specials::None => all + 1,
+        }
     }
 
     /// Replaces a number that is subnormal in this format by a zero of the same sign.
@@ -117,9 +134,9 @@ pub(crate) fn widen(bits: u32, format: Format) -> f64 {
     let fraction = bits & ((1u32 << mantissa) - 1);
     let all = (1u32 << (format.exponent_bits + mantissa)) - 1;
     let bias = (1i32 << (format.exponent_bits - 1)) - 1;
-    let magnitude = if format.finite && bits & all == all {
+    let magnitude = if format.specials == Specials::OneNan && bits & all == all {
         f64::NAN
-    } else if exponent == top && !format.finite {
+    } else if exponent == top && format.specials == Specials::Ieee {
         if fraction == 0 { f64::INFINITY } else { f64::NAN }
     } else if exponent == 0 {
         f64::from(fraction) * power_of_two(1 - bias - mantissa as i32)
@@ -263,7 +280,8 @@ mod tests {
 
     #[test]
     fn every_bit_pattern_has_the_value_of_its_definition() {
-        for (format, exponent, mantissa) in [(F16, 5, 10), (BF16, 8, 7), (E5M2, 5, 2), (E4M3, 4, 3)] {
+        let all = [(F16, 5, 10), (BF16, 8, 7), (E5M2, 5, 2), (E4M3, 4, 3), (E2M3, 2, 3), (E3M2, 3, 2), (E2M1, 2, 1)];
+        for (format, exponent, mantissa) in all {
             let below_sign = (1u32 << (format.bits() - 1)) - 1;
             for bits in 0..1u32 << format.bits() {
                 if u64::from(bits & below_sign) >= format.beyond() {
@@ -275,6 +293,7 @@ mod tests {
             }
         }
         assert_eq!([F16, BF16, E5M2, E4M3].map(Format::largest), [65504.0, 255.0 * 2f64.powi(120), 57344.0, 448.0]);
+        assert_eq!([E2M3, E3M2, E2M1].map(Format::largest), [7.5, 28.0, 6.0]);
     }
 
     #[test]

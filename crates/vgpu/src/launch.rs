@@ -60,6 +60,9 @@ pub struct Options {
     /// Number of CTAs that are resident on one of them at once: by default as many as its threads and its shared memory
     /// allow.
     pub ctas_per_sm: Option<u32>,
+    /// Buffers that are compared after the launch: an undefined bit that reaches one of them is a fault. With `None`, all
+    /// are. Undefined bits may be stored to the others; the bytes then count as never written by later launches.
+    pub observed: Option<BTreeSet<BufferId>>,
 }
 
 impl Default for Options {
@@ -72,6 +75,7 @@ impl Default for Options {
             seed: 0,
             sms: None,
             ctas_per_sm: None,
+            observed: None,
         }
     }
 }

@@ -10,7 +10,9 @@
 //! - Each lane has its own program counter and makes progress; converged lanes execute together.
 //! - Global memory as named buffers with gaps between them; shared, local, parameter and constant memory, each with its
 //!   window of generic addresses. The shared window starts at a multiple of 1024.
-//! - The barriers of a CTA and of a warp, as vector clocks: unordered accesses are races, tracked for each byte.
+//! - CTAs that are resident at once, in an order and an interleaving that a seed selects.
+//! - The barriers of a CTA and of a warp, and flags in memory (release and acquire at their scopes), as vector clocks:
+//!   unordered accesses are races, tracked for each byte.
 //! - The matrix instructions of a warp: `mma.sync`, `ldmatrix`, `stmatrix`, `movmatrix`. Products are summed in the
 //!   order of k.
 //! - Shared-memory wavefronts and global sectors of every memory instruction.
@@ -20,8 +22,6 @@
 //! What it does not model yet:
 //! - Asynchronous copies, mbarriers, `wgmma`, `tcgen05` and tensor memory, clusters: these instructions are
 //!   unsupported, and all of them that a kernel can reach are reported before it starts.
-//! - Ordering through flags: release and acquire accesses order nothing here, so data passed through a flag is
-//!   reported as a race. Accesses that are atomic, volatile, relaxed, acquire or release do not race with each other.
 //! - Weak memory: accesses take effect in the order in which they are executed, so no read returns a stale value.
 //! - Textures, surfaces, recursion, indirect calls.
 //! - Uninitialized registers: they read as zero, and no fault is reported.
@@ -54,6 +54,7 @@ mod fault;
 mod float;
 mod isa;
 mod launch;
+pub mod launch_file;
 mod layout;
 mod memory;
 mod module;
@@ -73,5 +74,10 @@ pub use launch::{Arg, Launch, MAX_INSTRUCTIONS_PER_THREAD, Options, Progress};
 pub use layout::ParamInfo;
 pub use memory::{BufferId, Memory, Writer};
 pub use module::{KernelInfo, Module};
-pub use report::{AccessCount, AccessKind, Note, Report};
+pub use report::{AccessCount, AccessKind, BarrierCount, Note, Report};
 pub use run::{run, run_watched};
+
+/// The example of the README is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -46,6 +46,19 @@ pub struct AccessCount {
     pub bytes: u64,
 }
 
+/// Counts of one of the sixteen barriers of a CTA, over all CTAs of the launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BarrierCount {
+    /// The number of the barrier in its CTA, 0 to 15.
+    pub id: u32,
+    /// How often it completed.
+    pub phases: u64,
+    /// Arrivals of threads.
+    pub arrivals: u64,
+    /// How often a thread waited.
+    pub waits: u64,
+}
+
 /// An observation that is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
@@ -68,6 +81,8 @@ pub struct Report {
     pub warp_instructions: u64,
     /// Warp and thread executions by opcode.
     pub opcodes: BTreeMap<String, (u64, u64)>,
+    /// The barriers that were used, by id.
+    pub barriers: Vec<BarrierCount>,
     /// Observations about the run: unordered writes of equal values.
     pub notes: Vec<Note>,
 }
@@ -99,6 +114,8 @@ pub(crate) struct Stats {
     pub(crate) benign: BTreeMap<u32, u64>,
     /// Number of warp instructions executed so far; also the value of the clock registers.
     pub(crate) steps: u64,
+    /// Counts of each barrier of a CTA.
+    pub(crate) barriers: [BarrierCount; 16],
 }
 
 impl Stats {
@@ -108,6 +125,7 @@ impl Stats {
             tallies: vec![Vec::new(); instructions],
             benign: BTreeMap::new(),
             steps: 0,
+            barriers: [BarrierCount::default(); 16],
         }
     }
 
@@ -154,6 +172,8 @@ impl Stats {
             let cuda_line = info.loc.map(|loc| loc.inlined_at.map_or(loc.line, |(_, line)| line));
             report.accesses.extend(tallies.iter().map(|tally| tally.count(info.line, cuda_line, memory)));
         }
+        let numbered = (0..).zip(self.barriers).map(|(id, count)| BarrierCount { id, ..count });
+        report.barriers = numbered.filter(|count| count.arrivals > 0).collect();
         for (pc, count) in &self.benign {
             let ptx_line = program.line(*pc);
             report.notes.push(Note { name: "benign_race", ptx_line, count: *count });

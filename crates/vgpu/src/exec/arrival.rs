@@ -76,6 +76,9 @@ impl Machine<'_> {
         barrier.in_use = true;
         barrier.expected = barrier.expected.or(expected);
         barrier.arrived[warp.id as usize] |= group;
+        let counts = &mut self.stats.barriers[id as usize];
+        counts.arrivals += u64::from(group.count_ones());
+        counts.waits += if op.wait { u64::from(group.count_ones()) } else { 0 };
         for lane in lanes(group) {
             barrier.contributions.push(clocks.release(warp.thread(lane)));
         }
@@ -126,6 +129,7 @@ impl Machine<'_> {
         if !barrier.in_use || !barrier.is_complete(&self.cta.alive) {
             return;
         }
+        self.stats.barriers[id].phases += 1;
         let waiters = std::mem::take(&mut barrier.waiters);
         let contributions = std::mem::take(&mut barrier.contributions);
         let result = std::mem::replace(&mut barrier.result, NO_REDUCTION);

@@ -88,7 +88,7 @@ fn run_once(
         last_report: 0,
         watch,
     };
-    let result = machine.run_ctas(most_resident);
+    let result = machine.run_ctas(most_resident).and_then(|()| machine.settle_undefined_bytes());
     let report = result.map(|()| machine.stats.report(program, machine.memory));
     (report, machine.new_races)
 }

@@ -171,7 +171,8 @@ impl Machine<'_> {
                 if self.memory.buffers[index].is_read_only {
                     return Err(self.read_only(Space::Global, access));
                 }
-                if let Some(marked) = undefined.iter().find(|byte| byte.is_some()) {
+                let marked = undefined.iter().find(|byte| byte.is_some());
+                if let Some(marked) = marked.filter(|_| self.options.observed.is_none()) {
                     let (name, offset) = self.location_name(Space::Global, access);
                     return Err(self.undefined_use(
                         marked.origin,

@@ -9,6 +9,13 @@ use crate::shadow::Records;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BufferId(usize);
 
+impl BufferId {
+    /// The buffer with this index.
+    pub(crate) fn at(index: usize) -> BufferId {
+        BufferId(index)
+    }
+}
+
 /// The thread that last wrote a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Writer {

@@ -45,6 +45,10 @@ impl Bits {
         }
     }
 
+    fn clear(&mut self, index: usize) {
+        self.words[index / 64] &= !(1 << (index % 64));
+    }
+
     /// Copies `len` bits within the set.
     pub(crate) fn copy(&mut self, from: usize, to: usize, len: usize) {
         for index in 0..len {
@@ -80,6 +84,19 @@ impl Region {
     pub(crate) fn poison(len: usize) -> Region {
         let (written, undefined) = (Some(Bits::new(len)), BTreeMap::new());
         Region { bytes: vec![0; len], written, undefined, shadow: Shadow::default(), flags: BTreeMap::new() }
+    }
+
+    /// Bytes with undefined bits become unwritten.
+    pub(crate) fn forget_undefined(&mut self) {
+        let len = self.bytes.len();
+        for (offset, _) in std::mem::take(&mut self.undefined) {
+            let written = self.written.get_or_insert_with(|| {
+                let mut all = Bits::new(len);
+                all.set(0, len);
+                all
+            });
+            written.clear(offset);
+        }
     }
 
     pub(crate) fn is_written(&self, offset: usize, len: usize) -> bool {

@@ -2,7 +2,8 @@
 
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
-use crate::fault::{ExecResult, RaisedFault};
+use crate::fault::{ExecResult, Fault, RaisedFault};
+use crate::memory::BufferId;
 use crate::op::Reg;
 
 impl Machine<'_> {
@@ -12,6 +13,24 @@ impl Machine<'_> {
         let line = self.program.line(pc);
         stop.message = format!("{}; the undefined bits {effect} at PTX line {line}", stop.message);
         Box::new(stop)
+    }
+
+    /// After all CTAs have ended: the fault of an undefined bit in a buffer that is compared. Bytes of other buffers with
+    /// undefined bits count as never written from now on.
+    pub(crate) fn settle_undefined_bytes(&mut self) -> Result<(), Box<Fault>> {
+        let Some(observed) = &self.options.observed else { return Ok(()) };
+        for index in 0..self.memory.buffers.len() {
+            let buffer = &mut self.memory.buffers[index];
+            let is_observed = observed.contains(&BufferId::at(index));
+            if let Some((offset, byte)) = buffer.region.undefined.first_key_value().filter(|_| is_observed) {
+                let mut stop = self.origins.stop(byte.origin).clone();
+                stop.message = format!("{}; the undefined bits reach `{}` + {offset}", stop.message, buffer.name);
+                let (pc, warp) = (stop.pc.unwrap_or(0), stop.warp.unwrap_or(0));
+                return Err(self.fault(stop, pc, warp));
+            }
+            buffer.region.forget_undefined();
+        }
+        Ok(())
     }
 
     /// Faults if a register that must be defined has undefined bits in these lanes.

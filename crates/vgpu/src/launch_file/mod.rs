@@ -1,0 +1,398 @@
+//! Launch files: a kernel launch, its buffers and what they must hold at the end, as JSON.
+
+mod dtype;
+mod npy;
+mod schema;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+pub use dtype::{Element, ElementType};
+pub use npy::Array;
+
+use crate::launch::{Arg, Launch, Options};
+use crate::memory::{BufferId, Memory};
+use crate::module::Module;
+
+/// Something that is wrong with a launch file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLaunchFile {
+    /// Where it is in the file, such as `args[2].buffer`; empty for the whole file.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for BadLaunchFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", self.path, self.message) }
+    }
+}
+
+impl std::error::Error for BadLaunchFile {}
+
+type Read<T> = Result<T, BadLaunchFile>;
+
+fn bad<T>(path: impl Into<String>, message: impl Into<String>) -> Read<T> {
+    Err(BadLaunchFile { path: path.into(), message: message.into() })
+}
+
+/// What a buffer must hold at the end.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// The name of the buffer.
+    pub buffer: String,
+    /// How its bytes are read.
+    pub dtype: ElementType,
+    /// The expected elements.
+    pub array: Array,
+    /// The tolerance relative to the expected element.
+    pub rtol: f64,
+    /// The absolute tolerance.
+    pub atol: f64,
+}
+
+/// An element that differs from what was expected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The name of the buffer.
+    pub buffer: String,
+    /// Its index; the last entry of a type with two elements in a byte counts elements.
+    pub index: Vec<usize>,
+    /// The expected element.
+    pub expected: Element,
+    /// The element in the buffer.
+    pub got: Element,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { buffer, index, expected, got } = self;
+        let index: Vec<String> = index.iter().map(usize::to_string).collect();
+        write!(f, "`{buffer}`[{}] is {got}; expected: {expected}", index.join(", "))
+    }
+}
+
+/// A launch file, read and checked against a module.
+#[derive(Clone, Debug)]
+pub struct LaunchFile {
+    /// The launches, in order.
+    pub launches: Vec<Launch>,
+    /// The memory before the first launch.
+    pub memory: Memory,
+    /// The buffers by name, in the order of the file.
+    pub buffers: Vec<(String, BufferId)>,
+    /// What the buffers must hold after the last launch.
+    pub expectations: Vec<Expectation>,
+    /// [`Options::sms`].
+    pub sms: Option<u32>,
+    /// [`Options::ctas_per_sm`].
+    pub ctas_per_sm: Option<u32>,
+}
+
+impl LaunchFile {
+    /// Reads a launch file for kernels of `module`. The paths in it are relative to `folder`. The buffers may have
+    /// `most_bytes` together.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its path in the file.
+    pub fn parse(text: &str, folder: &Path, module: &Module, most_bytes: u64) -> Read<LaunchFile> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let file: schema::File = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let path = error.path().to_string();
+            BadLaunchFile { path: if path == "." { String::new() } else { path }, message: error.inner().to_string() }
+        })?;
+        json.end().map_err(|error| BadLaunchFile { path: String::new(), message: error.to_string() })?;
+        let mut reader = Reader { folder, module, memory: Memory::new(), buffers: Vec::new(), left: most_bytes };
+        for (name, source) in &file.buffers {
+            reader.buffer(name, source)?;
+        }
+        let launches = reader.launches(&file)?;
+        let expectations = file.expect.iter().enumerate().map(|(at, expect)| reader.expectation(at, expect));
+        let expectations = expectations.collect::<Read<Vec<Expectation>>>()?;
+        let (sms, ctas_per_sm) = (file.sms, file.ctas_per_sm);
+        for (name, count) in [("sms", sms), ("ctas_per_sm", ctas_per_sm)] {
+            if count == Some(0) {
+                return bad(name, "expected a positive number");
+            }
+        }
+        Ok(LaunchFile { launches, memory: reader.memory, buffers: reader.buffers, expectations, sms, ctas_per_sm })
+    }
+
+    /// The options of a run of these launches: `options` with what the file says.
+    pub fn options(&self, options: Options) -> Options {
+        let observed = (!self.expectations.is_empty()).then(|| {
+            let named = |expectation: &Expectation| self.buffer(&expectation.buffer);
+            self.expectations.iter().filter_map(named).collect()
+        });
+        Options {
+            sms: self.sms.or(options.sms),
+            ctas_per_sm: self.ctas_per_sm.or(options.ctas_per_sm),
+            observed,
+            ..options
+        }
+    }
+
+    /// The buffer with this name.
+    pub fn buffer(&self, name: &str) -> Option<BufferId> {
+        self.buffers.iter().find(|(known, _)| known == name).map(|(_, id)| *id)
+    }
+
+    /// The first element of `memory` that differs from what is expected, in the order of the file. Elements that were
+    /// never written are not compared: see [`LaunchFile::unwritten`].
+    pub fn difference(&self, memory: &Memory) -> Option<Difference> {
+        self.expectations.iter().find_map(|expectation| {
+            let bytes = memory.bytes(self.buffer(&expectation.buffer)?);
+            expectation.difference(bytes)
+        })
+    }
+
+    /// The first byte that is expected and was never written: its buffer and offset.
+    pub fn unwritten(&self, memory: &Memory) -> Option<(String, usize)> {
+        self.expectations.iter().find_map(|expectation| {
+            let id = self.buffer(&expectation.buffer)?;
+            let offset = (0..expectation.array.bytes.len()).find(|offset| !memory.is_written(id, *offset))?;
+            Some((expectation.buffer.clone(), offset))
+        })
+    }
+}
+
+impl Expectation {
+    fn difference(&self, bytes: &[u8]) -> Option<Difference> {
+        let size = self.dtype.bytes();
+        let entries = bytes.chunks_exact(size).zip(self.array.bytes.chunks_exact(size)).enumerate();
+        for (entry, (got, want)) in entries {
+            let elements = |bytes: &[u8]| self.dtype.elements(little_endian(bytes));
+            let pairs = elements(got).into_iter().zip(elements(want));
+            for (part, (got, expected)) in pairs.enumerate() {
+                if !got.is_close(expected, self.rtol, self.atol) {
+                    let index = self.index(entry, part);
+                    return Some(Difference { buffer: self.buffer.clone(), index, expected, got });
+                }
+            }
+        }
+        None
+    }
+
+    /// The index of an element in the expected array.
+    fn index(&self, entry: usize, part: usize) -> Vec<usize> {
+        let mut rest = entry;
+        let mut index: Vec<usize> = Vec::new();
+        for size in self.array.shape.iter().rev() {
+            index.push(rest % size);
+            rest /= size;
+        }
+        index.reverse();
+        if self.dtype == ElementType::E2m1x2
+            && let Some(last) = index.last_mut()
+        {
+            *last = 2 * *last + part;
+        }
+        index
+    }
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// What is known while a file is read.
+struct Reader<'a> {
+    folder: &'a Path,
+    module: &'a Module,
+    memory: Memory,
+    buffers: Vec<(String, BufferId)>,
+    /// Bytes that further buffers may have.
+    left: u64,
+}
+
+impl Reader<'_> {
+    fn buffer(&mut self, name: &str, source: &schema::Source) -> Read<()> {
+        let id = match source {
+            schema::Source::Npy(file) => {
+                let path = format!("buffers.{name}.npy");
+                let array = self.array(&path, file)?;
+                self.take(&path, array.bytes.len() as u64)?;
+                self.memory.allocate(name, array.bytes)
+            }
+            schema::Source::Zeros(extent) => {
+                let bytes = self.bytes(&format!("buffers.{name}.zeros"), extent)?;
+                self.memory.allocate(name, vec![0; bytes])
+            }
+            schema::Source::Poison(extent) => {
+                let bytes = self.bytes(&format!("buffers.{name}.poison"), extent)?;
+                self.memory.allocate_poison(name, bytes)
+            }
+        };
+        self.buffers.push((name.to_string(), id));
+        Ok(())
+    }
+
+    fn array(&self, path: &str, file: &str) -> Read<Array> {
+        let file = self.folder.join(file);
+        let bytes = std::fs::read(&file).or_else(|error| bad(path, format!("{}: {error}", file.display())))?;
+        Array::parse(&bytes).or_else(|error| bad(path, format!("{}: {error}", file.display())))
+    }
+
+    fn bytes(&mut self, path: &str, extent: &schema::Extent) -> Read<usize> {
+        let size = extent.dtype.bytes();
+        let bytes = extent.shape.iter().try_fold(size, |product, size| product.checked_mul(*size));
+        let Some(bytes) = bytes else {
+            return bad(format!("{path}.shape"), "the buffer is larger than the address space");
+        };
+        self.take(&format!("{path}.shape"), bytes as u64)?;
+        Ok(bytes)
+    }
+
+    fn take(&mut self, path: &str, bytes: u64) -> Read<()> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => bad(path, format!("the buffer has {bytes} B, and {} B of the memory limit are left", self.left)),
+        }
+    }
+
+    fn launches(&self, file: &schema::File) -> Read<Vec<Launch>> {
+        let single = [file.kernel.is_some(), file.grid.is_some(), file.block.is_some(), file.args.is_some()];
+        if let Some(launches) = &file.launches {
+            if single.contains(&true) || file.cluster.is_some() || file.dynamic_shared_bytes.is_some() {
+                return bad("launches", "a file has either `launches`, or `kernel`, `grid`, `block` and `args`");
+            }
+            if launches.first().is_some_and(|first| first.overlaps_previous) {
+                return bad("launches[0].overlaps_previous", "there is no launch before the first one");
+            }
+            let each = launches.iter().enumerate();
+            return each.map(|(at, launch)| self.launch(&format!("launches[{at}]."), launch)).collect();
+        }
+        let missing = |name: &str| BadLaunchFile { path: String::new(), message: format!("missing field `{name}`") };
+        let launch = schema::Launch {
+            kernel: file.kernel.clone().ok_or_else(|| missing("kernel"))?,
+            grid: file.grid.ok_or_else(|| missing("grid"))?,
+            block: file.block.ok_or_else(|| missing("block"))?,
+            cluster: file.cluster,
+            dynamic_shared_bytes: file.dynamic_shared_bytes.unwrap_or(0),
+            args: Vec::new(),
+            overlaps_previous: false,
+        };
+        let args = file.args.as_deref().unwrap_or(&[]);
+        Ok(vec![self.launch_with("", &launch, args)?])
+    }
+
+    fn launch(&self, path: &str, launch: &schema::Launch) -> Read<Launch> {
+        self.launch_with(path, launch, &launch.args)
+    }
+
+    fn launch_with(&self, path: &str, launch: &schema::Launch, args: &[schema::Arg]) -> Read<Launch> {
+        let at = |name: &str| format!("{path}{name}");
+        let Some(kernel) = self.module.kernel(&launch.kernel) else {
+            let known: Vec<String> = self.module.kernels().map(|kernel| format!("`{}`", kernel.name)).collect();
+            let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
+            return bad(at("kernel"), format!("there is no kernel `{}`; the kernels are: {known}", launch.kernel));
+        };
+        if launch.cluster.is_some_and(|cluster| cluster != [1; 3]) {
+            return bad(at("cluster"), "clusters of several CTAs are not supported yet");
+        }
+        for (name, extent) in [("grid", launch.grid), ("block", launch.block)] {
+            if let Some(axis) = extent.iter().position(|size| *size == 0) {
+                return bad(format!("{}[{axis}]", at(name)), "expected a positive number");
+            }
+        }
+        if args.len() != kernel.params.len() {
+            let (have, want) = (args.len(), kernel.params.len());
+            return bad(at("args"), format!("`{}` has {want} parameters; here are {have} arguments", kernel.name));
+        }
+        let mut converted = Vec::new();
+        for (number, (arg, param)) in args.iter().zip(&kernel.params).enumerate() {
+            converted.push(self.arg(&format!("{path}args[{number}]"), arg, param.size)?);
+        }
+        Ok(Launch {
+            kernel: launch.kernel.clone(),
+            grid: launch.grid,
+            block: launch.block,
+            dynamic_shared_bytes: launch.dynamic_shared_bytes,
+            args: converted,
+        })
+    }
+
+    fn arg(&self, path: &str, arg: &schema::Arg, size: u32) -> Read<Arg> {
+        let mut given: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+        macro_rules! numbers {
+            ($($name:ident)*) => {
+                $(given.extend(arg.$name.map(|value| (stringify!($name), value.to_le_bytes().to_vec())));)*
+            };
+        }
+        numbers!(i8 u8 i16 u16 i32 u32 i64 u64 f32 f64);
+        if let Some(text) = &arg.bytes {
+            given.insert("bytes", hex(text).or_else(|message| bad(format!("{path}.bytes"), message))?);
+        }
+        let count = given.len() + usize::from(arg.buffer.is_some());
+        if count != 1 {
+            return bad(
+                path,
+                format!("an argument has one of `buffer`, `bytes` or a number such as `i32`; this has {count}"),
+            );
+        }
+        let size = size as usize;
+        if let Some(name) = &arg.buffer {
+            let Some((_, buffer)) = self.buffers.iter().find(|(known, _)| known == name) else {
+                return bad(format!("{path}.buffer"), format!("there is no buffer `{name}`"));
+            };
+            if size != 8 {
+                return bad(path, format!("an address has 8 B; the parameter has {size}"));
+            }
+            return Ok(Arg::Buffer { buffer: *buffer, byte_offset: arg.byte_offset.unwrap_or(0) });
+        }
+        if arg.byte_offset.is_some() {
+            return bad(format!("{path}.byte_offset"), "an offset stands beside `buffer` only");
+        }
+        match given.pop_first() {
+            Some((name, bytes)) if bytes.len() != size => {
+                bad(format!("{path}.{name}"), format!("the value has {} B; the parameter has {size}", bytes.len()))
+            }
+            Some((_, bytes)) => Ok(Arg::Bytes(bytes)),
+            None => bad(path, "the argument is empty"),
+        }
+    }
+
+    fn expectation(&self, at: usize, expect: &schema::Expect) -> Read<Expectation> {
+        let path = |name: &str| format!("expect[{at}].{name}");
+        let Some((_, id)) = self.buffers.iter().find(|(known, _)| *known == expect.buffer) else {
+            return bad(path("buffer"), format!("there is no buffer `{}`", expect.buffer));
+        };
+        let array = self.array(&path("npy"), &expect.npy)?;
+        let (have, want) = (array.bytes.len(), self.memory.bytes(*id).len());
+        if array.dtype.bytes() != expect.dtype.bytes() {
+            let (stored, wanted) = (array.dtype.name(), expect.dtype.name());
+            return bad(
+                path("dtype"),
+                format!("the file has elements of {stored}, which are not the bits of {wanted}"),
+            );
+        }
+        if have != want {
+            return bad(path("npy"), format!("the array has {have} B, and the buffer `{}` has {want}", expect.buffer));
+        }
+        for (name, tolerance) in [("rtol", expect.rtol), ("atol", expect.atol)] {
+            if !(tolerance >= 0.0 && tolerance.is_finite()) {
+                return bad(path(name), "expected a number that is not negative");
+            }
+        }
+        let (buffer, dtype, rtol, atol) = (expect.buffer.clone(), expect.dtype, expect.rtol, expect.atol);
+        Ok(Expectation { buffer, dtype, array, rtol, atol })
+    }
+}
+
+fn hex(text: &str) -> Result<Vec<u8>, String> {
+    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+    match digits {
+        Some(digits) if digits.len().is_multiple_of(2) => {
+            Ok(digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect())
+        }
+        _ => Err("expected an even number of hexadecimal digits".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+use super::*;
+use crate::fault::{FaultKind, RunError};
+use crate::run::run;
+
+/// A kernel that adds `n` to each of 32 words of `a`, and writes the first `n` sums to `b`.
+const KERNEL: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n\
+    .visible .entry add(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n.reg .pred %p;\n.reg .b32 %r<8>;\n\
+    .reg .b64 %rd<8>;\nld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nld.param.u32 %r1, [n];\nmov.u32 %r2, %tid.x;\n\
+    mul.wide.u32 %rd3, %r2, 4;\nadd.u64 %rd1, %rd1, %rd3;\nadd.u64 %rd2, %rd2, %rd3;\nld.global.u32 %r3, [%rd1];\n\
+    add.u32 %r3, %r3, %r1;\nsetp.lt.u32 %p, %r2, %r1;\n@%p st.global.u32 [%rd2], %r3;\nret;\n}\n";
+
+fn module() -> Module {
+    Module::parse(KERNEL).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A folder with `a.npy`, the words 0 to 31, and `sums.npy`, the same plus 32.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, first) in [("a.npy", 0), ("sums.npy", 32)] {
+        let bytes = (first..first + 32u32).flat_map(u32::to_le_bytes).collect();
+        let array = Array { dtype: ElementType::U32, shape: vec![4, 8], bytes };
+        std::fs::write(folder.path().join(name), array.to_file()).expect("it is written");
+    }
+    folder
+}
+
+const FILE: &str = r#"{
+  "kernel": "add", "grid": [1, 1, 1], "block": [32, 1, 1],
+  "buffers": {"a": {"npy": "a.npy"}, "b": {"poison": {"dtype": "u32", "shape": [4, 8]}}},
+  "args": [{"buffer": "a"}, {"buffer": "b"}, {"u32": 32}],
+  "expect": [{"buffer": "b", "dtype": "u32", "npy": "sums.npy"}]
+}"#;
+
+fn read(text: &str) -> Read<LaunchFile> {
+    LaunchFile::parse(text, folder().path(), &module(), 1 << 20)
+}
+
+/// Runs the launches of a file that is right.
+fn outcome(text: &str) -> (LaunchFile, Memory, Result<(), RunError>) {
+    let file = read(text).unwrap_or_else(|error| panic!("{error}"));
+    let mut memory = file.memory.clone();
+    let options = file.options(Options::default());
+    let result = file.launches.iter().try_for_each(|launch| run(&module(), launch, &mut memory, &options).map(|_| ()));
+    (file, memory, result)
+}
+
+#[test]
+fn a_launch_runs_and_its_results_are_compared() {
+    let (file, memory, result) = outcome(FILE);
+    assert!(result.is_ok() && file.difference(&memory).is_none() && file.unwritten(&memory).is_none());
+    let (file, memory, _) =
+        outcome(&FILE.replace("\"npy\": \"a.npy\"", "\"zeros\": {\"dtype\": \"u32\", \"shape\": [32]}"));
+    let found = file.difference(&memory).expect("a difference");
+    assert_eq!(found.to_string(), "`b`[0, 1] is 32; expected: 33");
+    let (file, memory, result) = outcome(&FILE.replace("{\"u32\": 32}", "{\"u32\": 3}"));
+    assert!(result.is_ok());
+    assert_eq!(file.unwritten(&memory), Some(("b".to_string(), 12)));
+}
+
+#[test]
+fn undefined_bits_are_faults_only_where_they_are_compared() {
+    let poisoned = FILE.replace("\"npy\": \"a.npy\"", "\"poison\": {\"dtype\": \"u32\", \"shape\": [32]}");
+    let (_, _, result) = outcome(&poisoned);
+    let Err(RunError::Fault(fault)) = result else { panic!("{result:?}") };
+    assert_eq!(fault.kind, FaultKind::UninitializedRead);
+    assert!(fault.message.ends_with("the undefined bits reach `b` + 0"), "{}", fault.message);
+    // What is compared is another buffer, which nothing undefined reaches.
+    let other = poisoned
+        .replace("\"buffers\": {", "\"buffers\": {\"c\": {\"npy\": \"sums.npy\"}, ")
+        .replace("\"expect\": [{\"buffer\": \"b\"", "\"expect\": [{\"buffer\": \"c\"");
+    let (file, memory, result) = outcome(&other);
+    assert!(result.is_ok() && file.difference(&memory).is_none(), "{result:?}");
+    assert!(!memory.is_written(file.buffer("b").expect("it is there"), 0));
+}
+
+#[test]
+fn several_launches_share_their_buffers() {
+    let launch = |from: &str, to: &str| {
+        format!(
+            r#"{{"kernel": "add", "grid": [1, 1, 1], "block": [32, 1, 1],
+                "args": [{{"buffer": "{from}"}}, {{"buffer": "{to}", "byte_offset": 0}}, {{"u32": 32}}]}}"#
+        )
+    };
+    let start = FILE.find("\"kernel\"").expect("a kernel");
+    let end = FILE.find("\"buffers\"").expect("buffers");
+    let text =
+        format!("{}\"launches\": [{}, {}], {}", &FILE[..start], launch("a", "b"), launch("b", "a"), &FILE[end..]);
+    let (args, expect) =
+        (text.find("\"args\": [{\"buffer\": \"a\"}, {\"buffer\": \"b\"}, {\"u32\": 32}],"), "\"expect\"");
+    let text = format!("{}{}", &text[..args.expect("args")], &text[text.find(expect).expect("expect")..]);
+    let (file, memory, result) = outcome(&text);
+    assert!(result.is_ok() && file.difference(&memory).is_none(), "{result:?}");
+    let a = memory.bytes(file.buffer("a").expect("it is there"));
+    assert_eq!(a[..4], 64u32.to_le_bytes());
+}
+
+/// What is said of the file with one part replaced.
+fn said(from: &str, to: &str) -> String {
+    assert!(FILE.contains(from), "{from}");
+    read(&FILE.replace(from, to)).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_path() {
+    assert_eq!(
+        said("\"grid\"", "\"gird\""),
+        "gird: unknown field `gird`, expected one of `kernel`, `grid`, `block`, `cluster`, `dynamic_shared_bytes`, \
+         `args`, `launches`, `buffers`, `expect`, `sms`, `ctas_per_sm` at line 2 column 25"
+    );
+    assert_eq!(said("\"kernel\": \"add\", ", ""), "missing field `kernel`");
+    assert_eq!(said("\"add\"", "\"sub\""), "kernel: there is no kernel `sub`; the kernels are: `add`");
+    assert!(said("[32, 1, 1]", "[32, 1]").starts_with("block: invalid length 2, expected an array of length 3"));
+    assert_eq!(said("[1, 1, 1]", "[1, 0, 1]"), "grid[1]: expected a positive number");
+    assert!(said("[1, 1, 1]", "[1, -1, 1]").starts_with("grid[1]: invalid value: integer `-1`, expected u32"));
+    assert_eq!(said("{\"buffer\": \"a\"}, ", ""), "args: `add` has 3 parameters; here are 2 arguments");
+    assert_eq!(said("{\"u32\": 32}", "{\"u64\": 32}"), "args[2].u64: the value has 8 B; the parameter has 4");
+    assert_eq!(said("{\"u32\": 32}", "{\"buffer\": \"a\"}"), "args[2]: an address has 8 B; the parameter has 4");
+    assert_eq!(
+        said("{\"u32\": 32}", "{\"u32\": 32, \"f32\": 1}"),
+        "args[2]: an argument has one of `buffer`, `bytes` or a number such as `i32`; this has 2"
+    );
+    assert_eq!(
+        said("{\"u32\": 32}", "{\"bytes\": \"001\"}"),
+        "args[2].bytes: expected an even number of hexadecimal digits"
+    );
+    assert_eq!(said("{\"buffer\": \"a\"}", "{\"buffer\": \"c\"}"), "args[0].buffer: there is no buffer `c`");
+    assert!(said("\"npy\": \"a.npy\"", "\"npy\": \"c.npy\"").starts_with("buffers.a.npy: "));
+    assert!(
+        said("\"dtype\": \"u32\", \"shape\"", "\"dtype\": \"u33\", \"shape\"")
+            .starts_with("buffers.b.poison.dtype: unknown variant `u33`")
+    );
+    assert_eq!(
+        said("\"shape\": [4, 8]", "\"shape\": [4, 80000]"),
+        "buffers.b.poison.shape: the buffer has 1280000 B, and 1048448 B of the memory limit are left"
+    );
+    assert_eq!(
+        said("\"shape\": [4, 8]", "\"shape\": [4]"),
+        "expect[0].npy: the array has 128 B, and the buffer `b` has 16"
+    );
+    assert_eq!(
+        said("\"dtype\": \"u32\", \"npy\"", "\"dtype\": \"f64\", \"npy\""),
+        "expect[0].dtype: the file has elements of u32, which are not the bits of f64"
+    );
+    assert_eq!(
+        said("\"sums.npy\"", "\"sums.npy\", \"rtol\": -1"),
+        "expect[0].rtol: expected a number that is not negative"
+    );
+    assert_eq!(said("\"kernel\"", "\"sms\": 0, \"kernel\""), "sms: expected a positive number");
+    assert!(read("{").expect_err("it is cut off").to_string().contains("EOF while parsing"));
+}

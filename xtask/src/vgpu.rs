@@ -1,0 +1,162 @@
+//! `vgpu`: runs the launches of a launch file on the virtual GPU.
+
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::{Args, value_parser};
+use tilewright::files;
+use tilewright::vgpu::launch_file::{Array, LaunchFile};
+use tilewright::vgpu::{self, MAX_INSTRUCTIONS_PER_THREAD, Memory, Module, Options, RunError};
+
+use crate::exit::Exit;
+use crate::terminal::{fail, print_error};
+use crate::vgpu::report::{Ended, Outcome};
+
+/// Arguments of `vgpu`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The PTX file.
+    #[arg(value_name = "KERNEL.ptx")]
+    ptx: PathBuf,
+    /// The launch file: kernel, grid, buffers, arguments, and what the buffers must hold at the end.
+    #[arg(long, value_name = "FILE")]
+    launch: PathBuf,
+    /// The order in which CTAs start, and how they and their warps interleave; 0 is the order of their indices.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// Run with this many seeds, from the one given, up to the first that ends differently.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u64).range(1..))]
+    schedules: u64,
+    /// Treat notes, such as unordered stores of equal values, as faults.
+    #[arg(long)]
+    strict: bool,
+    /// Write the final contents of a buffer to a file in the format of NumPy, as bytes.
+    #[arg(long, value_name = "BUFFER[=FILE.npy]")]
+    dump: Vec<String>,
+    /// Most memory that the buffers may have together, in GiB.
+    #[arg(long, value_name = "GIB", default_value_t = 4)]
+    memory: u64,
+    /// How many instructions per thread a CTA may execute before it is stopped.
+    #[arg(long, value_name = "N", default_value_t = MAX_INSTRUCTIONS_PER_THREAD)]
+    #[arg(value_parser = value_parser!(u64).range(1..))]
+    max_steps: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Exit {
+    match attempt(arguments) {
+        Ok(outcome) => {
+            let exit = outcome.exit(arguments.strict);
+            if arguments.json {
+                say!("{}", outcome.json(exit));
+            } else {
+                outcome.print(exit);
+            }
+            exit
+        }
+        Err(exit) => exit,
+    }
+}
+
+fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
+    let bad = |text: String| {
+        print_error(&text);
+        Exit::BadInput
+    };
+    let text = files::read_text(&arguments.ptx).map_err(|error| fail(Exit::BadInput, &error))?;
+    let module = Module::parse(&text).map_err(|error| bad(format!("{}: {error}", arguments.ptx.display())))?;
+    let launch = files::read_text(&arguments.launch).map_err(|error| fail(Exit::BadInput, &error))?;
+    let folder = arguments.launch.parent().unwrap_or(Path::new(""));
+    let most_bytes = arguments.memory.saturating_mul(1 << 30);
+    let file = LaunchFile::parse(&launch, folder, &module, most_bytes)
+        .map_err(|error| bad(format!("{}: {error}", arguments.launch.display())))?;
+    let dumps = dumps(arguments, &file).map_err(bad)?;
+    let seeds = arguments.seed..arguments.seed.saturating_add(arguments.schedules);
+    let mut last = None;
+    for seed in seeds {
+        let (outcome, memory) = run_with(&module, &file, seed, arguments.max_steps)?;
+        let has_failed = outcome.exit(arguments.strict) != Exit::Done;
+        last = Some((outcome, memory));
+        if has_failed {
+            break;
+        }
+    }
+    let Some((outcome, memory)) = last else { return Err(bad("there is no seed after the one given".to_string())) };
+    for (name, target) in dumps {
+        write(&file, &memory, &name, &target).map_err(bad)?;
+    }
+    Ok(outcome)
+}
+
+/// Runs all launches with one seed. Unsupported instructions and launches that do not fit their kernel are errors.
+fn run_with(module: &Module, file: &LaunchFile, seed: u64, max_steps: u64) -> Result<(Outcome, Memory), Exit> {
+    let start = Instant::now();
+    let options = Options { seed, max_instructions_per_thread: max_steps, ..Options::default() };
+    let mut memory = file.memory.clone();
+    let mut reports = Vec::new();
+    let mut ended = Ended::AsExpected;
+    for (number, launch) in file.launches.iter().enumerate() {
+        let mut options = file.options(options.clone());
+        if number + 1 < file.launches.len()
+            && let Some(observed) = &mut options.observed
+        {
+            // What later launches overwrite is not compared.
+            observed.clear();
+        }
+        match vgpu::run(module, launch, &mut memory, &options) {
+            Ok(report) => reports.push((launch.kernel.clone(), report)),
+            Err(RunError::Fault(fault)) => {
+                ended = Ended::Fault(fault);
+                break;
+            }
+            Err(error @ RunError::Unsupported(_)) => return Err(fail(Exit::Unsupported, &error)),
+            Err(error @ RunError::BadLaunch(_)) => return Err(fail(Exit::BadInput, &error)),
+        }
+    }
+    if matches!(ended, Ended::AsExpected) {
+        if let Some((buffer, offset)) = file.unwritten(&memory) {
+            ended = Ended::Unwritten { buffer, offset };
+        } else if let Some(difference) = file.difference(&memory) {
+            ended = Ended::Differs(difference);
+        }
+    }
+    let outcome = Outcome {
+        reports,
+        ended,
+        seed,
+        expectations: file.expectations.len(),
+        wall_seconds: start.elapsed().as_secs_f64(),
+    };
+    Ok((outcome, memory))
+}
+
+/// The buffers that are written at the end, and the files to write them to.
+fn dumps(arguments: &Arguments, file: &LaunchFile) -> Result<Vec<(String, PathBuf)>, String> {
+    let dump = |text: &String| {
+        let (name, target) = match text.split_once('=') {
+            Some((name, target)) => (name, PathBuf::from(target)),
+            None => (text.as_str(), PathBuf::from(format!("{text}.npy"))),
+        };
+        match file.buffer(name) {
+            Some(_) => Ok((name.to_string(), target)),
+            None => Err(format!("--dump: there is no buffer `{name}`")),
+        }
+    };
+    arguments.dump.iter().map(dump).collect()
+}
+
+fn write(file: &LaunchFile, memory: &Memory, name: &str, target: &Path) -> Result<(), String> {
+    let Some(id) = file.buffer(name) else { return Ok(()) };
+    let expected = file.expectations.iter().find(|expectation| expectation.buffer == name);
+    let bytes = memory.bytes(id).to_vec();
+    let array = match expected {
+        Some(expectation) => Array { dtype: expectation.dtype, shape: expectation.array.shape.clone(), bytes },
+        None => Array::of_bytes(bytes),
+    };
+    files::write(target, &array.to_file()).map_err(|error| format!("{}: {error}", target.display()))
+}

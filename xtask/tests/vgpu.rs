@@ -1,0 +1,162 @@
+//! The verb `vgpu` from outside: a launch file, its statuses, and its JSON.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tilewright::vgpu::launch_file::{Array, ElementType};
+
+/// Multiplies 32 numbers by a factor, through shared memory and a barrier.
+const KERNEL: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n\
+    .visible .entry scale(.param .u64 x, .param .u64 y, .param .f32 factor)\n{\n.reg .b32 %r<4>;\n.reg .f32 %f<4>;\n\
+    .reg .b64 %rd<8>;\n.shared .align 4 .b8 tile[128];\nld.param.u64 %rd1, [x];\nld.param.u64 %rd2, [y];\n\
+    ld.param.f32 %f1, [factor];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd3, %r1, 4;\nadd.u64 %rd4, %rd1, %rd3;\n\
+    ld.global.f32 %f2, [%rd4];\nshl.b32 %r2, %r1, 2;\nmov.u32 %r3, tile;\nadd.u32 %r2, %r2, %r3;\n\
+    mul.f32 %f2, %f2, %f1;\nst.shared.f32 [%r2], %f2;\nbar.sync 0;\nld.shared.f32 %f3, [%r2];\nadd.u64 %rd5, %rd2, %rd3;\n\
+    st.global.f32 [%rd5], %f3;\nret;\n}\n";
+
+const LAUNCH: &str = r#"{
+  "kernel": "scale", "grid": [1, 1, 1], "block": [32, 1, 1],
+  "buffers": {"x": {"npy": "x.npy"}, "y": {"poison": {"dtype": "f32", "shape": [32]}}},
+  "args": [{"buffer": "x"}, {"buffer": "y"}, {"f32": 2.5}],
+  "expect": [{"buffer": "y", "dtype": "f32", "npy": "y.npy"}]
+}"#;
+
+/// A folder with the kernel, the launch file, and its arrays.
+fn folder(kernel: &str, launch: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let floats = |factor: f32| (0..32u8).flat_map(|at| (f32::from(at) * factor).to_le_bytes()).collect();
+    for (name, factor) in [("x.npy", 1.0), ("y.npy", 2.5)] {
+        let array = Array { dtype: ElementType::F32, shape: vec![32], bytes: floats(factor) };
+        std::fs::write(folder.path().join(name), array.to_file()).expect("it is written");
+    }
+    std::fs::write(folder.path().join("k.ptx"), kernel).expect("it is written");
+    std::fs::write(folder.path().join("launch.json"), launch).expect("it is written");
+    folder
+}
+
+fn vgpu(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.args(["vgpu", "k.ptx", "--launch", "launch.json"]).args(arguments);
+    command.current_dir(folder).env("NO_COLOR", "1").output().expect("the tool starts")
+}
+
+/// Status, standard output and standard error.
+fn ran(kernel: &str, launch: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = vgpu(folder(kernel, launch).path(), arguments);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_launch_that_is_right_ends_with_0() {
+    let (status, out, _) = ran(KERNEL, LAUNCH, &["--schedules", "5"]);
+    assert_eq!(status, Some(0));
+    assert_eq!(out, "scale: 544 thread instructions, 17 warp instructions\nok: expectations that hold: 1\n");
+}
+
+#[test]
+fn an_element_that_differs_ends_with_1() {
+    let (status, out, _) = ran(KERNEL, &LAUNCH.replace("2.5}", "2.25}"), &[]);
+    assert_eq!(status, Some(1));
+    assert!(out.ends_with("differs: `y`[1] is 2.25; expected: 2.5 (seed 0)\n"), "{out}");
+}
+
+#[test]
+fn a_fault_ends_with_2() {
+    let kernel = KERNEL.replace("ld.shared.f32 %f3, [%r2];", "ld.shared.f32 %f3, [tile];");
+    let (status, out, _) = ran(&kernel.replace("bar.sync 0;\n", ""), LAUNCH, &[]);
+    assert_eq!(status, Some(2));
+    assert!(out.contains("fault: race: ") && out.contains("PTX line 22 `ld.shared"), "{out}");
+    let (status, out, _) = ran(&KERNEL.replace("st.global.f32 [%rd5], %f3;\n", ""), LAUNCH, &[]);
+    assert_eq!(status, Some(2));
+    assert!(out.ends_with("fault: uninitialized_read: byte 0 of `y` is expected and was never written\n"), "{out}");
+}
+
+#[test]
+fn unsupported_instructions_end_with_3_and_are_all_named() {
+    let kernel = KERNEL
+        .replace("bar.sync 0;\n", "tex.1d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [x, {%f1}];\nsuq.width.b32 %r1, [x];\n");
+    let (status, _, error) = ran(&kernel, LAUNCH, &[]);
+    assert_eq!(status, Some(3));
+    assert!(error.contains("PTX line 22: `tex.1d") && error.contains("PTX line 23: `suq.width"), "{error}");
+}
+
+#[test]
+fn bad_input_ends_with_4_and_its_path() {
+    let (status, _, error) = ran(KERNEL, &LAUNCH.replace("{\"buffer\": \"y\"}, {", "{\"buffer\": \"z\"}, {"), &[]);
+    assert_eq!(status, Some(4));
+    assert!(error.contains("launch.json: args[1].buffer: there is no buffer `z`"), "{error}");
+    let (status, _, error) = ran(&KERNEL[..300], LAUNCH, &[]);
+    assert_eq!(status, Some(4));
+    assert!(error.contains("k.ptx: PTX line "), "{error}");
+    let (status, _, error) = ran(KERNEL, LAUNCH, &["--dump", "z"]);
+    assert_eq!(status, Some(4));
+    assert!(error.contains("--dump: there is no buffer `z`"), "{error}");
+}
+
+#[test]
+fn notes_are_faults_if_asked() {
+    let kernel = KERNEL.replace("bar.sync 0;", "mov.f32 %f2, 0f3f800000;\nst.shared.f32 [tile], %f2;\nbar.sync 0;");
+    let kernel = kernel
+        .replace("st.shared.f32 [%r2], %f2;\n", "")
+        .replace("ld.shared.f32 %f3, [%r2];", "mul.f32 %f3, %f1, 0f3f800000;");
+    let launch = LAUNCH.split(",\n  \"expect\"").next().map(|start| format!("{start}\n}}")).expect("the start");
+    let (status, out, _) = ran(&kernel, &launch, &[]);
+    assert_eq!(status, Some(0), "{out}");
+    assert!(out.contains("note: benign_race at PTX line"), "{out}");
+    assert_eq!(ran(&kernel, &launch, &["--strict"]).0, Some(2));
+}
+
+#[test]
+fn a_buffer_is_written_as_it_is_expected() {
+    let folder = folder(KERNEL, LAUNCH);
+    assert!(vgpu(folder.path(), &["--dump", "y=out.npy", "--dump", "x"]).status.success());
+    let read = |name: &str| std::fs::read(folder.path().join(name)).expect("it is there");
+    assert_eq!(read("out.npy"), read("y.npy"));
+    assert_eq!(Array::parse(&read("x.npy")).expect("an array").shape, [128]);
+}
+
+/// The keys of an object.
+fn keys(value: &Value) -> BTreeSet<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+#[test]
+fn the_json_has_the_keys_of_the_documentation() {
+    let (_, out, _) = ran(KERNEL, LAUNCH, &["--json"]);
+    let done: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(keys(&done), BTreeSet::from(["status", "fault", "difference", "seed", "launches", "wall_seconds"]));
+    let launch = &done["launches"][0];
+    assert_eq!(keys(launch), BTreeSet::from(["kernel", "counts", "barriers", "notes"]));
+    let counts = ["thread_instructions", "warp_instructions", "opcodes", "accesses"];
+    assert_eq!(keys(&launch["counts"]), BTreeSet::from(counts));
+    let access = [
+        "ptx_line",
+        "cuda_line",
+        "space",
+        "buffer",
+        "executions",
+        "wavefronts",
+        "ideal_wavefronts",
+        "sectors",
+        "ideal_sectors",
+        "bytes",
+    ];
+    assert_eq!(keys(&launch["counts"]["accesses"][0]), BTreeSet::from(access));
+    assert_eq!(launch["barriers"][0], serde_json::json!({"id": 0, "phases": 1, "arrivals": 32, "waits": 32}));
+    let (_, out, _) = ran(&KERNEL.replace("[%rd5]", "[%rd5+4]"), LAUNCH, &["--json"]);
+    let fault: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(fault["status"], "fault");
+    let of_fault = ["kind", "message", "at", "cta", "warp", "lanes", "address", "location", "related", "waiting"];
+    assert_eq!(keys(&fault["fault"]), BTreeSet::from(of_fault));
+    assert_eq!(fault["fault"]["kind"], "out_of_bounds");
+    assert_eq!(keys(&fault["fault"]["at"]), BTreeSet::from(["ptx_line", "ptx", "cuda", "inlined_at"]));
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/vgpu.md")).expect("the page");
+    for key in counts.into_iter().chain(access).chain(of_fault) {
+        assert!(page.contains(&format!("`{key}`")), "{key} is not documented");
+    }
+}
