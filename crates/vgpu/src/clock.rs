@@ -10,6 +10,25 @@ use std::rc::Rc;
 
 use crate::isa::Scope;
 
+/// In the number of a CTA: its copies, whose counts are numbers of copies. The clocks of a thread's copies are apart from
+/// its own, since a copy takes its place in the order when its thread waits for it.
+const COPIES: u32 = 1 << 31;
+
+/// The copies that threads of a CTA start, as another CTA.
+pub(crate) fn copies_of(cta: u32) -> u32 {
+    cta | COPIES
+}
+
+/// Whether an agent is the copies of a CTA.
+pub(crate) fn is_copy(agent: u32) -> bool {
+    agent & COPIES != 0
+}
+
+/// The CTA that an agent belongs to.
+pub(crate) fn cta_of(agent: u32) -> u32 {
+    agent & !COPIES
+}
+
 /// What is ordered before a thread in other CTAs: for each, the counts of its threads. Usually nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Far(Option<Rc<BTreeMap<u32, Rc<Vec<u32>>>>>);
@@ -79,6 +98,8 @@ pub(crate) struct Contribution {
     /// The thread's base at its arrival.
     base: Rc<Vec<u32>>,
     far: Far,
+    /// The number of the thread's last copy that is ordered before its arrival.
+    copies: u32,
 }
 
 /// What a write hands over to those that read it: everything ordered before a release.
@@ -121,6 +142,8 @@ struct ThreadClock {
     /// For each thread of the CTA, the last count that is ordered before this thread.
     base: Rc<Vec<u32>>,
     far: Far,
+    /// The number of the last of its own copies that it has waited for.
+    copies: u32,
     /// What the last fence ordered before the thread's strong writes that follow it.
     fence: Option<Released>,
     /// What the thread's strong reads since the last fence have observed: a fence orders it before the thread.
@@ -140,7 +163,7 @@ impl Clocks {
     /// Clocks of `count` threads with no ordering between them.
     pub(crate) fn new(cta: u32, count: u32) -> Clocks {
         let base = Rc::new(vec![0; count as usize]);
-        let thread = ThreadClock { own: 1, base, far: Far::default(), fence: None, observed: Vec::new() };
+        let thread = ThreadClock { own: 1, base, far: Far::default(), copies: 0, fence: None, observed: Vec::new() };
         Clocks { cta, threads: vec![thread; count as usize] }
     }
 
@@ -159,10 +182,22 @@ impl Clocks {
         &self.threads[thread as usize].far
     }
 
+    /// The number of the last of its own copies that is ordered before the thread.
+    pub(crate) fn copies(&self, thread: u32) -> u32 {
+        self.threads[thread as usize].copies
+    }
+
+    /// The thread has waited for its copies up to number `last`.
+    pub(crate) fn finish_copies(&mut self, thread: u32, last: u32) {
+        let copies = &mut self.threads[thread as usize].copies;
+        *copies = last.max(*copies);
+    }
+
     /// Records the arrival of a thread: its accesses so far are ordered before the threads that acquire the result.
     pub(crate) fn release(&mut self, thread: u32) -> Contribution {
         let clock = &mut self.threads[thread as usize];
-        let found = Contribution { thread, own: clock.own, base: Rc::clone(&clock.base), far: clock.far.clone() };
+        let (own, base, far, copies) = (clock.own, Rc::clone(&clock.base), clock.far.clone(), clock.copies);
+        let found = Contribution { thread, own, base, far, copies };
         clock.own += 1;
         found
     }
@@ -184,7 +219,12 @@ impl Clocks {
             let slot = &mut joined[item.thread as usize];
             *slot = (*slot).max(item.own);
         }
-        let far = contributions.iter().fold(Far::default(), |all, item| all.join(&item.far));
+        let mut far = contributions.iter().fold(Far::default(), |all, item| all.join(&item.far));
+        if contributions.iter().any(|item| item.copies > 0) {
+            let mut copies = vec![0; joined.len()];
+            contributions.iter().for_each(|item| copies[item.thread as usize] = item.copies);
+            far = far.join(&Far::default().with(copies_of(self.cta), &Rc::new(copies)));
+        }
         let joined = Rc::new(joined);
         for thread in receivers {
             let clock = &mut self.threads[*thread as usize];
@@ -200,7 +240,13 @@ impl Clocks {
         let mut counts = Vec::clone(&clock.base);
         counts[thread as usize] = clock.own;
         clock.own += 1;
-        Released { cta, scope, known: clock.far.with(cta, &Rc::new(counts)) }
+        let mut known = clock.far.with(cta, &Rc::new(counts));
+        if clock.copies > 0 {
+            let mut copies = vec![0; clock.base.len()];
+            copies[thread as usize] = clock.copies;
+            known = known.join(&Far::default().with(copies_of(cta), &Rc::new(copies)));
+        }
+        Released { cta, scope, known }
     }
 
     /// A thread learns what was released.

@@ -4,6 +4,7 @@
 use crate::isa::Scope;
 
 mod collective;
+mod copy;
 mod float;
 mod integer;
 mod matrix;
@@ -13,6 +14,7 @@ mod predicate;
 mod scalar;
 
 pub(crate) use collective::{BarrierOp, BarrierReduce, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
+pub(crate) use copy::{AsyncCopy, CopyOp};
 pub(crate) use float::{Convert, ConvertPair, FloatFn, FloatMode, MinMaxMode, PairSource, TestFn};
 pub(crate) use integer::{Carry, CarryFn, IntFn, Packed16Fn, PrmtMode};
 pub(crate) use matrix::{AccumulatorType, DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand};
@@ -36,6 +38,7 @@ pub(crate) enum Op {
     Load(Box<Load>),
     Store(Box<Store>),
     Atomic(Box<Atomic>),
+    Copy(Box<CopyOp>),
     Bra {
         target: u32,
     },
@@ -71,7 +74,7 @@ impl Op {
             Op::Bra { target } | Op::Call { target, .. } => std::slice::from_mut(target),
             Op::BranchIndex { targets, .. } => targets,
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => &mut [],
-            Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
+            Op::Copy(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => &mut [],
         }
     }
@@ -83,7 +86,7 @@ impl Op {
             Op::BranchIndex { targets, .. } => targets.to_vec(),
             Op::Ret | Op::Exit | Op::Trap => vec![end],
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => vec![pc + 1],
-            Op::Call { .. } | Op::CopyBack(_) => vec![pc + 1],
+            Op::Call { .. } | Op::CopyBack(_) | Op::Copy(_) => vec![pc + 1],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => vec![pc + 1],
         }
     }

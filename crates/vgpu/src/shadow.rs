@@ -76,16 +76,22 @@ impl Shadow {
         found
     }
 
-    /// Records a write of `new` at `offset`, which replaces `old`.
-    pub(crate) fn write(&mut self, offset: usize, old: &[u8], new: &[u8], who: &Accessor<'_>) -> CheckResult {
+    /// Records a write of `len` bytes at `offset`. `values` are the bytes before and after it, if they are known.
+    pub(crate) fn write(
+        &mut self,
+        offset: usize,
+        len: usize,
+        values: Option<(&[u8], &[u8])>,
+        who: &Accessor<'_>,
+    ) -> CheckResult {
         let mut found = CheckResult::default();
-        let end = offset + new.len();
+        let end = offset + len;
         let mut at = offset;
         while at < end {
             let word = at / 4;
             let stop = end.min(word * 4 + 4);
             let (from, to) = (at - offset, stop - offset);
-            let same = same_bytes(&old[from..to], &new[from..to]);
+            let same = values.is_some_and(|(old, new)| same_bytes(&old[from..to], &new[from..to]));
             let Shadow { pages, splits, tables } = self;
             let cells = cells(pages, splits, tables, word, at % 4, stop - at);
             let len = (stop - at) / cells.len();

@@ -31,9 +31,10 @@ impl Decoder<'_> {
         }
         let (mut read_bytes, mut ignore) = (None, None);
         if let Some(last) = operands.get(3) {
-            match self.predicate_named(last) {
-                true => ignore = Some(self.predicate(last)?),
-                false => read_bytes = Some(self.source(last, DType::B32)?),
+            if self.is_predicate(last) {
+                ignore = Some(self.predicate(last)?);
+            } else {
+                read_bytes = Some(self.source(last, DType::B32)?);
             }
         }
         let to = self.mem_ref(&operands[0], Space::Shared)?;
@@ -41,7 +42,7 @@ impl Decoder<'_> {
         Ok(copy(CopyOp::Start(AsyncCopy { to, from, bytes, read_bytes, ignore })))
     }
 
-    fn predicate_named(&mut self, operand: &Operand) -> bool {
+    fn is_predicate(&mut self, operand: &Operand) -> bool {
         match operand {
             Operand::Not(_) => true,
             Operand::Word(name) => matches!(self.lookup(name), Some(Symbol::Predicate(_))),

@@ -8,6 +8,7 @@ mod arith;
 mod call;
 mod control;
 mod convert;
+mod copy;
 mod decoder;
 mod float;
 mod instruction;

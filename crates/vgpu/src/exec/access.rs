@@ -83,6 +83,8 @@ pub(crate) struct Access {
     pub(crate) pc: u32,
     /// The ordering of an access that is atomic, volatile, relaxed, acquire or release.
     pub(crate) strong: Option<Strong>,
+    /// For an access of a copy that the thread starts: the number of the copy.
+    pub(crate) copy: Option<u32>,
     /// A write of an atomic operation, which has read before.
     pub(crate) is_update: bool,
     /// Whether this is a read; an atomic operation is a read and then a write.

@@ -33,8 +33,18 @@ impl Machine<'_> {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
                 let strong = Some(op.strong);
-                let access =
-                    Access { lane, thread, address, len, pc, strong, is_update: true, is_read: true, is_load: false };
+                let access = Access {
+                    lane,
+                    thread,
+                    address,
+                    len,
+                    pc,
+                    strong,
+                    copy: None,
+                    is_update: true,
+                    is_read: true,
+                    is_load: false,
+                };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
                 let undefined = self.fetch(&slot, &access, &mut bytes[..len])?;

@@ -25,6 +25,7 @@ struct Copy {
     /// `None` if nothing is read.
     from: Option<RegionSlot>,
     to: RegionSlot,
+    /// The read.
     access: Access,
     /// Bytes of the source that race.
     races: Vec<ConflictRange>,
@@ -67,7 +68,8 @@ impl Machine<'_> {
         for lane in lanes(exec) {
             let groups = &mut self.cta.copies[warp.id as usize].groups[lane];
             let done = groups.len().saturating_sub(pending);
-            if let Some(last) = groups.drain(..done).next_back() {
+            let last = groups.drain(..done).next_back();
+            if let Some(last) = last {
                 self.finish_copies(warp.id, lane, last);
             }
         }
@@ -118,11 +120,6 @@ impl Machine<'_> {
         copies.last += 1;
         let number = copies.last;
         for lane in lanes(exec) {
-            let read_bytes = reads(lane);
-            if read_bytes > bytes {
-                let message = format!("a copy of {bytes} B reads {read_bytes} B");
-                return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, message));
-            }
             let write = Access {
                 lane,
                 thread: warp.thread(lane),
@@ -135,26 +132,38 @@ impl Machine<'_> {
                 is_read: false,
                 is_load: false,
             };
-            let to = self.slot(Space::Shared, &write, &write)?;
-            let whole = Access { address: from[lane], is_read: true, ..write };
-            let read = Access { len: read_bytes as usize, ..whole };
-            let (mut source, mut races) = (None, Vec::new());
-            if read_bytes > 0 {
-                let slot = self.slot(Space::Global, &whole, &read)?;
-                races = self.races_of(&slot, &read)?;
-                source = Some(slot);
-            }
-            let found = self.check(&to, &write, Some(&[]))?;
-            self.apply_conflicts(&to, &write, &found.conflicts)?;
-            let copies = &mut self.cta.copies[warp.id as usize];
-            copies.last_of[lane] = number;
-            copies.pending.push(Copy { lane, number, from: source, to, access: read, races });
+            self.start_copy(&write, from[lane], reads(lane) as usize)?;
         }
         Ok(())
     }
 
+    /// Starts the copy of a lane to the bytes of `write`, of which the first `read_bytes` are read from `from`.
+    fn start_copy(&mut self, write: &Access, from: u64, read_bytes: usize) -> ExecResult<()> {
+        let (lane, bytes) = (write.lane, write.len);
+        if read_bytes > bytes {
+            let message = format!("a copy of {bytes} B reads {read_bytes} B");
+            return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, message));
+        }
+        let to = self.copied_slot(Space::Shared, write, write)?;
+        let whole = Access { address: from, is_read: true, ..*write };
+        let read = Access { len: read_bytes, ..whole };
+        let (mut source, mut races) = (None, Vec::new());
+        if read_bytes > 0 {
+            let slot = self.copied_slot(Space::Global, &whole, &read)?;
+            races = self.races_of(&slot, &read)?;
+            source = Some(slot);
+        }
+        let conflicts = self.check(&to, write, Some(&[]))?.conflicts;
+        self.apply_conflicts(&to, write, &conflicts)?;
+        let number = write.copy.unwrap_or(0);
+        let copies = &mut self.cta.copies[write.thread as usize / 32];
+        copies.last_of[lane] = number;
+        copies.pending.push(Copy { lane, number, from: source, to, access: read, races });
+        Ok(())
+    }
+
     /// The bytes of `access`, which is part of `whole`; that one must be aligned.
-    fn slot(&mut self, space: Space, whole: &Access, access: &Access) -> ExecResult<RegionSlot> {
+    fn copied_slot(&mut self, space: Space, whole: &Access, access: &Access) -> ExecResult<RegionSlot> {
         self.must_be_aligned(space, whole)?;
         match self.place(space, access)? {
             Slot::Region(slot) => Ok(slot),

@@ -2,6 +2,7 @@
 
 use crate::clock::Clocks;
 use crate::exec::barrier::{Barrier, Release};
+use crate::exec::copy::Copies;
 use crate::launch::{Launch, Options};
 use crate::memory::Region;
 use crate::program::Program;
@@ -20,6 +21,8 @@ pub(crate) struct Cta {
     pub(crate) clocks: Clocks,
     /// The last records of the accesses of each warp.
     pub(crate) recent: Vec<RecentRecords>,
+    /// The copies of each warp that its threads have started.
+    pub(crate) copies: Vec<Copies>,
     /// The sixteen barriers, by id.
     pub(crate) barriers: Vec<Barrier>,
     /// Lanes that have not exited, by warp.
@@ -45,6 +48,7 @@ impl Cta {
             local: Region::poison(program.local_bytes as usize * warps as usize * 32),
             clocks: Clocks::new(number, warps * 32),
             recent: vec![RecentRecords::new(); warps as usize],
+            copies: vec![Copies::default(); warps as usize],
             barriers: (0..16).map(|_| Barrier::new(warps)).collect(),
             alive,
             released: Vec::new(),

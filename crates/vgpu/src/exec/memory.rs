@@ -1,6 +1,8 @@
 //! Loads and stores.
 
+use crate::clock::copies_of;
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, WarpAccess, resolve_spaces};
+use crate::exec::cta::Cta;
 use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
@@ -32,8 +34,18 @@ impl Machine<'_> {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
                 let strong = op.strong;
-                let access =
-                    Access { lane, thread, address, len, pc, strong, is_update: false, is_read: true, is_load: true };
+                let access = Access {
+                    lane,
+                    thread,
+                    address,
+                    len,
+                    pc,
+                    strong,
+                    copy: None,
+                    is_update: false,
+                    is_read: true,
+                    is_load: true,
+                };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
                 let undefined = self.fetch(&slot, &access, &mut bytes[..len])?;
@@ -72,8 +84,18 @@ impl Machine<'_> {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
                 let strong = op.strong;
-                let access =
-                    Access { lane, thread, address, len, pc, strong, is_update: false, is_read: false, is_load: false };
+                let access = Access {
+                    lane,
+                    thread,
+                    address,
+                    len,
+                    pc,
+                    strong,
+                    copy: None,
+                    is_update: false,
+                    is_read: false,
+                    is_load: false,
+                };
                 self.must_be_aligned(space, &access)?;
                 for run in &op.runs {
                     let regs = &op.regs[run.clone()];
@@ -225,8 +247,9 @@ impl Machine<'_> {
         }
         let cta = &mut self.cta;
         let (thread, scope) = (access.thread, access.strong.map(|strong| strong.scope));
-        let (number, clock, warp) = (cta.number, cta.clocks.own(thread), thread / 32);
-        let record = Record { cta: number, warp: warp as u16, scope, clock, pc: access.pc };
+        let (number, warp) = (cta.number, thread / 32);
+        let (agent, clock) = agent(cta, access);
+        let record = Record { cta: agent, warp: warp as u16, scope, clock, pc: access.pc };
         let memory = &mut *self.memory;
         let recent = &mut cta.recent[warp as usize];
         let Some(record) = recent.number(&mut memory.records, record) else {
@@ -240,6 +263,7 @@ impl Machine<'_> {
             thread,
             base: cta.clocks.base(thread),
             far: cta.clocks.far(thread),
+            copies: cta.clocks.copies(thread),
             scope,
             reads: access.is_read || access.is_update,
         };
@@ -251,8 +275,10 @@ impl Machine<'_> {
         Ok(match data {
             None => region.shadow.read(slot.offset, slot.len, &accessor),
             Some(data) => {
-                let old = &region.bytes[slot.offset..slot.offset + data.len()];
-                region.shadow.write(slot.offset, old, data, &accessor)
+                // A copy writes later, so that its value is not known to be equal.
+                let (start, len) = (slot.offset, slot.len);
+                let old = if access.copy.is_some() { None } else { Some(&region.bytes[start..start + len]) };
+                region.shadow.write(start, len, old.map(|old| (old, data)), &accessor)
             }
         })
     }
@@ -283,6 +309,14 @@ impl Machine<'_> {
         if let Some(released) = released {
             flags.entry(slot.offset).or_default().add(released);
         }
+    }
+}
+
+/// Who makes an access, as records name it: the CTA, or its copies, and the count.
+pub(crate) fn agent(cta: &Cta, access: &Access) -> (u32, u32) {
+    match access.copy {
+        None => (cta.number, cta.clocks.own(access.thread)),
+        Some(number) => (copies_of(cta.number), number),
     }
 }
 

@@ -11,6 +11,7 @@ mod collective;
 mod compare;
 mod control;
 mod convert;
+mod copy;
 mod cta;
 mod double_mma;
 mod float;

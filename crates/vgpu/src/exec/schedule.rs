@@ -42,6 +42,9 @@ impl Machine<'_> {
                 if warps[*index].ready != 0 {
                     progress = true;
                     self.turn(&mut warps[*index])?;
+                    if self.random.as_mut().is_some_and(|random| random.below(4) == 0) {
+                        self.move_some_copy(*index as u32);
+                    }
                 }
                 for release in std::mem::take(&mut self.cta.released) {
                     let warp = &mut warps[release.warp as usize];

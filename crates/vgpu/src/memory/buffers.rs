@@ -1,6 +1,7 @@
 //! Global memory: named buffers with gaps between them, so that an access past the end of one does not fall into the
 //! next.
 
+use crate::clock::cta_of;
 use crate::memory::map;
 use crate::memory::region::Region;
 use crate::shadow::Records;
@@ -126,8 +127,8 @@ impl Memory {
     pub fn last_writer(&self, id: BufferId, offset: usize) -> Option<Writer> {
         let stamp = self.buffers.get(id.0)?.region.shadow.last_write(offset)?;
         let write = self.records.of(stamp);
-        let launch = self.launches.iter().rev().find(|launch| launch.first_cta <= write.cta)?;
-        let linear = write.cta - launch.first_cta;
+        let launch = self.launches.iter().rev().find(|launch| launch.first_cta <= cta_of(write.cta))?;
+        let linear = cta_of(write.cta) - launch.first_cta;
         let [x, y, _] = launch.grid;
         let cta = [linear % x, linear / x % y, linear / x / y];
         let ptx_line = launch.lines[write.pc as usize];

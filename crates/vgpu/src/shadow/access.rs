@@ -1,6 +1,6 @@
 //! An access to memory as the shadow sees it, and what it may conflict with.
 
-use crate::clock::Far;
+use crate::clock::{Far, copies_of, cta_of};
 use crate::isa::Scope;
 use crate::shadow::stamp::{Record, Records, Stamp};
 
@@ -20,6 +20,8 @@ pub(crate) struct Accessor<'a> {
     pub(crate) base: &'a [u32],
     /// What the thread knows of other CTAs.
     pub(crate) far: &'a Far,
+    /// The count of its own copies that are ordered before it.
+    pub(crate) copies: u32,
     /// The scope, if the access is atomic, volatile, relaxed, acquire or release.
     pub(crate) scope: Option<Scope>,
     /// Whether it reads: a write that does is a read-modify-write.
@@ -43,13 +45,15 @@ impl Accessor<'_> {
         if record.cta == self.cta {
             return thread == self.thread || self.base[thread as usize] >= record.clock;
         }
-        record.cta < self.first_cta || self.far.count(record.cta, thread) >= record.clock
+        let is_own_copy = record.cta == copies_of(self.cta) && thread == self.thread && record.clock <= self.copies;
+        let is_earlier = cta_of(record.cta) < self.first_cta;
+        is_earlier || is_own_copy || self.far.count(record.cta, thread) >= record.clock
     }
 
     /// Whether a strong access of a thread of another CTA is in the scope of this one, and the other way round.
     pub(super) fn is_in_scope(&self, record: &Record) -> bool {
         let reaches = |scope: Option<Scope>| scope.is_some_and(|scope| scope >= Scope::Gpu);
-        record.cta == self.cta || (reaches(record.scope) && reaches(self.scope))
+        cta_of(record.cta) == self.cta || (reaches(record.scope) && reaches(self.scope))
     }
 
     /// The conflict with an access that is not ordered before this one.
@@ -60,7 +64,7 @@ impl Accessor<'_> {
             pc: record.pc,
             other_is_write,
             other_is_strong: record.scope.is_some(),
-            other_cta: record.cta != self.cta,
+            other_cta: cta_of(record.cta) != self.cta,
             who: Who { cta: record.cta, thread, clock: record.clock },
         }
     }

@@ -1,5 +1,6 @@
 //! Checks an access against the records of a cell, and records it there.
 
+use crate::clock::cta_of;
 use crate::shadow::access::{Accessor, Conflict};
 use crate::shadow::cell::{Cell, Reads};
 use crate::shadow::sets::{ReadSets, SideTables};
@@ -30,7 +31,7 @@ pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor
     match cell.reads() {
         Reads::None => cell.set_reads(Reads::One(who.stamp)),
         Reads::One(last) if last == who.stamp || who.knows(last) => cell.set_reads(Reads::One(who.stamp)),
-        Reads::One(last) if who.records.of(last).cta != who.cta => {
+        Reads::One(last) if cta_of(who.records.of(last).cta) != who.cta => {
             cell.older = last;
             cell.set_reads(Reads::One(who.stamp));
         }
@@ -43,7 +44,7 @@ pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor
         }
         Reads::Several(index) => {
             let set = tables.reads.get_mut(index);
-            match set.first().filter(|first| who.records.of(*first).cta != who.cta) {
+            match set.first().filter(|first| cta_of(who.records.of(*first).cta) != who.cta) {
                 None => set.add(who.stamp, 0, who),
                 Some(_) => {
                     // One of the reads by the other CTA is kept.

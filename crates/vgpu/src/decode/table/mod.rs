@@ -3,6 +3,7 @@
 
 mod arithmetic;
 mod control;
+mod copies;
 mod floating;
 mod memory;
 mod registers;
@@ -25,6 +26,8 @@ pub enum Unit {
     Register,
     /// Loads, stores, atomic operations and addresses.
     Memory,
+    /// Copies that a thread starts and waits for later.
+    Copies,
     /// Branches, calls and the end of a thread.
     Control,
     /// What the lanes of a warp do together.
@@ -42,6 +45,7 @@ impl Unit {
             Unit::Arithmetic => "arithmetic",
             Unit::Register => "registers",
             Unit::Memory => "memory",
+            Unit::Copies => "asynchronous copies",
             Unit::Control => "control flow",
             Unit::Warp => "warp",
             Unit::Synchronization => "synchronization",
@@ -82,7 +86,8 @@ fn one(op: Decoded<Op>) -> Decoded<Vec<Op>> {
 
 /// All rows, by unit.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
-    let parts = [arithmetic::ROWS, floating::ROWS, registers::ROWS, memory::ROWS, control::ROWS, warp::ROWS];
+    let parts =
+        [arithmetic::ROWS, floating::ROWS, registers::ROWS, memory::ROWS, copies::ROWS, control::ROWS, warp::ROWS];
     parts.into_iter().flatten()
 }
 

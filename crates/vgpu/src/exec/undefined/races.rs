@@ -4,8 +4,10 @@
 //! repeated with the races that it found: this time the read returns undefined bits. The order of execution is the same
 //! in every run, up to the first such bit that has an effect, where the run ends.
 
+use crate::clock::is_copy;
 use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::machine::Machine;
+use crate::exec::memory::agent;
 use crate::exec::undefined::known_races::Race;
 use crate::fault::ExecResult;
 use crate::shadow::{Conflict, ConflictRange, Who};
@@ -21,8 +23,8 @@ impl Machine<'_> {
         if self.known_races.is_empty() {
             return Ok(self.check(slot, access, None)?.conflicts);
         }
-        let clock = self.cta.clocks.own(access.thread);
-        let reader = Who { cta: self.cta.number, thread: access.thread, clock };
+        let (cta, clock) = agent(&self.cta, access);
+        let reader = Who { cta, thread: access.thread, clock };
         let mut conflicts = Vec::new();
         // A byte that is known to race leaves no record, so that other readers of it are found.
         for offset in slot.offset..slot.end() {
@@ -55,8 +57,13 @@ impl Machine<'_> {
             let first = range.offset - slot.offset;
             bytes[first..first + range.len].fill(byte(origin));
         }
+        // A byte that a pending copy will write is unwritten because it races.
+        let is_copied = |at: usize| {
+            let of_copy = races.iter().filter(|range| is_copy(range.conflict.who.cta));
+            of_copy.into_iter().any(|range| (range.offset..range.offset + range.len).contains(&at))
+        };
         for (at, undefined) in (slot.offset..).zip(&mut bytes) {
-            if !self.region(slot.id).is_written(at, 1) {
+            if !self.region(slot.id).is_written(at, 1) && !is_copied(at) {
                 let stop = self.unwritten(slot.id.space(), access);
                 *undefined = byte(self.origins.number(warp, access.pc, *stop));
             }
@@ -79,11 +86,13 @@ impl Machine<'_> {
     ) -> ExecResult<()> {
         for ConflictRange { offset, len, conflict } in conflicts {
             let stop = self.race(slot.id.space(), access, conflict);
+            // Bytes that a copy writes later do not become undefined now.
+            let is_now = access.strong.is_none() && access.copy.is_none() && !is_copy(conflict.who.cta);
             let is_later = !self.is_last && !conflict.other_is_strong && self.new_races.len() < MAX_DEFERRED_RACES;
             if !conflict.other_is_write && is_later {
                 let write = Conflict { pc: access.pc, other_is_write: true, ..*conflict };
                 (*offset..offset + len).for_each(|at| self.new_races.insert(Race::of(slot, at, conflict), write));
-            } else if conflict.other_is_write && slot.id == RegionId::Shared && access.strong.is_none() {
+            } else if conflict.other_is_write && slot.id == RegionId::Shared && is_now {
                 let origin = self.origins.number(access.thread / 32, access.pc, *stop);
                 let bytes = (*offset..offset + len).map(|at| (at, Undefined { bits: 0xff, origin }));
                 self.region_mut(slot.id).undefined.extend(bytes);
