@@ -53,7 +53,7 @@ impl Far {
     }
 
     /// What both know.
-    fn join(&self, other: &Far) -> Far {
+    pub(crate) fn join(&self, other: &Far) -> Far {
         let (Some(own), Some(others)) = (&self.0, &other.0) else {
             return if self.0.is_none() { other.clone() } else { self.clone() };
         };
@@ -100,6 +100,21 @@ pub(crate) struct Contribution {
     far: Far,
     /// The number of the thread's last copy that is ordered before its arrival.
     copies: u32,
+}
+
+/// What is ordered before those who wait for a phase of an mbarrier.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Of the own CTA; `None` if nothing is.
+    base: Option<Rc<Vec<u32>>>,
+    far: Far,
+}
+
+impl Known {
+    /// Adds what copies bring.
+    pub(crate) fn add(&mut self, far: &Far) {
+        self.far = self.far.join(far);
+    }
 }
 
 /// What a write hands over to those that read it: everything ordered before a release.
@@ -204,7 +219,17 @@ impl Clocks {
 
     /// Sets the base of every thread in `receivers` to the maximum of all contributions.
     pub(crate) fn acquire(&mut self, contributions: &[Contribution], receivers: &[u32]) {
-        let Some(first) = contributions.first() else { return };
+        let Known { base: Some(joined), far } = self.known(contributions) else { return };
+        for thread in receivers {
+            let clock = &mut self.threads[*thread as usize];
+            clock.base = Rc::clone(&joined);
+            clock.far = clock.far.join(&far);
+        }
+    }
+
+    /// Everything that the contributions bring.
+    pub(crate) fn known(&self, contributions: &[Contribution]) -> Known {
+        let Some(first) = contributions.first() else { return Known::default() };
         let mut joined: Vec<u32> = (*first.base).clone();
         let mut last = Rc::clone(&first.base);
         for item in contributions {
@@ -225,12 +250,23 @@ impl Clocks {
             contributions.iter().for_each(|item| copies[item.thread as usize] = item.copies);
             far = far.join(&Far::default().with(copies_of(self.cta), &Rc::new(copies)));
         }
-        let joined = Rc::new(joined);
-        for thread in receivers {
-            let clock = &mut self.threads[*thread as usize];
-            clock.base = Rc::clone(&joined);
-            clock.far = clock.far.join(&far);
+        Known { base: Some(Rc::new(joined)), far }
+    }
+
+    /// A thread learns what a phase of an mbarrier brings.
+    pub(crate) fn learn_known(&mut self, thread: u32, known: &Known) {
+        let clock = &mut self.threads[thread as usize];
+        if let Some(base) = &known.base {
+            clock.base = join_counts(&clock.base, base);
         }
+        clock.far = clock.far.join(&known.far);
+    }
+
+    /// What copies of a thread up to number `last` bring.
+    pub(crate) fn of_copies(&self, thread: u32, last: u32) -> Far {
+        let mut copies = vec![0; self.threads.len()];
+        copies[thread as usize] = last;
+        Far::default().with(copies_of(self.cta), &Rc::new(copies))
     }
 
     /// Everything that is ordered before the thread or done by it so far, for those who observe it.

@@ -8,6 +8,7 @@ mod copy;
 mod float;
 mod integer;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod operand;
 mod predicate;
@@ -18,6 +19,7 @@ pub(crate) use copy::{AsyncCopy, CopyOp};
 pub(crate) use float::{Convert, ConvertPair, FloatFn, FloatMode, MinMaxMode, PairSource, TestFn};
 pub(crate) use integer::{Carry, CarryFn, IntFn, Packed16Fn, PrmtMode};
 pub(crate) use matrix::{AccumulatorType, DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand};
+pub(crate) use mbarrier::{Arrive, MbarrierFn, MbarrierOp, Phase, PhaseWait};
 pub(crate) use memory::{AtomFn, Atomic, Load, LocalCopy, Store};
 pub(crate) use operand::{FloatType, Guard, IntegerType, MemRef, NumberType, Reg};
 pub(crate) use predicate::{Comparison, PredFn, Set, Setp};
@@ -39,6 +41,7 @@ pub(crate) enum Op {
     Store(Box<Store>),
     Atomic(Box<Atomic>),
     Copy(Box<CopyOp>),
+    Mbarrier(Box<MbarrierOp>),
     Bra {
         target: u32,
     },
@@ -74,7 +77,7 @@ impl Op {
             Op::Bra { target } | Op::Call { target, .. } => std::slice::from_mut(target),
             Op::BranchIndex { targets, .. } => targets,
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => &mut [],
-            Op::Copy(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
+            Op::Copy(_) | Op::Mbarrier(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => &mut [],
         }
     }
@@ -86,7 +89,7 @@ impl Op {
             Op::BranchIndex { targets, .. } => targets.to_vec(),
             Op::Ret | Op::Exit | Op::Trap => vec![end],
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => vec![pc + 1],
-            Op::Call { .. } | Op::CopyBack(_) | Op::Copy(_) => vec![pc + 1],
+            Op::Call { .. } | Op::CopyBack(_) | Op::Copy(_) | Op::Mbarrier(_) => vec![pc + 1],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => vec![pc + 1],
         }
     }

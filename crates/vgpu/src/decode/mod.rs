@@ -14,6 +14,7 @@ mod float;
 mod instruction;
 mod kernel;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod mods;
 mod operand;

@@ -151,6 +151,12 @@ impl Machine<'_> {
         }
     }
 
+    /// The variable at an offset in shared memory, and the offset in it, as text.
+    pub(crate) fn shared_name(&self, offset: usize) -> String {
+        let (name, offset, _) = self.nearest_shared(offset as i64);
+        format!("`{name}` + {offset}")
+    }
+
     /// The buffer or variable of an access, and the offset in it.
     pub(crate) fn location_name(&self, space: Space, access: &Access) -> (String, i64) {
         let (name, offset, _) = self.nearest(space, access.address);

@@ -76,6 +76,7 @@ impl Machine<'_> {
         barrier.in_use = true;
         barrier.expected = barrier.expected.or(expected);
         barrier.arrived[warp.id as usize] |= group;
+        self.effects += 1;
         let counts = &mut self.stats.barriers[id as usize];
         counts.arrivals += u64::from(group.count_ones());
         counts.waits += if op.wait { u64::from(group.count_ones()) } else { 0 };

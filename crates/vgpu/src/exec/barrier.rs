@@ -79,6 +79,11 @@ impl Barrier {
 }
 
 impl Release {
+    /// Wakes lanes that sleep.
+    pub(super) fn wake(warp: u32, lanes: u32) -> Release {
+        Release { warp, lanes, reduce: None, result: NO_REDUCTION }
+    }
+
     /// Writes the result of the reduction, if there is one, and wakes the lanes.
     pub(crate) fn apply(&self, warp: &mut Warp) {
         match self.reduce {

@@ -9,7 +9,7 @@ use crate::exec::access::{Access, RegionSlot, Slot, WarpAccess, resolve_spaces};
 use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
-use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
 use crate::isa::Space;
 use crate::op::{AsyncCopy, CopyOp};
 use crate::report::AccessKind;
@@ -31,16 +31,36 @@ struct Copy {
     races: Vec<ConflictRange>,
 }
 
+/// What the copies of a warp do, in order.
+#[derive(Clone, Debug)]
+enum Pending {
+    Copy(Copy),
+    /// Arrives at the mbarrier at `offset` when the lane's copies up to number `last` are done.
+    Arrive {
+        lane: usize,
+        last: u32,
+        offset: usize,
+        pc: u32,
+    },
+}
+
 /// The copies of a warp.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Copies {
     /// Number of the last copy.
     last: u32,
-    pending: Vec<Copy>,
+    pending: VecDeque<Pending>,
     /// For each lane, the number of its last copy.
     last_of: [u32; 32],
     /// For each lane, the number of the last copy in each of its pending groups.
     groups: [VecDeque<u32>; 32],
+}
+
+impl Copies {
+    /// A lane arrives at an mbarrier when its copies so far are done.
+    pub(crate) fn arrive_later(&mut self, lane: usize, offset: usize, pc: u32) {
+        self.pending.push_back(Pending::Arrive { lane, last: self.last_of[lane], offset, pc });
+    }
 }
 
 impl Machine<'_> {
@@ -51,45 +71,77 @@ impl Machine<'_> {
                 let copies = &mut self.cta.copies[warp.id as usize];
                 lanes(exec).for_each(|lane| copies.groups[lane].push_back(copies.last_of[lane]));
             }
-            CopyOp::WaitGroup { pending } => self.wait_for_groups(warp, exec, *pending as usize),
+            CopyOp::WaitGroup { pending } => self.wait_for_groups(warp, exec, *pending as usize)?,
             CopyOp::WaitAll => {
                 for lane in lanes(exec) {
                     let copies = &mut self.cta.copies[warp.id as usize];
                     copies.groups[lane].clear();
                     let last = copies.last_of[lane];
-                    self.finish_copies(warp.id, lane, last);
+                    self.finish_copies(warp.id, lane, last)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn wait_for_groups(&mut self, warp: &Warp, exec: u32, pending: usize) {
+    fn wait_for_groups(&mut self, warp: &Warp, exec: u32, pending: usize) -> ExecResult<()> {
         for lane in lanes(exec) {
             let groups = &mut self.cta.copies[warp.id as usize].groups[lane];
             let done = groups.len().saturating_sub(pending);
             let last = groups.drain(..done).next_back();
             if let Some(last) = last {
-                self.finish_copies(warp.id, lane, last);
+                self.finish_copies(warp.id, lane, last)?;
             }
         }
+        Ok(())
     }
 
     /// Moves the bytes of a lane's copies up to number `last`; its thread is ordered after them.
-    fn finish_copies(&mut self, warp: u32, lane: usize, last: u32) {
+    fn finish_copies(&mut self, warp: u32, lane: usize, last: u32) -> ExecResult<()> {
         let copies = &mut self.cta.copies[warp as usize];
-        let is_done = |copy: &mut Copy| copy.lane == lane && copy.number <= last;
-        let done: Vec<Copy> = copies.pending.extract_if(.., is_done).collect();
-        done.iter().for_each(|copy| self.move_bytes(copy));
+        let (mut done, mut rest) = (Vec::new(), VecDeque::new());
+        for pending in std::mem::take(&mut copies.pending) {
+            let is_done = match &pending {
+                Pending::Copy(copy) => copy.lane == lane && copy.number <= last,
+                Pending::Arrive { lane: own, last: number, .. } => *own == lane && *number <= last,
+            };
+            if is_done {
+                done.push(pending);
+            } else {
+                rest.push_back(pending);
+            }
+        }
+        copies.pending = rest;
+        done.into_iter().try_for_each(|pending| self.perform_copy(warp, pending))?;
         self.cta.clocks.finish_copies(warp * 32 + lane as u32, last);
+        Ok(())
     }
 
-    /// Moves the bytes of a warp's oldest copy before its thread waits for it.
-    pub(crate) fn move_some_copy(&mut self, warp: u32) {
-        let copies = &mut self.cta.copies[warp as usize];
-        if !copies.pending.is_empty() {
-            let copy = copies.pending.remove(0);
-            self.move_bytes(&copy);
+    /// Performs the oldest pending copy of a warp, or arrival by copies, before a thread waits for it. Returns whether there
+    /// was one.
+    pub(crate) fn move_some_copy(&mut self, warp: u32) -> Result<bool, Box<Fault>> {
+        let Some(pending) = self.cta.copies[warp as usize].pending.pop_front() else { return Ok(false) };
+        let pc = match &pending {
+            Pending::Copy(copy) => copy.access.pc,
+            Pending::Arrive { pc, .. } => *pc,
+        };
+        match self.perform_copy(warp, pending) {
+            Ok(()) => Ok(true),
+            Err(stop) => Err(self.fault(*stop, pc, warp)),
+        }
+    }
+
+    fn perform_copy(&mut self, warp: u32, pending: Pending) -> ExecResult<()> {
+        match pending {
+            Pending::Copy(copy) => {
+                self.move_bytes(&copy);
+                Ok(())
+            }
+            Pending::Arrive { lane, last, offset, pc } => {
+                let known = self.cta.clocks.of_copies(warp * 32 + lane as u32, last);
+                self.arrive_by_copies(lane, offset, &known)
+                    .map_err(|stop| Box::new(RaisedFault { pc: Some(pc), ..*stop }))
+            }
         }
     }
 
@@ -158,7 +210,7 @@ impl Machine<'_> {
         let number = write.copy.unwrap_or(0);
         let copies = &mut self.cta.copies[write.thread as usize / 32];
         copies.last_of[lane] = number;
-        copies.pending.push(Copy { lane, number, from: source, to, access: read, races });
+        copies.pending.push_back(Pending::Copy(Copy { lane, number, from: source, to, access: read, races }));
         Ok(())
     }
 

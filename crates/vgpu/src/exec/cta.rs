@@ -1,8 +1,11 @@
 //! A CTA: its shared and local memory, its barriers and its clocks.
 
+use std::collections::BTreeMap;
+
 use crate::clock::Clocks;
 use crate::exec::barrier::{Barrier, Release};
 use crate::exec::copy::Copies;
+use crate::exec::mbarrier::Mbarrier;
 use crate::launch::{Launch, Options};
 use crate::memory::Region;
 use crate::program::Program;
@@ -25,6 +28,10 @@ pub(crate) struct Cta {
     pub(crate) copies: Vec<Copies>,
     /// The sixteen barriers, by id.
     pub(crate) barriers: Vec<Barrier>,
+    /// The mbarrier objects, by their offset in shared memory.
+    pub(crate) mbarriers: BTreeMap<usize, Mbarrier>,
+    /// The machine's count of effects when lanes that sleep went on without success last.
+    pub(crate) timed_out_at: Option<u64>,
     /// Lanes that have not exited, by warp.
     pub(crate) alive: Vec<u32>,
     /// Lanes released by barriers but not yet woken.
@@ -50,6 +57,8 @@ impl Cta {
             recent: vec![RecentRecords::new(); warps as usize],
             copies: vec![Copies::default(); warps as usize],
             barriers: (0..16).map(|_| Barrier::new(warps)).collect(),
+            mbarriers: BTreeMap::new(),
+            timed_out_at: None,
             alive,
             released: Vec::new(),
             executed: 0,

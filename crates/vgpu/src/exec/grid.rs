@@ -77,6 +77,7 @@ fn run_once(
         any_wins: by_line(program, |line| options.any_wins.contains(&line)),
         first_cta,
         random: (options.seed != 0).then(|| Random::new(options.seed)),
+        effects: 0,
         strong_reads: 0,
         last_buffer: 0,
         origins: Origins::default(),

@@ -37,6 +37,8 @@ pub(super) struct Machine<'a> {
     pub(super) first_cta: u32,
     /// The choices of the schedule; `None` without a seed.
     pub(super) random: Option<Random>,
+    /// Arrivals and strong writes so far: what can end the wait of another thread.
+    pub(super) effects: u64,
     /// Strong reads in the current turn of a CTA.
     pub(super) strong_reads: u64,
     /// The buffer of the last global access.

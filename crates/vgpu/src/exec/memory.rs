@@ -212,6 +212,9 @@ impl Machine<'_> {
 
     /// Writes bytes of memory that threads share, after it has checked how the write is ordered.
     fn put_checked(&mut self, slot: &RegionSlot, access: &Access, data: &[u8]) -> ExecResult<()> {
+        if slot.id == RegionId::Shared {
+            self.must_not_hit_mbarrier(slot, access)?;
+        }
         let mut result = self.check(slot, access, Some(data))?;
         if self.may_lose(access.pc) {
             result.conflicts.retain(|range| !(range.conflict.other_is_write && self.may_lose(range.conflict.pc)));
@@ -240,7 +243,7 @@ impl Machine<'_> {
         self.any_wins[pc as usize]
     }
 
-    /// Records an access in the shadow memory: a write if there is `data`, otherwise a read.
+    /// Records an access in the shadow memory: a write if there is `data`, which may be empty, otherwise a read.
     pub(crate) fn check(&mut self, slot: &RegionSlot, access: &Access, data: Option<&[u8]>) -> ExecResult<CheckResult> {
         if !self.options.check_races {
             return Ok(CheckResult::default());
@@ -275,10 +278,10 @@ impl Machine<'_> {
         Ok(match data {
             None => region.shadow.read(slot.offset, slot.len, &accessor),
             Some(data) => {
-                // A copy writes later, so that its value is not known to be equal.
+                // Without data, as for a copy that writes later, the value is not known to be equal.
                 let (start, len) = (slot.offset, slot.len);
-                let old = if access.copy.is_some() { None } else { Some(&region.bytes[start..start + len]) };
-                region.shadow.write(start, len, old.map(|old| (old, data)), &accessor)
+                let values = (data.len() == len).then(|| (&region.bytes[start..start + len], data));
+                region.shadow.write(start, len, values, &accessor)
             }
         })
     }
@@ -301,6 +304,7 @@ impl Machine<'_> {
     /// the word; another one ends it (PTX ISA, section 8.8).
     fn hand_over(&mut self, slot: &RegionSlot, access: &Access) {
         let Some(strong) = access.strong.filter(|_| self.options.check_races) else { return };
+        self.effects += 1;
         let released = self.cta.clocks.written(access.thread, strong.scope, strong.releases);
         let flags = &mut self.region_mut(slot.id).flags;
         if !access.is_update {

@@ -21,6 +21,7 @@ mod lanes;
 mod ldmatrix;
 mod machine;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod mma;
 mod post_dominators;

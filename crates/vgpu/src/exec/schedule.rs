@@ -3,6 +3,7 @@
 use crate::exec::cta::Cta;
 use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
+use crate::exec::mbarrier::Mbarrier;
 use crate::exec::warp::{Environment, Wait, Warp};
 use crate::fault::{Fault, FaultKind, RaisedFault, Waiting};
 use crate::launch::Progress;
@@ -43,25 +44,46 @@ impl Machine<'_> {
                     progress = true;
                     self.turn(&mut warps[*index])?;
                     if self.random.as_mut().is_some_and(|random| random.below(4) == 0) {
-                        self.move_some_copy(*index as u32);
+                        self.move_some_copy(*index as u32)?;
                     }
                 }
-                for release in std::mem::take(&mut self.cta.released) {
-                    let warp = &mut warps[release.warp as usize];
-                    release.apply(warp);
-                }
+                self.apply_releases(warps);
             }
             has_run |= progress;
             if warps.iter().all(|warp| warp.alive == 0) {
                 return Ok(Slice::Ended);
             }
-            if !progress {
+            if !progress && !self.wake_sleepers(warps)? {
                 return Ok(if has_run { Slice::Running } else { Slice::Blocked });
             }
             if self.stats.steps - start + self.strong_reads * STEPS_OF_STRONG_READ >= SLICE {
                 return Ok(Slice::Running);
             }
         }
+    }
+
+    /// Wakes the lanes for which what they wait for has come.
+    fn apply_releases(&mut self, warps: &mut [Warp]) {
+        for release in std::mem::take(&mut self.cta.released) {
+            let warp = &mut warps[release.warp as usize];
+            release.apply(warp);
+        }
+    }
+
+    /// If no thread can run: lets the copies that they have started move on, or else those that sleep go on without
+    /// success, once as long as nothing happens. Returns whether a thread may run.
+    fn wake_sleepers(&mut self, warps: &mut [Warp]) -> Result<bool, Box<Fault>> {
+        for index in 0..warps.len() {
+            if self.move_some_copy(index as u32)? {
+                self.apply_releases(warps);
+                return Ok(true);
+            }
+        }
+        if self.cta.timed_out_at == Some(self.effects) {
+            return Ok(false);
+        }
+        self.cta.timed_out_at = Some(self.effects);
+        Ok(self.time_out(warps))
     }
 
     pub(super) fn warps_of(&self, cta: &Cta) -> Vec<Warp> {
@@ -111,13 +133,27 @@ impl Machine<'_> {
         RaisedFault::new(FaultKind::StepLimit, lanes, message)
     }
 
+    /// The instruction at which lanes wait, and what they wait for.
+    fn describe(&self, wait: Wait) -> (u32, String) {
+        match wait {
+            Wait::Collective { pc, members, .. } => (pc, format!("the member lanes {members:#010x} of its warp")),
+            Wait::Aligned { pc } => (pc, "the rest of its warp".to_string()),
+            Wait::Barrier { pc, id } => (pc, format!("barrier {id}")),
+            Wait::Phase { pc, address } => {
+                let offset = address.wrapping_sub(map::SHARED_START) as usize;
+                let lacks = self.cta.mbarriers.get(&offset).map_or("it is invalid".to_string(), Mbarrier::lacks);
+                (pc, format!("the mbarrier at {}, {lacks}", self.shared_name(offset)))
+            }
+        }
+    }
+
     /// The fault of the current CTA, in which no thread can run.
     pub(super) fn deadlock_fault(&self, warps: &[Warp]) -> Box<Fault> {
         let mut waiting = Vec::new();
         let mut aligned = None;
         for warp in warps {
             for (wait, mask) in waits_of(warp) {
-                let (pc, what) = describe(wait);
+                let (pc, what) = self.describe(wait);
                 if matches!(wait, Wait::Aligned { .. }) && aligned.is_none() {
                     aligned = Some((warp.id, mask, pc));
                 }
@@ -150,12 +186,4 @@ fn waits_of(warp: &Warp) -> Vec<(Wait, u32)> {
         }
     }
     found
-}
-
-fn describe(wait: Wait) -> (u32, String) {
-    match wait {
-        Wait::Collective { pc, members, .. } => (pc, format!("the member lanes {members:#010x} of its warp")),
-        Wait::Aligned { pc } => (pc, "the rest of its warp".to_string()),
-        Wait::Barrier { pc, id } => (pc, format!("barrier {id}")),
-    }
 }

@@ -60,6 +60,7 @@ impl Machine<'_> {
             Op::Trap => return Err(RaisedFault::new(FaultKind::Trap, exec, "a trap instruction was executed")),
             Op::Collective { f, members } => return self.collective(warp, exec, f, *members),
             Op::Barrier(barrier) => return self.barrier(warp, exec, barrier),
+            Op::Mbarrier(op) => return self.mbarrier(warp, exec, op),
             Op::Matrix(matrix) => return self.matrix(warp, exec, matrix),
             Op::Load(load) => self.load(warp, exec, load)?,
             Op::Store(store) => self.store(warp, exec, store)?,

@@ -23,6 +23,8 @@ pub(crate) enum Wait {
     Aligned { pc: u32 },
     /// At a barrier of the CTA.
     Barrier { pc: u32, id: u32 },
+    /// For a phase of the mbarrier at an address, asleep in `try_wait`.
+    Phase { pc: u32, address: u64 },
 }
 
 /// The values that presets take in one warp.
@@ -59,6 +61,8 @@ pub(crate) struct Warp {
     pub(crate) pcs: [u32; 32],
     /// Return addresses of each lane.
     pub(crate) stacks: Vec<Vec<u32>>,
+    /// Lanes whose sleep in `try_wait` ended without success.
+    pub(crate) timed_out: u32,
     /// What each lane waits for, unless it can run.
     pub(crate) waits: [Option<Wait>; 32],
     /// Lanes that exist and have not exited.
@@ -97,6 +101,7 @@ impl Warp {
             marks: None,
             pcs: [0; 32],
             stacks: vec![Vec::new(); 32],
+            timed_out: 0,
             waits: [None; 32],
             alive,
             ready: alive,

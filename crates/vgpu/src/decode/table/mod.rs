@@ -5,6 +5,7 @@ mod arithmetic;
 mod control;
 mod copies;
 mod floating;
+mod mbarrier;
 mod memory;
 mod registers;
 mod warp;
@@ -86,8 +87,16 @@ fn one(op: Decoded<Op>) -> Decoded<Vec<Op>> {
 
 /// All rows, by unit.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
-    let parts =
-        [arithmetic::ROWS, floating::ROWS, registers::ROWS, memory::ROWS, copies::ROWS, control::ROWS, warp::ROWS];
+    let parts = [
+        arithmetic::ROWS,
+        floating::ROWS,
+        registers::ROWS,
+        memory::ROWS,
+        copies::ROWS,
+        mbarrier::ROWS,
+        control::ROWS,
+        warp::ROWS,
+    ];
     parts.into_iter().flatten()
 }
 

@@ -1,0 +1,342 @@
+//! mbarrier objects (PTX ISA, section 9.7.13.15): a phase completes when all arrivals and all expected bytes have come.
+
+use crate::clock::{Contribution, Far, Known};
+use crate::exec::access::{Access, RegionId, RegionSlot, Slot, resolve_spaces};
+use crate::exec::barrier::Release;
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
+use crate::exec::warp::{Wait, Warp};
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::isa::{Scope, Space, Strong};
+use crate::op::{Arrive, MbarrierFn, MbarrierOp, Phase, PhaseWait};
+use crate::shadow::CheckResult;
+
+/// Bytes of an object.
+const BYTES: usize = 8;
+/// Largest count, and largest number of pending bytes (PTX ISA, section 9.7.13.15.4).
+const MOST: i64 = (1 << 20) - 1;
+
+/// An object that is initialized.
+#[derive(Debug)]
+pub(crate) struct Mbarrier {
+    /// Arrivals that each phase expects.
+    count: i64,
+    /// Arrivals that the current phase still expects.
+    pending: i64,
+    /// Bytes that it still expects; negative if they came before they were expected.
+    bytes: i64,
+    /// Number of phases that have completed.
+    phases: u64,
+    /// What arrivals and copies in the current phase bring.
+    arrived: Vec<Contribution>,
+    copied: Far,
+    /// What is ordered before those who wait for the last completed phase.
+    known: Known,
+    /// Lanes that wait for the current phase, by warp.
+    sleepers: Vec<(u32, u32)>,
+}
+
+impl Mbarrier {
+    fn new(count: i64) -> Mbarrier {
+        Mbarrier {
+            count,
+            pending: count,
+            bytes: 0,
+            phases: 0,
+            arrived: Vec::new(),
+            copied: Far::default(),
+            known: Known::default(),
+            sleepers: Vec::new(),
+        }
+    }
+
+    /// The opaque state that an arrival returns.
+    fn state(&self) -> u64 {
+        self.phases << 20 | self.pending as u64
+    }
+
+    fn has_completed(&self, phase: u64, is_parity: bool) -> bool {
+        if is_parity { self.phases & 1 != phase & 1 } else { self.phases > phase >> 20 }
+    }
+
+    /// What the current phase lacks.
+    pub(crate) fn lacks(&self) -> String {
+        let parity = self.phases & 1;
+        format!(
+            "phase {} (parity {parity}): arrivals missing {}, bytes missing {}",
+            self.phases, self.pending, self.bytes
+        )
+    }
+}
+
+impl Machine<'_> {
+    pub(crate) fn mbarrier(&mut self, warp: &mut Warp, exec: u32, op: &MbarrierOp) -> ExecResult<()> {
+        match op {
+            MbarrierOp::PendingCount { d, state } => {
+                let states = warp.regs[*state as usize];
+                lanes(exec).for_each(|lane| warp.regs[*d as usize][lane] = states[lane] & MOST as u64);
+                warp.pc += 1;
+                Ok(())
+            }
+            MbarrierOp::At { at, f } => {
+                self.must_be_defined(warp, at.base, exec, "decide which mbarrier is meant")?;
+                let (addresses, parts) = resolve_spaces(&warp.regs, at, exec);
+                let outside =
+                    parts.iter().filter(|(space, _)| *space != Space::Shared).fold(0, |all, part| all | part.1);
+                if outside != 0 {
+                    let message = "an mbarrier is in shared memory; this address is not";
+                    return Err(RaisedFault::new(FaultKind::IllegalInstruction, outside, message));
+                }
+                if let MbarrierFn::Wait(wait) = f {
+                    return self.wait_for_phase(warp, exec, &addresses, wait);
+                }
+                for lane in lanes(exec) {
+                    let is_init = matches!(f, MbarrierFn::Init { .. });
+                    let slot = self.object(warp, lane, addresses[lane], is_init)?;
+                    self.apply(warp, lane, &slot, f)?;
+                }
+                warp.pc += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// The bytes of an object, after the access of a lane to it was checked.
+    fn object(&mut self, warp: &Warp, lane: usize, address: u64, is_init: bool) -> ExecResult<RegionSlot> {
+        let access = Access {
+            lane,
+            thread: warp.thread(lane),
+            address,
+            len: BYTES,
+            pc: warp.pc,
+            strong: (!is_init).then_some(Strong::relaxed(Scope::Cta)),
+            copy: None,
+            is_update: !is_init,
+            is_read: false,
+            is_load: false,
+        };
+        let Slot::Region(slot) = self.locate(Space::Shared, &access)? else {
+            return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, "an mbarrier is in shared memory"));
+        };
+        let CheckResult { conflicts, .. } = self.check(&slot, &access, Some(&[]))?;
+        match conflicts.first() {
+            Some(range) => Err(self.race(Space::Shared, &access, &range.conflict)),
+            None => Ok(slot),
+        }
+    }
+
+    fn name_of(&self, slot: &RegionSlot) -> String {
+        self.shared_name(slot.offset)
+    }
+
+    fn misused(&self, lane: usize, slot: &RegionSlot, what: &str) -> Box<RaisedFault> {
+        let message = format!("the mbarrier at {}: {what}", self.name_of(slot));
+        RaisedFault::new(FaultKind::BarrierMisuse, 1 << lane, message)
+    }
+
+    /// The object at a slot; a fault if there is none.
+    fn live(&mut self, lane: usize, slot: &RegionSlot) -> ExecResult<&mut Mbarrier> {
+        if !self.cta.mbarriers.contains_key(&slot.offset) {
+            return Err(self.misused(lane, slot, "it is not initialized"));
+        }
+        Ok(self.cta.mbarriers.entry(slot.offset).or_insert_with(|| Mbarrier::new(1)))
+    }
+
+    fn apply(&mut self, warp: &mut Warp, lane: usize, slot: &RegionSlot, f: &MbarrierFn) -> ExecResult<()> {
+        let value = |warp: &Warp, reg: u32| warp.regs[reg as usize][lane] as u32;
+        for operand in operands(f) {
+            self.must_be_defined(warp, operand, 1 << lane, "are an operand of an mbarrier instruction")?;
+        }
+        match *f {
+            MbarrierFn::Init { count } => {
+                let count = i64::from(value(warp, count));
+                if !(1..=MOST).contains(&count) {
+                    return Err(self.misused(lane, slot, &format!("a count is from 1 to {MOST}; this one is {count}")));
+                }
+                if self.cta.mbarriers.contains_key(&slot.offset) {
+                    return Err(self.misused(lane, slot, "it is initialized again without `mbarrier.inval`"));
+                }
+                self.cta.mbarriers.insert(slot.offset, Mbarrier::new(count));
+                self.region_mut(RegionId::Shared).store(slot.offset, &[0; BYTES]);
+            }
+            MbarrierFn::Invalidate => {
+                self.live(lane, slot)?;
+                self.cta.mbarriers.remove(&slot.offset);
+            }
+            MbarrierFn::Expect { bytes } => {
+                let bytes = i64::from(value(warp, bytes));
+                self.add_bytes(lane, slot, bytes)?;
+            }
+            MbarrierFn::Complete { bytes } => {
+                let bytes = i64::from(value(warp, bytes));
+                self.add_bytes(lane, slot, -bytes)?;
+                self.complete_phase(slot.offset);
+            }
+            MbarrierFn::Arrive(arrive) => self.arrive_at(warp, lane, slot, &arrive)?,
+            MbarrierFn::ArriveAfterCopies { is_counted } => {
+                let object = self.live(lane, slot)?;
+                object.pending += i64::from(!is_counted);
+                self.cta.copies[warp.id as usize].arrive_later(lane, slot.offset, warp.pc);
+            }
+            // Handled for all lanes at once.
+            MbarrierFn::Wait(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Changes the bytes that the current phase expects.
+    pub(crate) fn add_bytes(&mut self, lane: usize, slot: &RegionSlot, bytes: i64) -> ExecResult<()> {
+        let object = self.live(lane, slot)?;
+        object.bytes += bytes;
+        let pending = object.bytes;
+        if pending.abs() > MOST {
+            return Err(self.misused(lane, slot, &format!("{pending} bytes are pending; at most {MOST} may be")));
+        }
+        Ok(())
+    }
+
+    fn arrive_at(&mut self, warp: &mut Warp, lane: usize, slot: &RegionSlot, arrive: &Arrive) -> ExecResult<()> {
+        let value = |reg: u32| i64::from(warp.regs[reg as usize][lane] as u32);
+        if let Some(bytes) = arrive.expect {
+            self.add_bytes(lane, slot, value(bytes))?;
+        }
+        let count = arrive.count.map_or(1, value);
+        let object = self.live(lane, slot)?;
+        let (state, pending) = (object.state(), object.pending);
+        if count < 1 || count > pending {
+            let what = format!("{count} arrivals, but the current phase expects {pending} more");
+            return Err(self.misused(lane, slot, &what));
+        }
+        object.pending -= count;
+        object.count -= if arrive.drop { count } else { 0 };
+        if arrive.no_complete && object.pending == 0 && object.bytes == 0 {
+            return Err(self.misused(lane, slot, "a `.noComplete` arrival completes the phase"));
+        }
+        if arrive.releases && self.options.check_races {
+            let contribution = self.cta.clocks.release(warp.thread(lane));
+            self.live(lane, slot)?.arrived.push(contribution);
+        }
+        self.complete_phase(slot.offset);
+        if let Some(d) = arrive.state {
+            warp.regs[d as usize][lane] = state;
+        }
+        Ok(())
+    }
+
+    /// An arrival by copies of a thread: what it brings is known to those who wait for the phase.
+    pub(crate) fn arrive_by_copies(&mut self, lane: usize, offset: usize, known: &Far) -> ExecResult<()> {
+        let slot = RegionSlot { id: RegionId::Shared, offset, len: BYTES };
+        let object = self.live(lane, &slot)?;
+        if object.pending == 0 {
+            return Err(self.misused(lane, &slot, "copies arrive, but the current phase expects no more arrivals"));
+        }
+        object.pending -= 1;
+        object.copied = object.copied.join(known);
+        self.complete_phase(offset);
+        Ok(())
+    }
+
+    /// Completes the current phase if nothing is missing.
+    fn complete_phase(&mut self, offset: usize) {
+        self.effects += 1;
+        let Some(object) = self.cta.mbarriers.get_mut(&offset) else { return };
+        if object.pending != 0 || object.bytes != 0 {
+            return;
+        }
+        object.phases += 1;
+        object.pending = object.count;
+        object.known = self.cta.clocks.known(&std::mem::take(&mut object.arrived));
+        object.known.add(&std::mem::take(&mut object.copied));
+        for (warp, lanes) in std::mem::take(&mut object.sleepers) {
+            self.cta.released.push(Release::wake(warp, lanes));
+        }
+    }
+
+    /// `test_wait` and `try_wait`. Lanes whose phase has not completed sleep in `try_wait`, and try again when it has, or
+    /// go on if nothing else can happen.
+    fn wait_for_phase(
+        &mut self,
+        warp: &mut Warp,
+        exec: u32,
+        addresses: &[u64; 32],
+        wait: &PhaseWait,
+    ) -> ExecResult<()> {
+        let (reg, is_parity) = match wait.phase {
+            Phase::State(reg) => (reg, false),
+            Phase::Parity(reg) => (reg, true),
+        };
+        self.must_be_defined(warp, reg, exec, "decide which phase is waited for")?;
+        let (mut done, mut asleep) = (0, Vec::new());
+        let mut sleeping = 0;
+        for lane in lanes(exec) {
+            let slot = self.object(warp, lane, addresses[lane], false)?;
+            let phase = warp.regs[reg as usize][lane];
+            let object = self.live(lane, &slot)?;
+            if object.has_completed(phase, is_parity) {
+                done |= 1 << lane;
+                if wait.acquires {
+                    let known = object.known.clone();
+                    self.cta.clocks.learn_known(warp.thread(lane), &known);
+                }
+            } else if wait.sleeps && warp.timed_out >> lane & 1 == 0 {
+                sleeping |= 1 << lane;
+                asleep.push((slot.offset, lane));
+            }
+        }
+        warp.timed_out &= !exec;
+        self.strong_reads += u64::from((done | sleeping) != exec);
+        let pc = warp.pc;
+        let answered = exec & !sleeping;
+        warp.set_pred(wait.done, answered, done);
+        for (offset, lane) in asleep {
+            if let Some(object) = self.cta.mbarriers.get_mut(&offset) {
+                object.sleepers.push((warp.id, 1 << lane));
+            }
+        }
+        if sleeping == 0 {
+            warp.pc += 1;
+        } else {
+            warp.block(sleeping, pc, |lane| Wait::Phase { pc, address: addresses[lane] });
+        }
+        Ok(())
+    }
+
+    /// A store does not touch an object.
+    pub(crate) fn must_not_hit_mbarrier(&self, slot: &RegionSlot, access: &Access) -> ExecResult<()> {
+        let first = (slot.offset + 1).saturating_sub(BYTES);
+        match self.cta.mbarriers.range(first..slot.end()).next() {
+            None => Ok(()),
+            Some((offset, _)) => {
+                let hit = RegionSlot { offset: *offset, len: BYTES, ..*slot };
+                Err(self.misused(access.lane, &hit, "a store overwrites it"))
+            }
+        }
+    }
+
+    /// Lets all lanes that sleep in `try_wait` go on without success. Returns whether there were any.
+    pub(crate) fn time_out(&mut self, warps: &mut [Warp]) -> bool {
+        self.cta.mbarriers.values_mut().for_each(|object| object.sleepers.clear());
+        let mut any = false;
+        for warp in warps {
+            let is_asleep = |lane: &usize| matches!(warp.waits[*lane], Some(Wait::Phase { .. }));
+            let asleep = lanes(warp.alive & !warp.ready).filter(is_asleep).fold(0, |all, lane| all | 1 << lane);
+            if asleep != 0 {
+                any = true;
+                warp.timed_out |= asleep;
+                warp.unblock(asleep);
+            }
+        }
+        any
+    }
+}
+
+/// The registers that an instruction reads, apart from waits.
+fn operands(f: &MbarrierFn) -> impl Iterator<Item = u32> {
+    let both = match *f {
+        MbarrierFn::Init { count } => [Some(count), None],
+        MbarrierFn::Expect { bytes } | MbarrierFn::Complete { bytes } => [Some(bytes), None],
+        MbarrierFn::Arrive(arrive) => [arrive.count, arrive.expect],
+        MbarrierFn::Invalidate | MbarrierFn::Wait(_) | MbarrierFn::ArriveAfterCopies { .. } => [None, None],
+    };
+    both.into_iter().flatten()
+}
