@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::exec::Agent;
 use crate::isa::Scope;
 
 /// In the number of a CTA: its copies, whose counts are numbers of copies. The clocks of a thread's copies are apart from
@@ -85,7 +86,10 @@ fn join_counts(a: &Rc<Vec<u32>>, b: &Rc<Vec<u32>>) -> Rc<Vec<u32>> {
     if Rc::ptr_eq(a, b) {
         return Rc::clone(a);
     }
-    Rc::new(a.iter().zip(b.iter()).map(|(a, b)| *a.max(b)).collect())
+    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let mut all = Vec::clone(long);
+    all.iter_mut().zip(short.iter()).for_each(|(a, b)| *a = *b.max(a));
+    Rc::new(all)
 }
 
 /// The clock of one thread at its arrival at a barrier.
@@ -100,6 +104,38 @@ pub(crate) struct Contribution {
     far: Far,
     /// The number of the thread's last copy that is ordered before its arrival.
     copies: u32,
+    visible: Option<Visible>,
+}
+
+/// What is visible to the asynchronous proxy, by the proxy fences of threads.
+#[derive(Clone, Debug)]
+struct Visible {
+    /// Of the own CTA.
+    base: Rc<Vec<u32>>,
+    far: Far,
+}
+
+impl Visible {
+    fn join(&self, other: &Visible) -> Visible {
+        Visible { base: join_counts(&self.base, &other.base), far: self.far.join(&other.far) }
+    }
+}
+
+/// What either of two is.
+fn join_visible(a: &Option<Visible>, b: &Option<Visible>) -> Option<Visible> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.join(b)),
+        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+        (None, None) => None,
+    }
+}
+
+/// What is visible to the accesses of the asynchronous proxy that a thread starts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fenced<'a> {
+    /// For each thread of the CTA, the count up to which its writes are.
+    pub(crate) base: &'a [u32],
+    pub(crate) far: &'a Far,
 }
 
 /// What is ordered before those who wait for a phase of an mbarrier.
@@ -108,6 +144,7 @@ pub(crate) struct Known {
     /// Of the own CTA; `None` if nothing is.
     base: Option<Rc<Vec<u32>>>,
     far: Far,
+    visible: Option<Visible>,
 }
 
 impl Known {
@@ -159,6 +196,8 @@ struct ThreadClock {
     far: Far,
     /// The number of the last of its own copies that it has waited for.
     copies: u32,
+    /// What its own proxy fences, and those ordered before it, have made visible.
+    visible: Option<Visible>,
     /// What the last fence ordered before the thread's strong writes that follow it.
     fence: Option<Released>,
     /// What the thread's strong reads since the last fence have observed: a fence orders it before the thread.
@@ -170,6 +209,9 @@ struct ThreadClock {
 pub(crate) struct Clocks {
     /// Number of the CTA, counted over all launches on a memory.
     cta: u32,
+    /// What is visible without a fence.
+    nothing: Rc<Vec<u32>>,
+    nothing_far: Far,
     /// By linear index in the CTA.
     threads: Vec<ThreadClock>,
 }
@@ -178,8 +220,16 @@ impl Clocks {
     /// Clocks of `count` threads with no ordering between them.
     pub(crate) fn new(cta: u32, count: u32) -> Clocks {
         let base = Rc::new(vec![0; count as usize]);
-        let thread = ThreadClock { own: 1, base, far: Far::default(), copies: 0, fence: None, observed: Vec::new() };
-        Clocks { cta, threads: vec![thread; count as usize] }
+        let thread = ThreadClock {
+            own: 1,
+            base: Rc::clone(&base),
+            far: Far::default(),
+            copies: 0,
+            visible: None,
+            fence: None,
+            observed: Vec::new(),
+        };
+        Clocks { cta, nothing: base, nothing_far: Far::default(), threads: vec![thread; count as usize] }
     }
 
     /// The thread's own counter.
@@ -212,18 +262,20 @@ impl Clocks {
     pub(crate) fn release(&mut self, thread: u32) -> Contribution {
         let clock = &mut self.threads[thread as usize];
         let (own, base, far, copies) = (clock.own, Rc::clone(&clock.base), clock.far.clone(), clock.copies);
-        let found = Contribution { thread, own, base, far, copies };
+        let visible = clock.visible.clone();
+        let found = Contribution { thread, own, base, far, copies, visible };
         clock.own += 1;
         found
     }
 
     /// Sets the base of every thread in `receivers` to the maximum of all contributions.
     pub(crate) fn acquire(&mut self, contributions: &[Contribution], receivers: &[u32]) {
-        let Known { base: Some(joined), far } = self.known(contributions) else { return };
+        let Known { base: Some(joined), far, visible } = self.known(contributions) else { return };
         for thread in receivers {
             let clock = &mut self.threads[*thread as usize];
             clock.base = Rc::clone(&joined);
             clock.far = clock.far.join(&far);
+            clock.visible = join_visible(&clock.visible, &visible);
         }
     }
 
@@ -250,7 +302,9 @@ impl Clocks {
             contributions.iter().for_each(|item| copies[item.thread as usize] = item.copies);
             far = far.join(&Far::default().with(copies_of(self.cta), &Rc::new(copies)));
         }
-        Known { base: Some(Rc::new(joined)), far }
+        let all = contributions.iter().map(|item| &item.visible);
+        let visible = all.fold(None, |all, one| join_visible(&all, one));
+        Known { base: Some(Rc::new(joined)), far, visible }
     }
 
     /// A thread learns what a phase of an mbarrier brings.
@@ -260,6 +314,45 @@ impl Clocks {
             clock.base = join_counts(&clock.base, base);
         }
         clock.far = clock.far.join(&known.far);
+        clock.visible = join_visible(&clock.visible, &known.visible);
+    }
+
+    /// A proxy fence: what the thread knows and has done so far becomes visible to the asynchronous proxy.
+    pub(crate) fn fence_proxy(&mut self, thread: u32) {
+        let cta = self.cta;
+        let of_copies = self.of_copies(thread, self.threads[thread as usize].copies);
+        let clock = &mut self.threads[thread as usize];
+        let mut base = Vec::clone(&clock.base);
+        base[thread as usize] = clock.own;
+        clock.own += 1;
+        let far = if clock.copies > 0 { clock.far.join(&of_copies) } else { clock.far.clone() };
+        let now = Some(Visible { base: Rc::new(base), far: far.without(cta) });
+        clock.visible = join_visible(&clock.visible, &now);
+    }
+
+    /// What is visible to the accesses of the asynchronous proxy that the thread starts.
+    pub(crate) fn fenced(&self, thread: u32) -> Fenced<'_> {
+        match &self.threads[thread as usize].visible {
+            Some(Visible { base, far }) => Fenced { base, far },
+            None => Fenced { base: &self.nothing, far: &self.nothing_far },
+        }
+    }
+
+    /// What copies of an engine bring, as agents with their counts.
+    pub(crate) fn of_agents(&self, agents: impl Iterator<Item = Agent>) -> Far {
+        let mut counts = Vec::new();
+        for Agent { thread, number, .. } in agents {
+            counts.resize(counts.len().max(thread as usize + 1), 0);
+            counts[thread as usize] = number;
+        }
+        Far::default().with(copies_of(self.cta), &Rc::new(counts))
+    }
+
+    /// A thread has waited for an agent.
+    pub(crate) fn learn_agent(&mut self, thread: u32, agent: Agent) {
+        let known = self.of_agents([agent].into_iter());
+        let clock = &mut self.threads[thread as usize];
+        clock.far = clock.far.join(&known);
     }
 
     /// What copies of a thread up to number `last` bring.

@@ -82,6 +82,10 @@ pub enum FaultKind {
     Race,
     /// Two writes by one thread to the same byte, by stores that the launch declares disjoint.
     NotApart,
+    /// A bulk copy of bytes that a thread has written without a proxy fence.
+    MissingFence,
+    /// A tensor map or another descriptor that does not fit its use.
+    BadDescriptor,
     /// Every thread that has not exited is waiting.
     Deadlock,
     /// A write to a read-only buffer.
@@ -107,6 +111,8 @@ impl FaultKind {
             FaultKind::UninitializedRead => "uninitialized_read",
             FaultKind::Race => "race",
             FaultKind::NotApart => "not_apart",
+            FaultKind::MissingFence => "missing_fence",
+            FaultKind::BadDescriptor => "bad_descriptor",
             FaultKind::Deadlock => "deadlock",
             FaultKind::ReadOnly => "read_only",
             FaultKind::DivergentAligned => "divergent_aligned",

@@ -65,6 +65,7 @@ mod ptx;
 mod report;
 mod run;
 mod shadow;
+mod tensor_map;
 mod undefined;
 
 pub use decode::{Instruction, Unit, instructions};
@@ -76,6 +77,7 @@ pub use memory::{BufferId, Memory, Writer};
 pub use module::{KernelInfo, Module};
 pub use report::{AccessCount, AccessKind, BarrierCount, Note, Report};
 pub use run::{run, run_watched};
+pub use tensor_map::{MapError, MapSwizzle, TENSOR_MAP_BYTES, TensorMap};
 
 /// The example of the README is run as a test.
 #[cfg(doctest)]

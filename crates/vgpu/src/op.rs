@@ -3,6 +3,7 @@
 
 use crate::isa::Scope;
 
+mod bulk;
 mod collective;
 mod copy;
 mod float;
@@ -14,6 +15,7 @@ mod operand;
 mod predicate;
 mod scalar;
 
+pub(crate) use bulk::{BulkCopy, BulkOp, BulkPlace, BulkReduce};
 pub(crate) use collective::{BarrierOp, BarrierReduce, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
 pub(crate) use copy::{AsyncCopy, CopyOp};
 pub(crate) use float::{Convert, ConvertPair, FloatFn, FloatMode, MinMaxMode, PairSource, TestFn};
@@ -41,6 +43,7 @@ pub(crate) enum Op {
     Store(Box<Store>),
     Atomic(Box<Atomic>),
     Copy(Box<CopyOp>),
+    Bulk(Box<BulkOp>),
     Mbarrier(Box<MbarrierOp>),
     Bra {
         target: u32,
@@ -77,7 +80,7 @@ impl Op {
             Op::Bra { target } | Op::Call { target, .. } => std::slice::from_mut(target),
             Op::BranchIndex { targets, .. } => targets,
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => &mut [],
-            Op::Copy(_) | Op::Mbarrier(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
+            Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => &mut [],
         }
     }
@@ -89,7 +92,7 @@ impl Op {
             Op::BranchIndex { targets, .. } => targets.to_vec(),
             Op::Ret | Op::Exit | Op::Trap => vec![end],
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => vec![pc + 1],
-            Op::Call { .. } | Op::CopyBack(_) | Op::Copy(_) | Op::Mbarrier(_) => vec![pc + 1],
+            Op::Call { .. } | Op::CopyBack(_) | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) => vec![pc + 1],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => vec![pc + 1],
         }
     }

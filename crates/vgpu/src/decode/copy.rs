@@ -61,7 +61,7 @@ pub(super) fn copy(op: CopyOp) -> Op {
     Op::Copy(Box::new(op))
 }
 
-fn immediate(operand: &Operand) -> Decoded<u32> {
+pub(super) fn immediate(operand: &Operand) -> Decoded<u32> {
     match operand {
         Operand::Number(Number::Integer(bits)) => {
             u32::try_from(*bits).map_err(|_| "the number is too large".to_string())

@@ -262,7 +262,7 @@ pub(crate) fn element(dtype: DType) -> Decoded<FloatType> {
     }
 }
 
-fn atomic_fn(name: &str, dtype: DType) -> Decoded<AtomFn> {
+pub(super) fn atomic_fn(name: &str, dtype: DType) -> Decoded<AtomFn> {
     let packed = dtype.count == 2;
     if dtype.width() > 64 || (dtype.width() < 32 && !dtype.is_half() && name != "cas" && name != "exch") {
         return Err("atomics of this width are not supported".to_string());

@@ -5,6 +5,7 @@
 //! kernel: since recursion is not supported, no thread has two active calls of the same function.
 
 mod arith;
+mod bulk;
 mod call;
 mod control;
 mod convert;

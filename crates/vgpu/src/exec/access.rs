@@ -70,6 +70,17 @@ impl RegionId {
     }
 }
 
+/// Who makes the accesses of a copy, among the copies of a CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agent {
+    /// Its index: that of the thread for `cp.async`, above all threads for the copies of an engine.
+    pub(crate) thread: u32,
+    /// Its count.
+    pub(crate) number: u32,
+    /// An engine accesses memory by the asynchronous proxy.
+    pub(crate) is_engine: bool,
+}
+
 /// One lane's access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
@@ -83,8 +94,8 @@ pub(crate) struct Access {
     pub(crate) pc: u32,
     /// The ordering of an access that is atomic, volatile, relaxed, acquire or release.
     pub(crate) strong: Option<Strong>,
-    /// For an access of a copy that the thread starts: the number of the copy.
-    pub(crate) copy: Option<u32>,
+    /// Who makes the access, if the thread only starts it.
+    pub(crate) copy: Option<Agent>,
     /// A write of an atomic operation, which has read before.
     pub(crate) is_update: bool,
     /// Whether this is a read; an atomic operation is a read and then a write.

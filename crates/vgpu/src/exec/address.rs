@@ -182,6 +182,20 @@ impl Machine<'_> {
         stop
     }
 
+    /// The fault of a bulk copy of bytes that a thread has written without a proxy fence.
+    pub(crate) fn missing_fence(&self, space: Space, access: &Access, conflict: &Conflict) -> Box<RaisedFault> {
+        let (name, offset) = self.location_name(space, access);
+        let own = if access.is_read { "reads" } else { "overwrites" };
+        let line = self.program.line(conflict.pc);
+        let message = format!(
+            "this bulk copy {own} `{name}` + {offset}, which a thread wrote at PTX line {line}; `fence.proxy.async` is missing \
+             between them"
+        );
+        let mut stop = self.at_address(FaultKind::MissingFence, space, access, message);
+        stop.related = Some(conflict.pc);
+        stop
+    }
+
     /// The fault of a write to a read-only buffer.
     pub(crate) fn read_only(&self, space: Space, access: &Access) -> Box<RaisedFault> {
         let (name, offset) = self.location_name(space, access);

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::exec::access::{Access, RegionSlot, Slot, WarpAccess, resolve_spaces};
+use crate::exec::access::{Access, Agent, RegionSlot, Slot, WarpAccess, resolve_spaces};
 use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
@@ -179,7 +179,7 @@ impl Machine<'_> {
                 len: bytes as usize,
                 pc,
                 strong: None,
-                copy: Some(number),
+                copy: Some(Agent { thread: warp.thread(lane), number, is_engine: false }),
                 is_update: false,
                 is_read: false,
                 is_load: false,
@@ -207,7 +207,7 @@ impl Machine<'_> {
         }
         let conflicts = self.check(&to, write, Some(&[]))?.conflicts;
         self.apply_conflicts(&to, write, &conflicts)?;
-        let number = write.copy.unwrap_or(0);
+        let number = write.copy.map_or(0, |agent| agent.number);
         let copies = &mut self.cta.copies[write.thread as usize / 32];
         copies.last_of[lane] = number;
         copies.pending.push_back(Pending::Copy(Copy { lane, number, from: source, to, access: read, races }));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::clock::Clocks;
 use crate::exec::barrier::{Barrier, Release};
+use crate::exec::bulk::{Bulk, Groups};
 use crate::exec::copy::Copies;
 use crate::exec::mbarrier::Mbarrier;
 use crate::launch::{Launch, Options};
@@ -24,6 +25,14 @@ pub(crate) struct Cta {
     pub(crate) clocks: Clocks,
     /// The last records of the accesses of each warp.
     pub(crate) recent: Vec<RecentRecords>,
+    /// The last records of the accesses of its copies.
+    pub(crate) recent_of_copies: RecentRecords,
+    /// Bulk copies that have started.
+    pub(crate) engine: Vec<Bulk>,
+    /// The groups of bulk copies of each thread that has started some.
+    pub(crate) groups: BTreeMap<u32, Groups>,
+    /// Number of the next agent of bulk copies.
+    pub(crate) next_agent: u32,
     /// The copies of each warp that its threads have started.
     pub(crate) copies: Vec<Copies>,
     /// The sixteen barriers, by id.
@@ -55,6 +64,10 @@ impl Cta {
             local: Region::poison(program.local_bytes as usize * warps as usize * 32),
             clocks: Clocks::new(number, warps * 32),
             recent: vec![RecentRecords::new(); warps as usize],
+            recent_of_copies: RecentRecords::new(),
+            engine: Vec::new(),
+            groups: BTreeMap::new(),
+            next_agent: 0,
             copies: vec![Copies::default(); warps as usize],
             barriers: (0..16).map(|_| Barrier::new(warps)).collect(),
             mbarriers: BTreeMap::new(),

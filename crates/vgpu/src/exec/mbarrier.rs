@@ -102,7 +102,7 @@ impl Machine<'_> {
     }
 
     /// The bytes of an object, after the access of a lane to it was checked.
-    fn object(&mut self, warp: &Warp, lane: usize, address: u64, is_init: bool) -> ExecResult<RegionSlot> {
+    pub(crate) fn object(&mut self, warp: &Warp, lane: usize, address: u64, is_init: bool) -> ExecResult<RegionSlot> {
         let access = Access {
             lane,
             thread: warp.thread(lane),
@@ -233,6 +233,15 @@ impl Machine<'_> {
         object.pending -= 1;
         object.copied = object.copied.join(known);
         self.complete_phase(offset);
+        Ok(())
+    }
+
+    /// Bytes of a copy have come, which brings `known`.
+    pub(crate) fn bytes_arrive(&mut self, lane: usize, slot: &RegionSlot, bytes: i64, known: &Far) -> ExecResult<()> {
+        self.add_bytes(lane, slot, -bytes)?;
+        let object = self.live(lane, slot)?;
+        object.copied = object.copied.join(known);
+        self.complete_phase(slot.offset);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Space, mask, sign_extend};
 use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
-use crate::shadow::{Accessor, CheckResult, Record};
+use crate::shadow::{Accessor, CheckResult, Record, Who};
 use crate::undefined::Undefined;
 use crate::{banks, memory::Region};
 
@@ -250,23 +250,25 @@ impl Machine<'_> {
         }
         let cta = &mut self.cta;
         let (thread, scope) = (access.thread, access.strong.map(|strong| strong.scope));
-        let (number, warp) = (cta.number, thread / 32);
-        let (agent, clock) = agent(cta, access);
-        let record = Record { cta: agent, warp: warp as u16, scope, clock, pc: access.pc };
+        let Who { cta: agent, thread: by, clock } = agent(cta, access);
+        let record = Record { cta: agent, warp: (by / 32) as u16, scope, clock, pc: access.pc };
         let memory = &mut *self.memory;
-        let recent = &mut cta.recent[warp as usize];
+        let own = access.copy.is_none().then(|| &mut cta.recent[thread as usize / 32]);
+        let recent = own.unwrap_or(&mut cta.recent_of_copies);
         let Some(record) = recent.number(&mut memory.records, record) else {
             return Err(RaisedFault::new(FaultKind::StepLimit, 1 << access.lane, TOO_MANY_RECORDS));
         };
+        let is_engine = access.copy.is_some_and(|agent| agent.is_engine);
         let accessor = Accessor {
             records: &memory.records,
-            stamp: memory.records.stamp(record, thread % 32),
-            cta: number,
+            stamp: memory.records.stamp(record, by % 32),
+            cta: cta.number,
             first_cta: self.first_cta,
             thread,
             base: cta.clocks.base(thread),
             far: cta.clocks.far(thread),
             copies: cta.clocks.copies(thread),
+            fenced: is_engine.then(|| cta.clocks.fenced(thread)),
             scope,
             reads: access.is_read || access.is_update,
         };
@@ -316,11 +318,11 @@ impl Machine<'_> {
     }
 }
 
-/// Who makes an access, as records name it: the CTA, or its copies, and the count.
-pub(crate) fn agent(cta: &Cta, access: &Access) -> (u32, u32) {
+/// Who makes an access, as records name it: a thread of the CTA, or one of its copies.
+pub(crate) fn agent(cta: &Cta, access: &Access) -> Who {
     match access.copy {
-        None => (cta.number, cta.clocks.own(access.thread)),
-        Some(number) => (copies_of(cta.number), number),
+        None => Who { cta: cta.number, thread: access.thread, clock: cta.clocks.own(access.thread) },
+        Some(agent) => Who { cta: copies_of(cta.number), thread: agent.thread, clock: agent.number },
     }
 }
 

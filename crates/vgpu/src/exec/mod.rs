@@ -6,6 +6,7 @@ mod aligned;
 mod arrival;
 mod atomic;
 mod barrier;
+mod bulk;
 mod carry;
 mod collective;
 mod compare;
@@ -33,5 +34,6 @@ mod step;
 mod undefined;
 mod warp;
 
+pub(crate) use access::Agent;
 pub(crate) use grid::{PreparedLaunch, run_grid};
 pub(crate) use lanes::lanes;

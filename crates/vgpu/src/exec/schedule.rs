@@ -45,12 +45,14 @@ impl Machine<'_> {
                     self.turn(&mut warps[*index])?;
                     if self.random.as_mut().is_some_and(|random| random.below(4) == 0) {
                         self.move_some_copy(*index as u32)?;
+                        self.move_some_bulk()?;
                     }
                 }
                 self.apply_releases(warps);
             }
             has_run |= progress;
             if warps.iter().all(|warp| warp.alive == 0) {
+                self.end_bulk()?;
                 return Ok(Slice::Ended);
             }
             if !progress && !self.wake_sleepers(warps)? {
@@ -78,6 +80,10 @@ impl Machine<'_> {
                 self.apply_releases(warps);
                 return Ok(true);
             }
+        }
+        if self.move_some_bulk()? {
+            self.apply_releases(warps);
+            return Ok(true);
         }
         if self.cta.timed_out_at == Some(self.effects) {
             return Ok(false);

@@ -65,6 +65,7 @@ impl Machine<'_> {
             Op::Load(load) => self.load(warp, exec, load)?,
             Op::Store(store) => self.store(warp, exec, store)?,
             Op::Atomic(atomic) => self.atomic(warp, exec, atomic)?,
+            Op::Bulk(op) => self.bulk(warp, exec, op)?,
             Op::Copy(copy) => self.copy(warp, exec, copy)?,
             Op::CopyBack(copies) => self.local_copies(warp, exec, copies),
             Op::Clock { d, bits, shift } => warp.fill(*d, exec, (self.stats.steps >> shift) & mask(*bits)),

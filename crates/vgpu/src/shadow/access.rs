@@ -1,6 +1,6 @@
 //! An access to memory as the shadow sees it, and what it may conflict with.
 
-use crate::clock::{Far, copies_of, cta_of};
+use crate::clock::{Far, Fenced, copies_of, cta_of, is_copy};
 use crate::isa::Scope;
 use crate::shadow::stamp::{Record, Records, Stamp};
 
@@ -22,6 +22,8 @@ pub(crate) struct Accessor<'a> {
     pub(crate) far: &'a Far,
     /// The count of its own copies that are ordered before it.
     pub(crate) copies: u32,
+    /// For an access by the asynchronous proxy: what is visible to it.
+    pub(crate) fenced: Option<Fenced<'a>>,
     /// The scope, if the access is atomic, volatile, relaxed, acquire or release.
     pub(crate) scope: Option<Scope>,
     /// Whether it reads: a write that does is a read-modify-write.
@@ -56,6 +58,24 @@ impl Accessor<'_> {
         cta_of(record.cta) == self.cta || (reaches(record.scope) && reaches(self.scope))
     }
 
+    /// Whether a write that is ordered before this access needs a proxy fence in between: a write by a thread, if this is
+    /// by the asynchronous proxy.
+    pub(super) fn needs_fence(&self, write: Stamp) -> bool {
+        let Some(Fenced { base, far }) = self.fenced else { return false };
+        let record = self.records.of(write);
+        let thread = u32::from(record.warp) * 32 + write.lane();
+        if cta_of(record.cta) < self.first_cta || (is_copy(record.cta) && thread >= self.base.len() as u32) {
+            return false;
+        }
+        let known = if record.cta == self.cta { base[thread as usize] } else { far.count(record.cta, thread) };
+        known < record.clock
+    }
+
+    /// The conflict with a write that needs a proxy fence.
+    pub(super) fn unfenced(&self, write: Stamp) -> Conflict {
+        Conflict { needs_fence: true, ..self.conflict(write, true) }
+    }
+
     /// The conflict with an access that is not ordered before this one.
     pub(super) fn conflict(&self, stamp: Stamp, other_is_write: bool) -> Conflict {
         let record = self.records.of(stamp);
@@ -65,6 +85,7 @@ impl Accessor<'_> {
             other_is_write,
             other_is_strong: record.scope.is_some(),
             other_cta: cta_of(record.cta) != self.cta,
+            needs_fence: false,
             who: Who { cta: record.cta, thread, clock: record.clock },
         }
     }
@@ -80,6 +101,8 @@ pub(crate) struct Conflict {
     pub(crate) other_is_strong: bool,
     /// The other access is by another CTA.
     pub(crate) other_cta: bool,
+    /// It is ordered, but needs a proxy fence.
+    pub(crate) needs_fence: bool,
     /// Who made the other access.
     pub(crate) who: Who,
 }

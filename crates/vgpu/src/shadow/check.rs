@@ -18,9 +18,15 @@ fn unordered_write(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Opti
     found.map(|stamp| who.conflict(stamp, true))
 }
 
+/// The last write, if this access of the asynchronous proxy needs a proxy fence after it.
+fn unfenced_write(cell: &Cell, who: &Accessor<'_>) -> Option<Conflict> {
+    let write = cell.write();
+    (!write.is_none() && who.needs_fence(write)).then(|| who.unfenced(write))
+}
+
 /// Records a read. A read that races with a write leaves no record, since its value may never be used.
 pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) -> Option<Conflict> {
-    let conflict = unordered_write(cell, tables, who);
+    let conflict = unordered_write(cell, tables, who).or_else(|| unfenced_write(cell, who));
     if conflict.is_some() {
         return conflict;
     }
@@ -116,6 +122,7 @@ pub(super) fn write_cell(
     same: bool,
 ) -> (Vec<Conflict>, bool) {
     let write = unordered_write(cell, tables, who).or_else(|| unordered_equal(cell, tables, who));
+    let write = write.or_else(|| unfenced_write(cell, who));
     let benign = same && write.is_some();
     let reads = unordered_reads(cell, tables, who);
     let found = (write.into_iter().filter(|_| !same).chain(reads).collect(), benign);

@@ -111,7 +111,8 @@ impl RecentRecords {
         let slot = &mut self.0[wanted.pc as usize % REMEMBERED];
         let is_wanted = |number: &u32| {
             let found = records.get(*number);
-            found.pc == wanted.pc && found.clock == wanted.clock
+            let place = |record: &Record| (record.pc, record.clock, record.cta, record.warp);
+            place(&found) == place(&wanted)
         };
         if slot.filter(is_wanted).is_none() {
             *slot = Some(records.add(wanted)?);

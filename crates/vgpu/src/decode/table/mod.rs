@@ -2,6 +2,7 @@
 //! Dispatch, the coverage table of the documentation and the tests of the forms all read this table.
 
 mod arithmetic;
+mod bulk;
 mod control;
 mod copies;
 mod floating;
@@ -93,6 +94,7 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
         registers::ROWS,
         memory::ROWS,
         copies::ROWS,
+        bulk::ROWS,
         mbarrier::ROWS,
         control::ROWS,
         warp::ROWS,
@@ -111,7 +113,7 @@ pub(crate) fn find(opcode: &str) -> Option<(&'static Row, Mods<'_>)> {
 }
 
 /// The most words in a name.
-const MOST_WORDS: usize = 4;
+const MOST_WORDS: usize = 5;
 
 /// What this crate knows of an instruction, for documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::exec::machine::Machine;
 use crate::exec::memory::agent;
 use crate::exec::undefined::known_races::Race;
 use crate::fault::ExecResult;
-use crate::shadow::{Conflict, ConflictRange, Who};
+use crate::shadow::{Conflict, ConflictRange};
 use crate::undefined::Undefined;
 
 /// Maximum number of races that are deferred to the next run.
@@ -23,8 +23,7 @@ impl Machine<'_> {
         if self.known_races.is_empty() {
             return Ok(self.check(slot, access, None)?.conflicts);
         }
-        let (cta, clock) = agent(&self.cta, access);
-        let reader = Who { cta, thread: access.thread, clock };
+        let reader = agent(&self.cta, access);
         let mut conflicts = Vec::new();
         // A byte that is known to race leaves no record, so that other readers of it are found.
         for offset in slot.offset..slot.end() {

@@ -1,0 +1,143 @@
+//! Bulk copies and tensor copies (PTX ISA, section 9.7.9.25.4 and 9.7.9.25.5).
+
+use crate::decode::decoder::{Decoded, Decoder};
+use crate::decode::memory::atomic_fn;
+use crate::decode::mods::Mods;
+use crate::decode::operand::expect_count;
+use crate::isa::{DType, Space};
+use crate::op::{BulkCopy, BulkOp, BulkPlace, Op, Reg};
+use crate::ptx::ast::Operand;
+
+/// The direction of a copy.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum To {
+    Shared,
+    Global,
+}
+
+impl Decoder<'_> {
+    /// `cp.async.bulk`: `[to], [from], bytes, [mbarrier]` or `[to], [from], bytes`.
+    pub(crate) fn bulk_copy(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        let operands = without_hints(mods, operands)?;
+        let to = direction(mods)?;
+        expect_count(operands, if to == To::Shared { 4 } else { 3 })?;
+        let (global, shared) = if to == To::Shared { (1, 0) } else { (0, 1) };
+        let at = self.mem_ref(&operands[global], Space::Global)?;
+        let bytes = self.source(&operands[2], DType::B32)?;
+        let shared = self.mem_ref(&operands[shared], Space::Shared)?;
+        self.bulk(BulkPlace::Linear { at, bytes }, shared, operands.get(3))
+    }
+
+    /// `cp.async.bulk.tensor`: `[to], [map, {coordinates}], [mbarrier]` or `[map, {coordinates}], [from]`.
+    pub(crate) fn tensor_copy(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        let operands = without_hints(mods, operands)?;
+        let rank = take_rank(mods)?;
+        mods.take("tile");
+        let to = direction(mods)?;
+        expect_count(operands, if to == To::Shared { 3 } else { 2 })?;
+        let (global, shared) = if to == To::Shared { (1, 0) } else { (0, 1) };
+        let place = self.tensor_place(&operands[global], rank)?;
+        let shared = self.mem_ref(&operands[shared], Space::Shared)?;
+        self.bulk(place, shared, operands.get(2))
+    }
+
+    /// `cp.reduce.async.bulk`: `[to], [from], bytes`, to global memory.
+    pub(crate) fn bulk_reduce(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        let operands = without_hints(mods, operands)?;
+        if direction(mods)? == To::Shared {
+            return Err("a reduction to shared memory is not supported".to_string());
+        }
+        expect_count(operands, 3)?;
+        mods.take("noftz");
+        let name = take_reduction(mods)?;
+        let dtype = mods.dtype()?;
+        let reduce = Some((atomic_fn(name, dtype)?, dtype.bytes()));
+        let at = self.mem_ref(&operands[0], Space::Global)?;
+        let bytes = self.source(&operands[2], DType::B32)?;
+        let shared = self.mem_ref(&operands[1], Space::Shared)?;
+        let copy = BulkCopy { global: BulkPlace::Linear { at, bytes }, shared, mbarrier: None, reduce };
+        Ok(bulk(BulkOp::Start(copy)))
+    }
+
+    fn bulk(&mut self, global: BulkPlace, shared: crate::op::MemRef, mbarrier: Option<&Operand>) -> Decoded<Op> {
+        let mbarrier = match mbarrier {
+            Some(operand) => Some(self.mem_ref(operand, Space::Shared)?),
+            None => None,
+        };
+        Ok(bulk(BulkOp::Start(BulkCopy { global, shared, mbarrier, reduce: None })))
+    }
+
+    /// `[map, {coordinates}]`; the address of the map is generic.
+    fn tensor_place(&mut self, operand: &Operand, rank: usize) -> Decoded<BulkPlace> {
+        let Operand::Address { base, offset, extra } = operand else {
+            return Err("expected `[map, {coordinates}]`".to_string());
+        };
+        let items = match extra.as_slice() {
+            [Operand::Vector(items)] if items.len() == rank => items,
+            _ => return Err(format!("expected {rank} coordinates")),
+        };
+        let coordinates =
+            items.iter().map(|item| self.source(item, DType::B32)).collect::<Decoded<Vec<Reg>>>()?.into_boxed_slice();
+        let address = Operand::Address { base: base.clone(), offset: *offset, extra: Vec::new() };
+        Ok(BulkPlace::Tensor { map: self.mem_ref(&address, Space::Generic)?, coordinates })
+    }
+
+    pub(crate) fn bulk_wait(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 1)?;
+        let reads_only = mods.take("read");
+        Ok(bulk(BulkOp::Wait { pending: super::copy::immediate(&operands[0])?, reads_only }))
+    }
+}
+
+/// An instruction on bulk copies.
+pub(super) fn bulk(op: BulkOp) -> Op {
+    Op::Bulk(Box::new(op))
+}
+
+/// The operands without a cache policy.
+fn without_hints<'o>(mods: &mut Mods<'_>, operands: &'o [Operand]) -> Decoded<&'o [Operand]> {
+    for (word, what) in
+        [("multicast::cluster", "multicast"), ("cta_group::1", "`.cta_group`"), ("cta_group::2", "`.cta_group`")]
+    {
+        if mods.take(word) {
+            return Err(format!("{what} is not supported yet"));
+        }
+    }
+    Ok(match operands.split_last() {
+        Some((_, rest)) if mods.take("L2::cache_hint") => rest,
+        _ => operands,
+    })
+}
+
+/// Takes the spaces and the way of completion.
+fn direction(mods: &mut Mods<'_>) -> Decoded<To> {
+    let global = mods.take("global");
+    // The shared memory of the own CTA is at the same addresses in the window of its cluster.
+    let cluster = mods.take("shared::cluster");
+    let shared = mods.take("shared::cta") || mods.take("shared");
+    if mods.take("mbarrier::complete_tx::bytes") && global && (cluster || shared) {
+        return Ok(To::Shared);
+    }
+    if mods.take("bulk_group") && global && shared {
+        return Ok(To::Global);
+    }
+    Err("a copy between these spaces is not supported".to_string())
+}
+
+fn take_rank(mods: &mut Mods<'_>) -> Decoded<usize> {
+    let rank = mods.find(|part| match part {
+        "1d" => Some(1),
+        "2d" => Some(2),
+        "3d" => Some(3),
+        "4d" => Some(4),
+        "5d" => Some(5),
+        _ => None,
+    });
+    rank.ok_or_else(|| "the number of dimensions is missing".to_string())
+}
+
+fn take_reduction<'a>(mods: &mut Mods<'a>) -> Decoded<&'a str> {
+    let name =
+        mods.find(|part| matches!(part, "add" | "min" | "max" | "inc" | "dec" | "and" | "or" | "xor").then_some(part));
+    name.ok_or_else(|| "the operation is missing".to_string())
+}

@@ -1,0 +1,87 @@
+//! Bulk copies and tensor copies.
+
+use super::Unit::{Copies, Synchronization};
+use super::{Row, one, row};
+use crate::decode::bulk::bulk;
+use crate::decode::decoder::Decoded;
+use crate::decode::mods::Mods;
+use crate::op::{BulkOp, Op};
+
+pub(super) const ROWS: &[Row] = &[
+    row(
+        "cp.async.bulk",
+        "9.7.9.25.4.1",
+        Copies,
+        &[
+            "cp.async.bulk.{shared::cluster,shared::cta}.global.mbarrier::complete_tx::bytes [s], [x], a, [s]",
+            "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [s], [x], 256, [s], b",
+            "cp.async.bulk.global.shared::cta.bulk_group [x], [s], a",
+            "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [x], [s], a, b",
+        ],
+        |d, m, o| one(d.bulk_copy(m, o)),
+    ),
+    row(
+        "cp.reduce.async.bulk",
+        "9.7.9.25.4.2",
+        Copies,
+        &[
+            "cp.reduce.async.bulk.global.shared::cta.bulk_group.{add,min,max}.{u32,s32,u64,s64} [x], [s], a",
+            "cp.reduce.async.bulk.global.shared::cta.bulk_group.{and,or,xor}.{b32,b64} [x], [s], a",
+            "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.{f32,f64} [x], [s], a",
+            "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.{f16,bf16} [x], [s], a",
+        ],
+        |d, m, o| one(d.bulk_reduce(m, o)),
+    ),
+    row("cp.async.bulk.prefetch", "9.7.9.25.4.3", Copies, &["cp.async.bulk.prefetch.L2.global [x], a"], |_, m, _| {
+        no_effect(m)
+    }),
+    row(
+        "cp.async.bulk.tensor",
+        "9.7.9.25.5.2",
+        Copies,
+        &[
+            "cp.async.bulk.tensor.1d.{shared::cluster,shared::cta}.global{.tile}.mbarrier::complete_tx::bytes [s], [x, {a}], [s]",
+            "cp.async.bulk.tensor.2d.{shared::cluster,shared::cta}.global{.tile}.mbarrier::complete_tx::bytes [s], [x, {a, b}], [s]",
+            "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [s], [x, {a, b, c}], [s], d",
+            "cp.async.bulk.tensor.5d.shared::cta.global.mbarrier::complete_tx::bytes [s], [x, {a, b, c, d, e}], [s]",
+            "cp.async.bulk.tensor.1d.global.shared::cta{.tile}.bulk_group [x, {a}], [s]",
+            "cp.async.bulk.tensor.2d.global.shared::cta{.tile}.bulk_group [x, {a, b}], [s]",
+            "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group.L2::cache_hint [x, {a, b, c, d}], [s], e",
+        ],
+        |d, m, o| one(d.tensor_copy(m, o)),
+    ),
+    row(
+        "cp.async.bulk.prefetch.tensor",
+        "9.7.9.25.5.4",
+        Copies,
+        &["cp.async.bulk.prefetch.tensor.2d.L2.global{.tile} [x, {a, b}]"],
+        |_, m, _| no_effect(m),
+    ),
+    row("cp.async.bulk.commit_group", "9.7.9.25.3.4", Copies, &["cp.async.bulk.commit_group"], |_, _, _| {
+        Ok(vec![bulk(BulkOp::Commit)])
+    }),
+    row("cp.async.bulk.wait_group", "9.7.9.25.3.5", Copies, &["cp.async.bulk.wait_group{.read} 0"], |d, m, o| {
+        one(d.bulk_wait(m, o))
+    }),
+    row("prefetch.tensormap", "9.7.9.15", Copies, &["prefetch.tensormap [x]"], |_, m, _| no_effect(m)),
+    row(
+        "fence.proxy.async",
+        "9.7.13.4",
+        Synchronization,
+        &["fence.proxy.async{.global,.shared::cta,.shared::cluster}"],
+        |_, m, _| {
+            m.drop_all(|part| matches!(part, "global" | "shared::cta" | "shared::cluster"));
+            Ok(vec![bulk(BulkOp::FenceProxy)])
+        },
+    ),
+    // The objects are visible to the engine: their initialization needs no fence here.
+    row("fence.mbarrier_init", "9.7.13.4", Synchronization, &["fence.mbarrier_init.release.cluster"], |_, m, _| {
+        no_effect(m)
+    }),
+];
+
+/// An instruction that does not affect results.
+fn no_effect(mods: &mut Mods<'_>) -> Decoded<Vec<Op>> {
+    mods.drop_all(|_| true);
+    Ok(vec![Op::Nop])
+}

@@ -1,0 +1,247 @@
+//! Bulk copies and tensor copies: what they move, and which waits and fences are missing.
+
+use tilewright_vgpu::{Arg, Fault, FaultKind, Launch, MapSwizzle, Memory, Module, Options, RunError, TensorMap, run};
+
+/// What a kernel runs on: a tensor in the buffer `a`, whose map is the parameter `map`.
+struct Case {
+    /// `a` holds the bytes 0, 1, 2, ... as 16-bit words.
+    words: u16,
+    map: TensorMap,
+}
+
+impl Case {
+    /// A tensor of `rows` times 64 elements of 16 bits, copied in boxes of 8 rows.
+    fn rows(rows: u16, swizzle: MapSwizzle) -> Case {
+        let inner = swizzle.span().unwrap_or(128) / 2;
+        Case {
+            words: rows * 64,
+            map: TensorMap {
+                address: 0,
+                element_bytes: 2,
+                fills_nan: false,
+                dims: vec![64, u64::from(rows)],
+                strides: vec![128],
+                box_dims: vec![inner, 8],
+                element_strides: vec![1, 1],
+                swizzle,
+            },
+        }
+    }
+
+    /// Runs `body` by one CTA of 64 threads. `%rd1` and `%rd2` are the buffers `a` and `b`, the latter of 4096 bytes, `%rd3`
+    /// the map; `tile` has 4096 bytes; `%p1` is true for thread 0, which has initialized `bar` for one arrival.
+    fn execute(&self, body: &str, seed: u64) -> (Result<(), RunError>, Vec<u16>) {
+        let text = format!(
+            ".version 8.8\n.target sm_100a\n.address_size 64\n\
+             .visible .entry k(.param .u64 a, .param .u64 b, .param .align 64 .b8 map[128])\n{{\n.reg .pred %p<8>;\n\
+             .reg .b16 %h<8>;\n.reg .b32 %r<32>;\n.reg .b64 %rd<16>;\n.shared .align 1024 .b8 tile[4096];\n\
+             .shared .align 8 .b8 bar[8];\nld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nmov.b64 %rd3, map;\n\
+             cvta.param.u64 %rd3, %rd3;\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\n\
+             @%p1 mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\n{body}\n}}\n"
+        );
+        let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        let mut memory = Memory::new();
+        let a = memory.allocate("a", (0..self.words).flat_map(u16::to_le_bytes).collect());
+        let b = memory.allocate("b", vec![0; 4096]);
+        let map = TensorMap { address: memory.address(a).expect("a buffer"), ..self.map.clone() };
+        map.check().unwrap_or_else(|error| panic!("{error:?}"));
+        let launch = Launch {
+            kernel: "k".to_string(),
+            grid: [1, 1, 1],
+            block: [64, 1, 1],
+            dynamic_shared_bytes: 0,
+            args: vec![
+                Arg::Buffer { buffer: a, byte_offset: 0 },
+                Arg::Buffer { buffer: b, byte_offset: 0 },
+                Arg::Bytes(map.encode().to_vec()),
+            ],
+        };
+        let options = Options { seed, max_instructions_per_thread: 20_000, ..Options::default() };
+        let result = run(&module, &launch, &mut memory, &options).map(|_| ());
+        let target = if body.contains("[%rd3, {0, 8}], [tile]") { a } else { b };
+        let words = memory.bytes(target).chunks_exact(2).map(|word| u16::from_le_bytes([word[0], word[1]]));
+        (result, words.collect())
+    }
+
+    fn words(&self, body: &str) -> Vec<u16> {
+        let of = |seed: u64| {
+            let (result, words) = self.execute(body, seed);
+            result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            words
+        };
+        let first = of(0);
+        (1..10).for_each(|seed| assert_eq!(of(seed), first, "seed {seed}"));
+        first
+    }
+
+    fn fault(&self, body: &str) -> Fault {
+        match self.execute(body, 0).0 {
+            Err(RunError::Fault(fault)) => *fault,
+            result => panic!("{result:?}"),
+        }
+    }
+}
+
+/// Thread 0 loads a box at coordinates, and all threads wait for it and write the words of `tile` to `b` in order.
+fn load_box(coordinates: &str, bytes: u32) -> String {
+    let rank = coordinates.split(',').count();
+    format!(
+        "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], {bytes};\n\
+         @%p1 cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%rd3, {{{coordinates}}}], [bar];\n\
+         WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;\n\
+         setp.ge.u32 %p3, %r1, {};\n@%p3 ret;\n{WRITE_TILE}",
+        bytes / 16
+    )
+}
+
+/// All threads write the words of `tile` to `b` in order, 16 bytes at a time, up to 1024 bytes.
+const WRITE_TILE: &str = "shl.b32 %r2, %r1, 4;\nmov.u32 %r3, tile;\nadd.u32 %r3, %r3, %r2;\n\
+    ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r3];\ncvt.u64.u32 %rd4, %r2;\nadd.u64 %rd4, %rd4, %rd2;\n\
+    st.global.v4.u32 [%rd4], {%r4, %r5, %r6, %r7};\nret;";
+
+/// The word that stands at a place of `tile` after the box at row 8 is loaded, by the definition of the swizzle: in a row
+/// of `span` bytes, the chunk of 16 bytes is exchanged by the number of the 128-byte line.
+fn expected(place: usize, span: usize) -> u16 {
+    let (byte, rows) = (2 * place, span / 16);
+    let line = byte / 128;
+    let chunk = byte / 16 % rows;
+    let source = (byte / span * span) / 16 + (chunk ^ (line % rows * usize::from(rows > 1)));
+    let unswizzled = source * 16 + byte % 16;
+    let (row, column) = (unswizzled / span, unswizzled % span / 2);
+    ((8 + row) * 64 + column) as u16
+}
+
+#[test]
+fn a_box_is_loaded_with_every_swizzle() {
+    let plain = Case::rows(16, MapSwizzle::None).words(&load_box("0, 8", 1024));
+    assert_eq!(plain[..512], (512..1024).collect::<Vec<u16>>());
+    for (swizzle, span) in [(MapSwizzle::B128, 128), (MapSwizzle::B64, 64), (MapSwizzle::B32, 32)] {
+        let found = Case::rows(16, swizzle).words(&load_box("0, 8", 8 * span as u32));
+        assert_eq!(found[..4 * span], (0..4 * span).map(|place| expected(place, span)).collect::<Vec<u16>>());
+    }
+}
+
+#[test]
+fn elements_outside_the_tensor_are_zero() {
+    let case = Case::rows(12, MapSwizzle::None);
+    let found = case.words(&load_box("-8, 7", 1024));
+    let want = |place: usize| {
+        let (row, column) = (7 + place / 64, (place % 64) as i32 - 8);
+        if row < 12 && column >= 0 { (row * 64) as u16 + column as u16 } else { 0 }
+    };
+    assert_eq!(found[..512], (0..512).map(want).collect::<Vec<u16>>());
+}
+
+#[test]
+fn a_box_is_stored_from_shared_memory() {
+    // Rows 0 to 7 are loaded and stored to rows 8 to 15.
+    let body = |fence: &str, wait: &str| {
+        format!(
+            "@!%p1 ret;\nmbarrier.arrive.expect_tx.shared.b64 _, [bar], 1024;\n\
+             cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd3, {{0, 0}}], [bar];\n\
+             WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;\n\
+             mov.u16 %h1, 7;\nst.shared.u16 [tile], %h1;\n{fence}\n\
+             cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd3, {{0, 8}}], [tile];\n\
+             cp.async.bulk.commit_group;\n{wait}\nret;"
+        )
+    };
+    let case = Case::rows(16, MapSwizzle::B128);
+    let (fence, wait) = ("fence.proxy.async.shared::cta;", "cp.async.bulk.wait_group.read 0;");
+    let found = case.words(&body(fence, wait));
+    assert_eq!((found[512], found[513..].to_vec()), (7, (1..512).collect::<Vec<u16>>()));
+    let missing = case.fault(&body("", wait));
+    assert_eq!(missing.kind, FaultKind::MissingFence);
+    assert!(missing.message.contains("`fence.proxy.async` is missing"), "{}", missing.message);
+    let unwaited = case.fault(&body(fence, ""));
+    assert_eq!(
+        (unwaited.kind, unwaited.message.as_str()),
+        (FaultKind::BarrierMisuse, "the CTA exits while a bulk copy still reads its shared memory")
+    );
+    let reused = case.fault(&body(fence, &format!("st.shared.u16 [tile], %h1;\n{wait}")));
+    assert_eq!(reused.kind, FaultKind::Race);
+    let read_back =
+        |wait: &str| body(fence, &format!("{wait}\nld.global.u16 %h2, [%rd1+1024];\nst.global.u16 [%rd2], %h2;"));
+    assert_eq!(case.fault(&read_back(wait)).kind, FaultKind::Race);
+    assert!(case.execute(&read_back("cp.async.bulk.wait_group 0;"), 0).0.is_ok());
+}
+
+#[test]
+fn without_the_wait_or_enough_bytes_a_load_is_found() {
+    let case = Case::rows(16, MapSwizzle::None);
+    let load = load_box("0, 0", 1024);
+    let unwaited =
+        load.replace("WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;\n", "bar.sync 0;\n");
+    assert_eq!(case.fault(&unwaited).kind, FaultKind::Race);
+    let too_many = case.fault(&load_box("0, 0", 2048));
+    assert_eq!(too_many.kind, FaultKind::Deadlock);
+    assert!(too_many.waiting[0].what.ends_with("arrivals missing 0, bytes missing 1024"), "{too_many}");
+    let too_few = case.fault(&load_box("0, 0", 512));
+    assert_eq!(too_few.kind, FaultKind::Deadlock);
+    // The box overwrites bytes that threads wrote.
+    let written = format!("mov.u16 %h1, 1;\n@%p1 st.shared.u16 [tile], %h1;\n{{}}\n{load}");
+    assert_eq!(case.fault(&written.replace("{}", "")).kind, FaultKind::MissingFence);
+    assert_eq!(case.words(&written.replace("{}", "fence.proxy.async;"))[..4], [0, 1, 2, 3]);
+}
+
+#[test]
+fn linear_copies_go_both_ways() {
+    let body = |bytes: u32| {
+        format!(
+            "@!%p1 ret;\nmbarrier.arrive.expect_tx.shared.b64 _, [bar], {bytes};\nmov.u32 %r2, {bytes};\n\
+             cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], %r2, [bar];\n\
+             WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;\n\
+             cp.async.bulk.global.shared::cta.bulk_group [%rd2], [tile], %r2;\ncp.async.bulk.commit_group;\n\
+             cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2+1024], [tile], %r2;\n\
+             cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nret;"
+        )
+    };
+    let case = Case::rows(16, MapSwizzle::None);
+    let found = case.words(&body(512));
+    assert_eq!(found[..256], (0..256).collect::<Vec<u16>>());
+    assert_eq!(found[256..260], [0; 4]);
+    assert_eq!(found[512..768], (0..256).collect::<Vec<u16>>());
+    let odd = case.fault(&body(520));
+    assert_eq!(
+        (odd.kind, odd.message.as_str()),
+        (FaultKind::Misaligned, "the size of a bulk copy is not a multiple of 16 bytes: 0x208")
+    );
+    assert_eq!(case.fault(&body(4096)).kind, FaultKind::OutOfBounds);
+}
+
+#[test]
+fn a_copy_with_a_wrong_map_is_found() {
+    let case = Case::rows(16, MapSwizzle::None);
+    let three = load_box("0, 0, 0", 1024);
+    assert_eq!(case.fault(&three).message, "a copy of 3 dimensions with a map of 2");
+    let no_map = load_box("0, 0", 1024).replace("%rd3, {", "%rd1, {");
+    let fault = case.fault(&no_map);
+    assert_eq!(
+        (fault.kind, fault.message.as_str()),
+        (FaultKind::BadDescriptor, "the bytes at this address are not a tensor map")
+    );
+    let unaligned = load_box("0, 0", 1024).replace("bytes [tile]", "bytes [tile+64]");
+    assert_eq!(case.fault(&unaligned).kind, FaultKind::Misaligned);
+}
+
+#[test]
+fn tensors_of_more_dimensions_and_strides() {
+    // 4 x 8 x 16 elements; every second row of a box of 2 x 8 x 16 from plane 1 on.
+    let map = TensorMap {
+        address: 0,
+        element_bytes: 2,
+        fills_nan: false,
+        dims: vec![16, 8, 4],
+        strides: vec![32, 256],
+        box_dims: vec![16, 8, 2],
+        element_strides: vec![1, 2, 1],
+        swizzle: MapSwizzle::None,
+    };
+    let case = Case { words: 512, map };
+    let body = load_box("0, 1, 1", 2 * 4 * 32);
+    let found = case.words(&body);
+    let want = |place: usize| {
+        let (plane, row, column) = (1 + place / 64, 1 + 2 * (place / 16 % 4), place % 16);
+        if row < 8 { (plane * 128 + row * 16 + column) as u16 } else { 0 }
+    };
+    assert_eq!(found[..128], (0..128).map(want).collect::<Vec<u16>>());
+}
