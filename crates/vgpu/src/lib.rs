@@ -13,6 +13,7 @@
 //! - CTAs that are resident at once, in an order and an interleaving that a seed selects.
 //! - The barriers of a CTA and of a warp, and flags in memory (release and acquire at their scopes), as vector clocks:
 //!   unordered accesses are races, tracked for each byte.
+//! - Asynchronous copies (`cp.async`, bulk and tensor copies), mbarriers, and proxy fences.
 //! - The matrix instructions of a warp: `mma.sync`, `ldmatrix`, `stmatrix`, `movmatrix`. Products are summed in the
 //!   order of k.
 //! - Shared-memory wavefronts and global sectors of every memory instruction.
@@ -20,8 +21,8 @@
 //! The faults that it detects are listed in [`FaultKind`].
 //!
 //! What it does not model yet:
-//! - Asynchronous copies, mbarriers, `wgmma`, `tcgen05` and tensor memory, clusters: these instructions are
-//!   unsupported, and all of them that a kernel can reach are reported before it starts.
+//! - `wgmma`, `tcgen05` and tensor memory, clusters of several CTAs: these instructions are unsupported, and all of them
+//!   that a kernel can reach are reported before it starts.
 //! - Weak memory: accesses take effect in the order in which they are executed, so no read returns a stale value.
 //! - Textures, surfaces, recursion, indirect calls.
 //! - Uninitialized registers: they read as zero, and no fault is reported.

@@ -14,6 +14,7 @@ pub use npy::Array;
 use crate::launch::{Arg, Launch, Options};
 use crate::memory::{BufferId, Memory};
 use crate::module::Module;
+use crate::tensor_map::TensorMap;
 
 /// Something that is wrong with a launch file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -328,11 +329,16 @@ impl Reader<'_> {
         if let Some(text) = &arg.bytes {
             given.insert("bytes", hex(text).or_else(|message| bad(format!("{path}.bytes"), message))?);
         }
+        if let Some(map) = &arg.tensor_map {
+            given.insert("tensor_map", self.tensor_map(&format!("{path}.tensor_map"), map)?);
+        }
         let count = given.len() + usize::from(arg.buffer.is_some());
         if count != 1 {
             return bad(
                 path,
-                format!("an argument has one of `buffer`, `bytes` or a number such as `i32`; this has {count}"),
+                format!(
+                    "an argument has one of `buffer`, `tensor_map`, `bytes` or a number such as `i32`; this has {count}"
+                ),
             );
         }
         let size = size as usize;
@@ -355,6 +361,32 @@ impl Reader<'_> {
             Some((_, bytes)) => Ok(Arg::Bytes(bytes)),
             None => bad(path, "the argument is empty"),
         }
+    }
+
+    fn tensor_map(&self, path: &str, map: &schema::Map) -> Read<Vec<u8>> {
+        let Some((_, id)) = self.buffers.iter().find(|(known, _)| *known == map.buffer) else {
+            return bad(format!("{path}.buffer"), format!("there is no buffer `{}`", map.buffer));
+        };
+        let schema::Interleave::None = map.interleave;
+        let fills_nan = map.oob_fill == schema::Fill::Nan;
+        if fills_nan && !map.dtype.is_float() {
+            return bad(format!("{path}.oob_fill"), "only floating-point elements can be filled with NaN");
+        }
+        let encoded = TensorMap {
+            address: self.memory.address(*id).unwrap_or(0).wrapping_add(map.byte_offset),
+            element_bytes: map.dtype.bytes(),
+            fills_nan,
+            dims: map.dims.clone(),
+            strides: map.strides_bytes.clone(),
+            box_dims: map.box_dims.clone(),
+            element_strides: map.element_strides.clone(),
+            swizzle: map.swizzle,
+        };
+        if let Err((field, at, message)) = encoded.check() {
+            let at = at.map_or(String::new(), |at| format!("[{at}]"));
+            return bad(format!("{path}.{field}{at}"), message);
+        }
+        Ok(encoded.encode().to_vec())
     }
 
     fn expectation(&self, at: usize, expect: &schema::Expect) -> Read<Expectation> {

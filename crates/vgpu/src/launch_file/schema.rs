@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use super::dtype::ElementType;
+use crate::tensor_map::MapSwizzle;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,6 +63,7 @@ pub(super) struct Extent {
 pub(super) struct Arg {
     pub(super) buffer: Option<String>,
     pub(super) byte_offset: Option<u64>,
+    pub(super) tensor_map: Option<Map>,
     pub(super) bytes: Option<String>,
     pub(super) i8: Option<i8>,
     pub(super) u8: Option<u8>,
@@ -73,6 +75,71 @@ pub(super) struct Arg {
     pub(super) u64: Option<u64>,
     pub(super) f32: Option<f32>,
     pub(super) f64: Option<f64>,
+}
+
+/// A tensor map: the arguments of `cuTensorMapEncodeTiled`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Map {
+    pub(super) buffer: String,
+    #[serde(default)]
+    pub(super) byte_offset: u64,
+    pub(super) dtype: MapType,
+    pub(super) dims: Vec<u64>,
+    pub(super) strides_bytes: Vec<u64>,
+    #[serde(rename = "box")]
+    pub(super) box_dims: Vec<u64>,
+    pub(super) element_strides: Vec<u64>,
+    pub(super) swizzle: MapSwizzle,
+    pub(super) interleave: Interleave,
+    pub(super) oob_fill: Fill,
+}
+
+/// The element types of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum MapType {
+    U8,
+    U16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+    Tf32,
+}
+
+impl MapType {
+    pub(super) fn bytes(self) -> u64 {
+        match self {
+            MapType::U8 => 1,
+            MapType::U16 | MapType::F16 | MapType::Bf16 => 2,
+            MapType::U32 | MapType::I32 | MapType::F32 | MapType::Tf32 => 4,
+            MapType::U64 | MapType::I64 | MapType::F64 => 8,
+        }
+    }
+
+    pub(super) fn is_float(self) -> bool {
+        matches!(self, MapType::F16 | MapType::Bf16 | MapType::F32 | MapType::F64 | MapType::Tf32)
+    }
+}
+
+/// How channels are interleaved; only tensors that are not are supported.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Interleave {
+    None,
+}
+
+/// What elements outside the tensor are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Fill {
+    Zero,
+    Nan,
 }
 
 /// What a buffer must hold at the end.

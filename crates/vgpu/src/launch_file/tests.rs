@@ -117,7 +117,7 @@ fn what_is_wrong_is_named_with_its_path() {
     assert_eq!(said("{\"u32\": 32}", "{\"buffer\": \"a\"}"), "args[2]: an address has 8 B; the parameter has 4");
     assert_eq!(
         said("{\"u32\": 32}", "{\"u32\": 32, \"f32\": 1}"),
-        "args[2]: an argument has one of `buffer`, `bytes` or a number such as `i32`; this has 2"
+        "args[2]: an argument has one of `buffer`, `tensor_map`, `bytes` or a number such as `i32`; this has 2"
     );
     assert_eq!(
         said("{\"u32\": 32}", "{\"bytes\": \"001\"}"),
@@ -147,4 +147,63 @@ fn what_is_wrong_is_named_with_its_path() {
     );
     assert_eq!(said("\"kernel\"", "\"sms\": 0, \"kernel\""), "sms: expected a positive number");
     assert!(read("{").expect_err("it is cut off").to_string().contains("EOF while parsing"));
+}
+
+/// A kernel that loads a box of 8 rows of 64 elements by a tensor map, and writes it to `y`.
+const TENSOR_KERNEL: &str = ".version 8.8\n.target sm_100a\n.address_size 64\n\
+    .visible .entry load(.param .align 64 .b8 map[128], .param .u64 y)\n{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n\
+    .reg .b64 %rd<8>;\n.shared .align 1024 .b8 tile[1024];\n.shared .align 8 .b8 bar[8];\nmov.b64 %rd1, map;\n\
+    cvta.param.u64 %rd1, %rd1;\nld.param.u64 %rd2, [y];\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\n@!%p1 ret;\n\
+    mbarrier.init.shared.b64 [bar], 1;\nmbarrier.arrive.expect_tx.shared.b64 _, [bar], 1024;\n\
+    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {0, 8}], [bar];\n\
+    WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;\n\
+    fence.proxy.async.shared::cta;\nmov.u32 %r2, 1024;\n\
+    cp.async.bulk.global.shared::cta.bulk_group [%rd2], [tile], %r2;\ncp.async.bulk.commit_group;\n\
+    cp.async.bulk.wait_group 0;\nret;\n}\n";
+
+const TENSOR_FILE: &str = r#"{
+  "kernel": "load", "grid": [1, 1, 1], "block": [32, 1, 1],
+  "buffers": {"x": {"zeros": {"dtype": "f16", "shape": [16, 64]}}, "y": {"poison": {"dtype": "f16", "shape": [8, 64]}}},
+  "args": [{"tensor_map": {"buffer": "x", "dtype": "f16", "dims": [64, 16], "strides_bytes": [128], "box": [64, 8],
+    "element_strides": [1, 1], "swizzle": "128B", "interleave": "none", "oob_fill": "zero"}}, {"buffer": "y"}]
+}"#;
+
+fn read_tensor(text: &str) -> Read<LaunchFile> {
+    let module = Module::parse(TENSOR_KERNEL).unwrap_or_else(|error| panic!("{error}"));
+    LaunchFile::parse(text, Path::new(""), &module, 1 << 20)
+}
+
+#[test]
+fn a_tensor_map_is_an_argument() {
+    let file = read_tensor(TENSOR_FILE).unwrap_or_else(|error| panic!("{error}"));
+    let module = Module::parse(TENSOR_KERNEL).unwrap_or_else(|error| panic!("{error}"));
+    let mut memory = file.memory.clone();
+    let result = run(&module, &file.launches[0], &mut memory, &file.options(Options::default()));
+    assert!(result.is_ok(), "{result:?}");
+    assert_eq!(memory.bytes(file.buffer("y").expect("it is there")), [0; 1024]);
+}
+
+#[test]
+fn a_map_that_the_hardware_refuses_is_named_with_its_path() {
+    let said = |from: &str, to: &str| {
+        assert!(TENSOR_FILE.contains(from), "{from}");
+        read_tensor(&TENSOR_FILE.replace(from, to)).expect_err("it is wrong").to_string()
+    };
+    assert_eq!(
+        said("\"box\": [64, 8]", "\"box\": [64, 300]"),
+        "args[0].tensor_map.box[1]: a box has 1 to 256 elements in a dimension; this one has 300"
+    );
+    assert_eq!(
+        said("\"128B\"", "\"64B\""),
+        "args[0].tensor_map.box[0]: a row of 128 bytes is longer than the swizzle's 64"
+    );
+    assert_eq!(
+        said("\"strides_bytes\": [128]", "\"strides_bytes\": [128, 1]"),
+        "args[0].tensor_map.strides_bytes: 2 dimensions need 1 entries; here are 2"
+    );
+    assert!(said("\"none\"", "\"16B\"").starts_with("args[0].tensor_map.interleave: unknown variant `16B`"));
+    assert_eq!(
+        said("{\"buffer\": \"x\", \"dtype\"", "{\"buffer\": \"z\", \"dtype\""),
+        "args[0].tensor_map.buffer: there is no buffer `z`"
+    );
 }
