@@ -94,14 +94,14 @@ fn several_launches_share_their_buffers() {
     assert_eq!(a[..4], 64u32.to_le_bytes());
 }
 
-/// What is said of the file with one part replaced.
+/// The error for the file with one part replaced.
 fn said(from: &str, to: &str) -> String {
     assert!(FILE.contains(from), "{from}");
     read(&FILE.replace(from, to)).expect_err("it is wrong").to_string()
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_path() {
+fn an_error_names_its_path() {
     assert_eq!(
         said("\"grid\"", "\"gird\""),
         "gird: unknown field `gird`, expected one of `kernel`, `grid`, `block`, `cluster`, `dynamic_shared_bytes`, \
