@@ -2,7 +2,7 @@
 
 use crate::clock::cta_of;
 use crate::shadow::access::{Accessor, Conflict};
-use crate::shadow::cell::{Cell, Reads};
+use crate::shadow::cell::{Cell, NEVER, Reads};
 use crate::shadow::sets::{ReadSets, SideTables};
 use crate::shadow::stamp::Stamp;
 
@@ -24,8 +24,25 @@ fn unfenced_write(cell: &Cell, who: &Accessor<'_>) -> Option<Conflict> {
     (!write.is_none() && who.needs_fence(write)).then(|| who.unfenced(write))
 }
 
+/// Whether a weak access of a thread to this cell needs no more than a comparison of stamps: no strong accesses, no earlier
+/// writes of equal values, and at most one read, all ordered before it.
+fn is_simple(cell: &Cell, who: &Accessor<'_>) -> bool {
+    let write = cell.write();
+    let is_read_known = match cell.reads() {
+        Reads::None => true,
+        Reads::One(last) => last == who.stamp || who.knows(last),
+        Reads::Several(_) => false,
+    };
+    let is_plain = cell.extra == NEVER && who.scope.is_none() && who.fenced.is_none();
+    is_plain && cell.older.is_none() && is_read_known && (write.is_none() || who.knows(write))
+}
+
 /// Records a read. A read that races with a write leaves no record, since its value may never be used.
 pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) -> Option<Conflict> {
+    if is_simple(cell, who) {
+        cell.set_reads(Reads::One(who.stamp));
+        return None;
+    }
     let conflict = unordered_write(cell, tables, who).or_else(|| unfenced_write(cell, who));
     if conflict.is_some() {
         return conflict;
@@ -121,6 +138,11 @@ pub(super) fn write_cell(
     who: &Accessor<'_>,
     same: bool,
 ) -> (Vec<Conflict>, bool) {
+    if is_simple(cell, who) {
+        cell.set_reads(Reads::None);
+        cell.set_write(who.stamp);
+        return (Vec::new(), false);
+    }
     let write = unordered_write(cell, tables, who).or_else(|| unordered_equal(cell, tables, who));
     let write = write.or_else(|| unfenced_write(cell, who));
     let benign = same && write.is_some();
