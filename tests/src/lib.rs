@@ -11,6 +11,7 @@ pub mod gallery;
 pub mod golden;
 pub mod meaning;
 pub mod moving_tiles;
+pub mod mutants;
 pub mod pages;
 pub mod permute;
 pub mod rng;

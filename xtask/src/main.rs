@@ -36,6 +36,7 @@ mod tilelang_bench;
 mod toolchain;
 mod validate;
 mod vgpu;
+mod vgpu_mutate;
 mod why;
 
 use std::process::ExitCode;
@@ -69,6 +70,8 @@ enum Verb {
     Test(test::Arguments),
     /// Run a kernel of any PTX file on the virtual GPU, as a launch file says.
     Vgpu(vgpu::Arguments),
+    /// Change a kernel at every barrier, fence, wait and count, one at a time, and report what the virtual GPU finds.
+    VgpuMutate(vgpu_mutate::Arguments),
     /// Measure the compiler and the virtual GPU.
     Bench(bench::Arguments),
     /// Feed mutated notation or random layouts to the layout crate, or random tile programs to layout inference, and
@@ -110,6 +113,7 @@ fn perform(verb: Verb) -> Exit {
         Verb::Layout(arguments) => layout::run(&arguments),
         Verb::Test(arguments) => test::run(&arguments),
         Verb::Vgpu(arguments) => vgpu::run(&arguments),
+        Verb::VgpuMutate(arguments) => vgpu_mutate::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
         Verb::Validate(arguments) => validate::run(&arguments),

@@ -160,3 +160,24 @@ fn the_json_has_the_keys_of_the_documentation() {
         assert!(page.contains(&format!("`{key}`")), "{key} is not documented");
     }
 }
+
+#[test]
+fn mutants_that_nothing_finds_are_named() {
+    let mutate = |kernel: &str| {
+        let folder = folder(kernel, LAUNCH);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        command.args(["vgpu-mutate", "k.ptx", "--launch", "launch.json"]).current_dir(folder.path());
+        let output = command.env("NO_COLOR", "1").output().expect("the tool starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    // Each thread reads its own word, so that the barrier is not needed.
+    let (status, text) = mutate(KERNEL);
+    assert_eq!(status, Some(1));
+    assert!(text.ends_with("mutants 1, survived 1\n  survived: drop barrier at PTX line 22: bar.sync 0;\n"), "{text}");
+    // Here it reads that of its neighbour.
+    let other = KERNEL.replace("ld.shared.f32 %f3, [%r2];", "xor.b32 %r2, %r2, 4;\nld.shared.f32 %f3, [%r2];");
+    let other = other.replace("add.u64 %rd5, %rd2, %rd3;", "xor.b64 %rd3, %rd3, 4;\nadd.u64 %rd5, %rd2, %rd3;");
+    let (status, text) = mutate(&other);
+    assert_eq!(status, Some(0), "{text}");
+    assert!(text.contains("drop barrier             ") && text.ends_with("mutants 1, survived 0\n"), "{text}");
+}
