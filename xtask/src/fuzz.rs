@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use tilewright::cuda::SearchOptions;
 use tilewright::prelude::Target;
 use tilewright::runtime::{Device, DeviceChoice, Toolchain};
-use tilewright_tests::fuzz::{ACCEPTED_GOAL, PARSED_GOAL, Report, TextReport, run_cases, run_texts, spread};
+use tilewright_tests::fuzz::{
+    ACCEPTED_GOAL, MachineReport, Mutated, PARSED_GOAL, Report, TextReport, UNDERSTOOD_GOAL, run_cases, run_machine,
+    run_texts, spread,
+};
 use tilewright_tests::meaning::evaluate::Rules;
 use tilewright_tests::meaning::{MeaningReport, run_kernels, run_kernels_on};
 use tilewright_tests::tilelang::{ProgramReport, SlowProgram, run_programs, slower, slowest_programs};
@@ -24,6 +27,10 @@ const TEXTS: u64 = 10_000_000;
 const CASES: u64 = 100_000;
 /// The default number of programs, and of kernels.
 const PROGRAMS: u64 = 100_000;
+/// The default number of mutated PTX texts or launch files.
+const MACHINE_INPUTS: u64 = 1_000_000;
+/// Of them, those that a core takes at a time.
+const MACHINE_INPUTS_AT_ONCE: u64 = 500;
 /// Texts that a core takes at a time.
 const TEXTS_AT_ONCE: u64 = 10_000;
 /// Cases of each operation that a core takes at a time.
@@ -46,6 +53,12 @@ pub(crate) struct Arguments {
     /// and check the results against their meaning, instead of mutated texts.
     #[arg(long, conflicts_with_all = ["layouts", "infer"])]
     meaning: bool,
+    /// Run mutated PTX on the virtual GPU, instead of mutated texts.
+    #[arg(long, conflicts_with_all = ["layouts", "infer", "meaning"])]
+    ptx: bool,
+    /// Run mutated launch files on the virtual GPU, instead of mutated texts.
+    #[arg(long, conflicts_with_all = ["layouts", "infer", "meaning", "ptx"])]
+    launch: bool,
     /// With --meaning: compile with NVRTC and run on this device (auto, gpu or virtual), instead of interpreting the
     /// thread programs.
     #[arg(long, value_name = "DEVICE", requires = "meaning")]
@@ -90,11 +103,16 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     if let Some(most) = arguments.slow {
         return slowest(arguments, most);
     }
+    let mutated = [(arguments.ptx, Mutated::Ptx), (arguments.launch, Mutated::Launch)];
+    let mutated = mutated.into_iter().find(|(is_asked, _)| *is_asked);
     let findings = match (arguments.layouts, arguments.infer, arguments.meaning) {
         (true, ..) => layouts(arguments),
         (_, true, _) => programs(arguments),
         (_, _, true) => kernels(arguments),
-        (false, false, false) => texts(arguments),
+        (false, false, false) => match mutated {
+            Some((_, mutated)) => machine(arguments, mutated),
+            None => texts(arguments),
+        },
     };
     if arguments.json {
         say!("{}", findings.data);
@@ -135,6 +153,30 @@ fn layouts(arguments: &Arguments) -> Findings {
         wrong: report.wrong(),
         examples: report.examples().map(str::to_string).collect(),
         rare: rare.map(|(name, share)| format!("{name} accepts {:.1}%", 100.0 * share)).collect(),
+    }
+}
+
+fn machine(arguments: &Arguments, mutated: Mutated) -> Findings {
+    let inputs = arguments.inputs.unwrap_or(MACHINE_INPUTS);
+    let bar = count_bar("inputs", inputs);
+    let work = |part| run_machine(arguments.seed, mutated, part);
+    let parts = spread(inputs, MACHINE_INPUTS_AT_ONCE, &work, &|count| bar.inc(count));
+    bar.finish_and_clear();
+    let report = parts.into_iter().fold(MachineReport::default(), MachineReport::merged);
+    let share = report.understood_share();
+    let rare = (inputs > 0 && share < UNDERSTOOD_GOAL).then(|| format!("{:.1}% get past the parsers", 100.0 * share));
+    Findings {
+        data: json!({
+            "seed": arguments.seed,
+            "outcomes": report.outcomes(),
+            "understood_share": share,
+            "wrong": report.wrong(),
+            "examples": report.examples(),
+        }),
+        table: report.to_string(),
+        wrong: report.wrong(),
+        examples: report.examples().to_vec(),
+        rare: rare.into_iter().collect(),
     }
 }
 

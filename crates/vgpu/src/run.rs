@@ -14,6 +14,10 @@ const MAX_SHARED_BYTES: u64 = 227 * 1024;
 const MAX_LOCAL_BYTES: u32 = 512 * 1024;
 /// Maximum size of the parameters in bytes (PTX ISA 8.1).
 const MAX_PARAM_BYTES: u64 = 32764;
+/// Maximum number of CTAs in y and in z (CUDA C++ Programming Guide, technical specifications).
+const MAX_GRID_YZ: u32 = 65535;
+/// Maximum number of threads of a CTA in z.
+const MAX_BLOCK_Z: u32 = 64;
 /// Maximum number of threads in a CTA.
 const MAX_THREADS: u64 = 1024;
 
@@ -88,6 +92,12 @@ fn check_shape(info: &KernelInfo, launch: &Launch) -> Result<(), RunError> {
     let threads = product(launch.block);
     if threads == 0 || product(launch.grid) == 0 {
         return bad("a grid or block dimension is 0".to_string());
+    }
+    if launch.grid[1] > MAX_GRID_YZ || launch.grid[2] > MAX_GRID_YZ {
+        return bad(format!("the grid has at most {MAX_GRID_YZ} CTAs in y and z; this one is {:?}", launch.grid));
+    }
+    if launch.block[2] > MAX_BLOCK_Z {
+        return bad(format!("a CTA has at most {MAX_BLOCK_Z} threads in z; this one is {:?}", launch.block));
     }
     if threads > MAX_THREADS {
         return bad(format!("a CTA has at most {MAX_THREADS} threads; this one has {threads}"));

@@ -56,7 +56,7 @@ pub struct TensorMap {
     pub strides: Vec<u64>,
     /// The elements that a box spans in each dimension.
     pub box_dims: Vec<u64>,
-    /// The distance of the elements that are copied, in each dimension; the first is 1.
+    /// The distance of the elements that are copied, in each dimension; the first is ignored.
     pub element_strides: Vec<u64>,
     /// How shared memory is permuted.
     pub swizzle: MapSwizzle,
@@ -75,7 +75,8 @@ impl TensorMap {
 
     /// Elements that are copied in dimension `at` of a box.
     pub fn copied(&self, at: usize) -> u64 {
-        self.box_dims[at].div_ceil(self.element_strides[at])
+        // Without interleaving, the stride of the first dimension is ignored.
+        if at == 0 { self.box_dims[0] } else { self.box_dims[at].div_ceil(self.element_strides[at]) }
     }
 
     /// Bytes of a box in shared memory.
@@ -102,6 +103,13 @@ impl TensorMap {
             if have != want {
                 return wrong(field, None, format!("{rank} dimensions need {want} entries; here are {have}"));
             }
+        }
+        if !matches!(self.element_bytes, 1 | 2 | 4 | 8) {
+            return wrong(
+                "dtype",
+                None,
+                format!("an element has 1, 2, 4 or 8 bytes; this one has {}", self.element_bytes),
+            );
         }
         if !self.address.is_multiple_of(16) {
             return wrong("byte_offset", None, "the tensor does not begin at a multiple of 16 bytes".to_string());
@@ -139,9 +147,16 @@ impl TensorMap {
         if !row.is_multiple_of(16) {
             return wrong("box", Some(0), format!("a row of a box is a multiple of 16 bytes; this one has {row}"));
         }
-        match self.swizzle.span().filter(|span| row > *span) {
-            Some(span) => wrong("box", Some(0), format!("a row of {row} bytes is longer than the swizzle's {span}")),
-            None => Ok(()),
+        match self.swizzle.span() {
+            Some(span) if row > span => {
+                wrong("box", Some(0), format!("a row of {row} bytes is longer than the swizzle's {span}"))
+            }
+            Some(span) if row < span => {
+                let text =
+                    format!("a row of {row} bytes is shorter than the swizzle's {span}: where it goes is not modelled");
+                wrong("box", Some(0), text)
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -165,12 +180,15 @@ impl TensorMap {
         all
     }
 
-    /// The map in 128 bytes; `None` if they are not a map.
+    /// The map in 128 bytes; `None` if they are not a map that the hardware accepts.
     pub fn decode(bytes: &[u8; TENSOR_MAP_BYTES]) -> Option<TensorMap> {
         let rest = bytes.strip_prefix(&MAGIC)?;
         let number =
             |at: usize, len: usize| rest[at..at + len].iter().rev().fold(0u64, |all, byte| all << 8 | u64::from(*byte));
         let rank = number(0, 1) as usize;
+        if !(1..=5).contains(&rank) {
+            return None;
+        }
         let swizzle = match number(3, 1) {
             0 => MapSwizzle::None,
             1 => MapSwizzle::B32,
@@ -180,16 +198,17 @@ impl TensorMap {
         let list =
             |start: usize, len: usize, count: usize| (0..count).map(|at| number(start + at * len, len)).collect();
         let dims: Vec<u64> = list(12, 4, rank);
-        Some(TensorMap {
+        let map = TensorMap {
             address: number(4, 8),
             element_bytes: number(1, 1),
             fills_nan: number(2, 1) == 1,
             dims: dims.iter().map(|size| size + 1).collect(),
-            strides: list(32, 8, rank.checked_sub(1)?),
+            strides: list(32, 8, rank - 1),
             box_dims: list(64, 2, rank),
             element_strides: list(74, 1, rank),
             swizzle,
-        })
+        };
+        map.check().is_ok().then_some(map)
     }
 }
 
@@ -214,6 +233,13 @@ mod tests {
     fn a_map_survives_its_bytes() {
         assert_eq!(TensorMap::decode(&map().encode()), Some(map()));
         assert_eq!(TensorMap::decode(&[0; 128]), None);
+        let with = |at: usize, byte: u8| {
+            let mut bytes = map().encode();
+            bytes[at] = byte;
+            TensorMap::decode(&bytes)
+        };
+        // The rank, bytes of an element, and an element stride.
+        assert_eq!([with(4, 200), with(5, 16), with(79, 0)], [None, None, None]);
         assert_eq!(map().box_bytes(), 64 * 128 * 2);
     }
 

@@ -9,12 +9,14 @@ mod brute;
 mod generate;
 mod interleave;
 mod judge;
+mod machine;
 mod operations;
 mod report;
 mod spread;
 mod text;
 mod vary;
 
+pub use machine::{MachineReport, Mutated, UNDERSTOOD_GOAL, run_machine};
 pub use report::{Report, Tally};
 pub use spread::spread;
 pub use text::{TextReport, run_text, run_texts};

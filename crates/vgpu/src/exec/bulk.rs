@@ -13,8 +13,8 @@ use crate::exec::machine::Machine;
 use crate::exec::memory::little_endian;
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
-use crate::isa::Space;
-use crate::memory::map;
+use crate::isa::{Scope, Space, Strong};
+use crate::memory::map as address_map;
 use crate::op::{BulkCopy, BulkOp, BulkPlace, BulkReduce, MemRef};
 use crate::shadow::ConflictRange;
 use crate::tensor_map::{TENSOR_MAP_BYTES, TensorMap};
@@ -125,8 +125,16 @@ impl Machine<'_> {
     /// Two agents, for what a copy reads and for what it writes.
     fn new_agents(&mut self) -> (Agent, Agent) {
         let threads = self.cta.alive.len() as u32 * 32;
-        let next = self.cta.next_agent;
-        self.cta.next_agent += 2;
+        // Those of copies that no thread has waited for are not used again.
+        let waited = |groups: &Groups, thread: u32| {
+            let all = groups.committed.iter().chain([&groups.open]).flat_map(|group| &group.copies);
+            all.into_iter().all(|(reader, _)| reader.thread != thread)
+        };
+        let is_free = |next: u32| self.cta.groups.values().all(|groups| waited(groups, threads + next % AGENTS));
+        let mut next = self.cta.next_agent;
+        let tried = (0..AGENTS / 2).find(|at| is_free(next + 2 * at)).unwrap_or(0);
+        next += 2 * tried;
+        self.cta.next_agent = next + 2;
         let agent = |at: u32| Agent { thread: threads + at % AGENTS, number: at / AGENTS + 1, is_engine: true };
         (agent(next), agent(next + 1))
     }
@@ -161,6 +169,12 @@ impl Machine<'_> {
                 if !shared.is_multiple_of(128) {
                     let message = "the address in shared memory of a tensor copy is not a multiple of 128 bytes";
                     return Err(RaisedFault::new(FaultKind::Misaligned, exec, message));
+                }
+                let room = (self.cta.shared.bytes.len() as u64 + address_map::SHARED_START).saturating_sub(shared);
+                if map.box_bytes() > room {
+                    let message =
+                        format!("the box has {} B, and shared memory {room} B from its address on", map.box_bytes());
+                    return Err(RaisedFault::new(FaultKind::OutOfBounds, exec, message));
                 }
                 let at: Vec<i64> =
                     coordinates.iter().map(|reg| i64::from(warp.regs[*reg as usize][lane] as u32 as i32)).collect();
@@ -258,11 +272,13 @@ impl Machine<'_> {
             {
                 return Err(self.read_only(Space::Global, &access));
             }
-            if copy.reduce.is_none() {
-                let conflicts = self.check(&to, &access, Some(&[]))?.conflicts;
-                self.must_be_fenced(to_space, &access, &conflicts)?;
-                self.apply_conflicts(&to, &access, &conflicts)?;
-            }
+            self.must_not_hit_mbarrier(&to, &access)?;
+            // A reduction is a relaxed atomic operation in the scope of the device (PTX ISA, `cp.reduce.async.bulk`).
+            let is_update = copy.reduce.is_some();
+            let access = Access { strong: is_update.then_some(Strong::relaxed(Scope::Gpu)), is_update, ..access };
+            let conflicts = self.check(&to, &access, Some(&[]))?.conflicts;
+            self.must_be_fenced(to_space, &access, &conflicts)?;
+            self.apply_conflicts(&to, &access, &conflicts)?;
             moves.push(Move { from, to, races });
         }
         let mbarrier = match &copy.mbarrier {
@@ -349,7 +365,11 @@ impl Machine<'_> {
             return Err(self.undefined_use(byte.origin, bulk.read.pc, &effect));
         }
         if let Some((f, size)) = bulk.reduce {
+            let target = Access { address: self.address_of(&part.to), len: part.to.len, ..bulk.read };
             let region = self.region(part.to.id);
+            if !region.is_written(part.to.offset, part.to.len) {
+                return Err(self.unwritten(Space::Global, &target));
+            }
             let old = &region.bytes[part.to.offset..part.to.end()];
             for (new, old) in bytes.chunks_mut(size as usize).zip(old.chunks(size as usize)) {
                 let sum = combine(f, little_endian(old), little_endian(new), 0, size * 8).to_le_bytes();
@@ -366,7 +386,7 @@ impl Machine<'_> {
     /// The address of the first byte of a slot.
     fn address_of(&self, slot: &RegionSlot) -> u64 {
         match slot.id {
-            RegionId::Shared => map::SHARED_START + slot.offset as u64,
+            RegionId::Shared => address_map::SHARED_START + slot.offset as u64,
             RegionId::Local => slot.offset as u64,
             RegionId::Buffer(index) => self.memory.buffers[index].base + slot.offset as u64,
         }

@@ -205,6 +205,7 @@ impl Machine<'_> {
             races = self.races_of(&slot, &read)?;
             source = Some(slot);
         }
+        self.must_not_hit_mbarrier(&to, write)?;
         let conflicts = self.check(&to, write, Some(&[]))?.conflicts;
         self.apply_conflicts(&to, write, &conflicts)?;
         let number = write.copy.map_or(0, |agent| agent.number);

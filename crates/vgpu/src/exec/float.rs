@@ -79,7 +79,9 @@ fn element_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
         (FloatType::F64, round) => directed(f, round, a, b, c),
         (FloatType::F32 | FloatType::Half(_), _) => single(f, a, b, c),
     };
-    let exact = if exact == 0.0 && mode.round == Round::Down { zero_below(f, [a, b, c], exact) } else { exact };
+    let is_single = mode.element != FloatType::F64;
+    let exact =
+        if is_single && exact == 0.0 && mode.round == Round::Down { zero_below(f, [a, b, c], exact) } else { exact };
     let exact = if mode.sat { saturate(exact) } else { exact };
     let exact = if mode.relu { relu(exact) } else { exact };
     write_element(exact, mode)

@@ -281,13 +281,17 @@ impl Machine<'_> {
             let slot = self.object(warp, lane, addresses[lane], false)?;
             let phase = warp.regs[reg as usize][lane];
             let object = self.live(lane, &slot)?;
+            if !is_parity && object.phases > (phase >> 20) + 1 {
+                return Err(self.misused(lane, &slot, "the state is of an earlier phase than the preceding one"));
+            }
+            let object = self.live(lane, &slot)?;
             if object.has_completed(phase, is_parity) {
                 done |= 1 << lane;
                 if wait.acquires {
                     let known = object.known.clone();
                     self.cta.clocks.learn_known(warp.thread(lane), &known);
                 }
-            } else if wait.sleeps && warp.timed_out >> lane & 1 == 0 {
+            } else if wait.sleeps && warp.timed_out >> lane & 1 == 0 && !self.gives_up() {
                 sleeping |= 1 << lane;
                 asleep.push((slot.offset, lane));
             }
@@ -310,14 +314,23 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A store does not touch an object.
+    /// Whether a `try_wait` ends before the phase has completed, which it may at any time.
+    fn gives_up(&mut self) -> bool {
+        self.random.as_mut().is_some_and(|random| random.below(8) == 0)
+    }
+
+    /// A store or a copy does not touch an object.
     pub(crate) fn must_not_hit_mbarrier(&self, slot: &RegionSlot, access: &Access) -> ExecResult<()> {
+        if slot.id != RegionId::Shared {
+            return Ok(());
+        }
         let first = (slot.offset + 1).saturating_sub(BYTES);
         match self.cta.mbarriers.range(first..slot.end()).next() {
             None => Ok(()),
             Some((offset, _)) => {
                 let hit = RegionSlot { offset: *offset, len: BYTES, ..*slot };
-                Err(self.misused(access.lane, &hit, "a store overwrites it"))
+                let what = if access.copy.is_some() { "a copy overwrites it" } else { "a store overwrites it" };
+                Err(self.misused(access.lane, &hit, what))
             }
         }
     }

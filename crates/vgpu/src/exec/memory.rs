@@ -212,9 +212,7 @@ impl Machine<'_> {
 
     /// Writes bytes of memory that threads share, after it has checked how the write is ordered.
     fn put_checked(&mut self, slot: &RegionSlot, access: &Access, data: &[u8]) -> ExecResult<()> {
-        if slot.id == RegionId::Shared {
-            self.must_not_hit_mbarrier(slot, access)?;
-        }
+        self.must_not_hit_mbarrier(slot, access)?;
         let mut result = self.check(slot, access, Some(data))?;
         if self.may_lose(access.pc) {
             result.conflicts.retain(|range| !(range.conflict.other_is_write && self.may_lose(range.conflict.pc)));

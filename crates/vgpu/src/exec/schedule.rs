@@ -11,7 +11,7 @@ use crate::memory::map;
 
 /// Number of steps that a warp runs before the next warp has its turn; with a seed, the most.
 const QUANTUM: u32 = 512;
-/// Number of steps of a CTA after which the other resident CTAs have their turns.
+/// Number of steps of a CTA after which the other resident CTAs have their turns; with a seed, the most.
 const SLICE: u64 = 1 << 18;
 /// Steps for which a strong read counts, since it may wait for another CTA.
 const STEPS_OF_STRONG_READ: u64 = 1 << 12;
@@ -31,6 +31,7 @@ impl Machine<'_> {
     /// Runs the warps of the current CTA for one turn.
     pub(super) fn run_warps(&mut self, warps: &mut [Warp]) -> Result<Slice, Box<Fault>> {
         let start = self.stats.steps;
+        let slice = self.random.as_mut().map_or(SLICE, |random| SLICE >> random.below(19));
         self.strong_reads = 0;
         let mut order: Vec<usize> = (0..warps.len()).collect();
         let mut has_run = false;
@@ -58,7 +59,7 @@ impl Machine<'_> {
             if !progress && !self.wake_sleepers(warps)? {
                 return Ok(if has_run { Slice::Running } else { Slice::Blocked });
             }
-            if self.stats.steps - start + self.strong_reads * STEPS_OF_STRONG_READ >= SLICE {
+            if self.stats.steps - start + self.strong_reads * STEPS_OF_STRONG_READ >= slice {
                 return Ok(Slice::Running);
             }
         }
@@ -110,7 +111,11 @@ impl Machine<'_> {
 
     /// One turn of a warp.
     fn turn(&mut self, warp: &mut Warp) -> Result<(), Box<Fault>> {
-        let quantum = self.random.as_mut().map_or(QUANTUM, |random| 1 + random.below(QUANTUM));
+        // Most quanta are short, so that warps interleave in the middle of what they do.
+        let quantum = self.random.as_mut().map_or(QUANTUM, |random| {
+            let most = QUANTUM >> random.below(10);
+            1 + random.below(most)
+        });
         let before = self.cta.executed;
         for _ in 0..quantum {
             if warp.active == 0 && !warp.select() {

@@ -95,11 +95,16 @@ fn scaled(significand: u64, place: i32) -> f64 {
     f64::from_bits(raw << 52 | significand & ((1 << 52) - 1))
 }
 
-/// `a * b + c`. An exact zero has the sign of the host's sum.
+/// `a * b + c`. An exact zero is positive unless both addends are negative zeros; rounded down, it is negative unless both
+/// are positive zeros (IEEE 754, section 6.3).
 pub(crate) fn fma(a: f64, b: f64, c: f64, round: Round) -> f64 {
     let host = a.mul_add(b, c);
-    if !(a.is_finite() && b.is_finite() && c.is_finite()) || a == 0.0 || b == 0.0 {
+    if !(a.is_finite() && b.is_finite() && c.is_finite()) {
         return host;
+    }
+    if a == 0.0 || b == 0.0 {
+        let is_positive = (a * b).is_sign_positive() && c.is_sign_positive();
+        return if host == 0.0 && round == Round::Down && !is_positive { -0.0 } else { host };
     }
     let (x, y) = (Magnitude::of(a), Magnitude::of(b));
     let product = Magnitude { bits: x.bits * y.bits, exponent: x.exponent + y.exponent };
@@ -117,7 +122,11 @@ pub(crate) fn fma(a: f64, b: f64, c: f64, round: Round) -> f64 {
         (false, true) => (minus, p - q),
         (false, false) => (!minus, q - p),
     };
-    if bits == 0 { host } else { rounded(negative, Magnitude { bits, exponent }, round) }
+    match bits {
+        0 if round == Round::Down => -0.0,
+        0 => 0.0,
+        _ => rounded(negative, Magnitude { bits, exponent }, round),
+    }
 }
 
 /// `a / b`.
@@ -253,6 +262,10 @@ mod tests {
         assert_eq!(fma(-f64::MAX, 2.0, 0.0, Round::Up), -f64::MAX);
         assert_eq!(fma(5e-324, 0.25, 0.0, Round::Up), 5e-324);
         assert_eq!(fma(5e-324, 0.25, 0.0, Round::Down).to_bits(), 0);
+        assert_eq!(fma(f64::MIN_POSITIVE, 5e-324, -0.0, Round::Down).to_bits(), 0);
+        assert_eq!(fma(1.0, 1.0, -1.0, Round::Down).to_bits(), (-0.0f64).to_bits());
+        assert_eq!(fma(1.0, 1.0, -1.0, Round::Up).to_bits(), 0);
+        assert_eq!(fma(0.0, 1.0, -0.0, Round::Down).to_bits(), (-0.0f64).to_bits());
         assert_eq!(fma(1.0, 1.0, 5e-324, Round::Up), 1.0f64.next_up());
         assert_eq!(fma(1.0, 1.0, -5e-324, Round::Zero), 1.0f64.next_down());
     }

@@ -198,6 +198,9 @@ fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
+/// Bytes of a `.npy` file that are not data.
+const MOST_HEADER_BYTES: u64 = 1 << 16;
+
 /// What is known while a file is read.
 struct Reader<'a> {
     folder: &'a Path,
@@ -232,6 +235,14 @@ impl Reader<'_> {
 
     fn array(&self, path: &str, file: &str) -> Read<Array> {
         let file = self.folder.join(file);
+        let about = std::fs::metadata(&file).or_else(|error| bad(path, format!("{}: {error}", file.display())))?;
+        if !about.is_file() {
+            return bad(path, format!("{}: not a regular file", file.display()));
+        }
+        if about.len() > self.left.saturating_add(MOST_HEADER_BYTES) {
+            let (size, left) = (about.len(), self.left);
+            return bad(path, format!("{}: {size} B, and {left} B of the memory limit are left", file.display()));
+        }
         let bytes = std::fs::read(&file).or_else(|error| bad(path, format!("{}: {error}", file.display())))?;
         Array::parse(&bytes).or_else(|error| bad(path, format!("{}: {error}", file.display())))
     }

@@ -19,9 +19,10 @@ fn unordered_write(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Opti
 }
 
 /// The last write, if this access of the asynchronous proxy needs a proxy fence after it.
-fn unfenced_write(cell: &Cell, who: &Accessor<'_>) -> Option<Conflict> {
-    let write = cell.write();
-    (!write.is_none() && who.needs_fence(write)).then(|| who.unfenced(write))
+fn unfenced_write(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Option<Conflict> {
+    let strong = tables.strong(cell).map_or(Stamp::NONE, |strong| strong.last);
+    let unfenced = |write: &Stamp| !write.is_none() && who.needs_fence(*write);
+    [cell.write(), strong].into_iter().find(unfenced).map(|write| who.unfenced(write))
 }
 
 /// Whether a weak access of a thread to this cell needs no more than a comparison of stamps: no strong accesses, no earlier
@@ -43,7 +44,7 @@ pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor
         cell.set_reads(Reads::One(who.stamp));
         return None;
     }
-    let conflict = unordered_write(cell, tables, who).or_else(|| unfenced_write(cell, who));
+    let conflict = unordered_write(cell, tables, who).or_else(|| unfenced_write(cell, tables, who));
     if conflict.is_some() {
         return conflict;
     }
@@ -144,7 +145,7 @@ pub(super) fn write_cell(
         return (Vec::new(), false);
     }
     let write = unordered_write(cell, tables, who).or_else(|| unordered_equal(cell, tables, who));
-    let write = write.or_else(|| unfenced_write(cell, who));
+    let write = write.or_else(|| unfenced_write(cell, tables, who));
     let benign = same && write.is_some();
     let reads = unordered_reads(cell, tables, who);
     let found = (write.into_iter().filter(|_| !same).chain(reads).collect(), benign);
