@@ -104,38 +104,24 @@ pub(crate) struct Contribution {
     far: Far,
     /// The number of the thread's last copy that is ordered before its arrival.
     copies: u32,
-    visible: Option<Visible>,
+    visible: Visible,
 }
 
-/// What is visible to the asynchronous proxy, by the proxy fences of threads.
-#[derive(Clone, Debug)]
-struct Visible {
-    /// Of the own CTA.
-    base: Rc<Vec<u32>>,
-    far: Far,
-}
+/// What proxy fences have made visible to the asynchronous proxy: in shared memory, and in global memory. The own CTA is
+/// among the others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Visible([Far; 2]);
 
 impl Visible {
     fn join(&self, other: &Visible) -> Visible {
-        Visible { base: join_counts(&self.base, &other.base), far: self.far.join(&other.far) }
+        let ([shared, global], [other_shared, other_global]) = (&self.0, &other.0);
+        Visible([shared.join(other_shared), global.join(other_global)])
     }
-}
 
-/// What either of two is.
-fn join_visible(a: &Option<Visible>, b: &Option<Visible>) -> Option<Visible> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.join(b)),
-        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
-        (None, None) => None,
+    /// In one of the two memories.
+    pub(crate) fn of(&self, is_global: bool) -> &Far {
+        &self.0[usize::from(is_global)]
     }
-}
-
-/// What is visible to the accesses of the asynchronous proxy that a thread starts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fenced<'a> {
-    /// For each thread of the CTA, the count up to which its writes are.
-    pub(crate) base: &'a [u32],
-    pub(crate) far: &'a Far,
 }
 
 /// What is ordered before those who wait for a phase of an mbarrier.
@@ -144,7 +130,7 @@ pub(crate) struct Known {
     /// Of the own CTA; `None` if nothing is.
     base: Option<Rc<Vec<u32>>>,
     far: Far,
-    visible: Option<Visible>,
+    visible: Visible,
 }
 
 impl Known {
@@ -161,6 +147,7 @@ pub(crate) struct Released {
     cta: u32,
     scope: Scope,
     known: Far,
+    visible: Visible,
 }
 
 impl Released {
@@ -181,7 +168,10 @@ impl Flag {
             held.scope == released.scope && (held.cta == released.cta || held.scope >= Scope::Gpu)
         };
         match self.0.iter_mut().find(joins) {
-            Some(held) => *held = Released { known: held.known.join(&released.known), ..released },
+            Some(held) => {
+                let visible = held.visible.join(&released.visible);
+                *held = Released { known: held.known.join(&released.known), visible, ..released };
+            }
             None => self.0.push(released),
         }
     }
@@ -197,7 +187,7 @@ struct ThreadClock {
     /// The number of the last of its own copies that it has waited for.
     copies: u32,
     /// What its own proxy fences, and those ordered before it, have made visible.
-    visible: Option<Visible>,
+    visible: Visible,
     /// What the last fence ordered before the thread's strong writes that follow it.
     fence: Option<Released>,
     /// What the thread's strong reads since the last fence have observed: a fence orders it before the thread.
@@ -209,9 +199,6 @@ struct ThreadClock {
 pub(crate) struct Clocks {
     /// Number of the CTA, counted over all launches on a memory.
     cta: u32,
-    /// What is visible without a fence.
-    nothing: Rc<Vec<u32>>,
-    nothing_far: Far,
     /// By linear index in the CTA.
     threads: Vec<ThreadClock>,
 }
@@ -222,14 +209,14 @@ impl Clocks {
         let base = Rc::new(vec![0; count as usize]);
         let thread = ThreadClock {
             own: 1,
-            base: Rc::clone(&base),
+            base,
             far: Far::default(),
             copies: 0,
-            visible: None,
+            visible: Visible::default(),
             fence: None,
             observed: Vec::new(),
         };
-        Clocks { cta, nothing: base, nothing_far: Far::default(), threads: vec![thread; count as usize] }
+        Clocks { cta, threads: vec![thread; count as usize] }
     }
 
     /// The thread's own counter.
@@ -275,7 +262,7 @@ impl Clocks {
             let clock = &mut self.threads[*thread as usize];
             clock.base = Rc::clone(&joined);
             clock.far = clock.far.join(&far);
-            clock.visible = join_visible(&clock.visible, &visible);
+            clock.visible = clock.visible.join(&visible);
         }
     }
 
@@ -302,8 +289,7 @@ impl Clocks {
             contributions.iter().for_each(|item| copies[item.thread as usize] = item.copies);
             far = far.join(&Far::default().with(copies_of(self.cta), &Rc::new(copies)));
         }
-        let all = contributions.iter().map(|item| &item.visible);
-        let visible = all.fold(None, |all, one| join_visible(&all, one));
+        let visible = contributions.iter().fold(Visible::default(), |all, item| all.join(&item.visible));
         Known { base: Some(Rc::new(joined)), far, visible }
     }
 
@@ -314,28 +300,21 @@ impl Clocks {
             clock.base = join_counts(&clock.base, base);
         }
         clock.far = clock.far.join(&known.far);
-        clock.visible = join_visible(&clock.visible, &known.visible);
+        clock.visible = clock.visible.join(&known.visible);
     }
 
-    /// A proxy fence: what the thread knows and has done so far becomes visible to the asynchronous proxy.
-    pub(crate) fn fence_proxy(&mut self, thread: u32) {
-        let cta = self.cta;
-        let of_copies = self.of_copies(thread, self.threads[thread as usize].copies);
+    /// A proxy fence: what the thread knows and has done so far becomes visible to the asynchronous proxy, in shared or in
+    /// global memory or in both.
+    pub(crate) fn fence_proxy(&mut self, thread: u32, shared: bool, global: bool) {
+        let now = self.released(thread, Scope::Sys).known;
         let clock = &mut self.threads[thread as usize];
-        let mut base = Vec::clone(&clock.base);
-        base[thread as usize] = clock.own;
-        clock.own += 1;
-        let far = if clock.copies > 0 { clock.far.join(&of_copies) } else { clock.far.clone() };
-        let now = Some(Visible { base: Rc::new(base), far: far.without(cta) });
-        clock.visible = join_visible(&clock.visible, &now);
+        let of = |is_fenced: bool| if is_fenced { now.clone() } else { Far::default() };
+        clock.visible = clock.visible.join(&Visible([of(shared), of(global)]));
     }
 
     /// What is visible to the accesses of the asynchronous proxy that the thread starts.
-    pub(crate) fn fenced(&self, thread: u32) -> Fenced<'_> {
-        match &self.threads[thread as usize].visible {
-            Some(Visible { base, far }) => Fenced { base, far },
-            None => Fenced { base: &self.nothing, far: &self.nothing_far },
-        }
+    pub(crate) fn visible(&self, thread: u32) -> &Visible {
+        &self.threads[thread as usize].visible
     }
 
     /// What copies of an engine bring, as agents with their counts.
@@ -375,29 +354,78 @@ impl Clocks {
             copies[thread as usize] = clock.copies;
             known = known.join(&Far::default().with(copies_of(cta), &Rc::new(copies)));
         }
-        Released { cta, scope, known }
+        Released { cta, scope, known, visible: clock.visible.clone() }
     }
 
     /// A thread learns what was released.
-    fn learn(&mut self, thread: u32, known: &Far) {
+    fn learn(&mut self, thread: u32, released: &Released) {
+        let known = &released.known;
         let cta = self.cta;
         let clock = &mut self.threads[thread as usize];
         if let Some(counts) = known.0.as_ref().and_then(|known| known.get(&cta)) {
             clock.base = join_counts(&clock.base, counts);
         }
         clock.far = clock.far.join(&known.without(cta));
+        clock.visible = clock.visible.join(&released.visible);
     }
 
-    /// A fence (PTX ISA, section 8.7): what the thread has observed is ordered before it, and everything so far before
-    /// its strong writes that follow.
-    pub(crate) fn fence(&mut self, thread: u32, scope: Scope) {
-        for released in std::mem::take(&mut self.threads[thread as usize].observed) {
-            if released.reaches(self.cta, scope) {
-                self.learn(thread, &released.known);
+    /// A fence (PTX ISA, section 8.7): if it acquires, what the thread has observed is ordered before it; if it releases,
+    /// everything so far is ordered before the thread's strong writes that follow.
+    pub(crate) fn fence(&mut self, thread: u32, scope: Scope, acquires: bool, releases: bool) {
+        if acquires {
+            for released in std::mem::take(&mut self.threads[thread as usize].observed) {
+                if released.reaches(self.cta, scope) {
+                    self.learn(thread, &released);
+                }
             }
         }
-        let released = self.released(thread, scope);
-        self.threads[thread as usize].fence = Some(released);
+        if releases {
+            let released = self.released(thread, scope);
+            self.threads[thread as usize].fence = Some(released);
+        }
+    }
+
+    /// `fence.sc` by threads that execute it together: they also synchronize with those before them (PTX ISA, section
+    /// 8.9.4), of which `sequence` is what they released.
+    pub(crate) fn fence_in_sequence(&mut self, threads: &[u32], scope: Scope, sequence: &mut Flag) {
+        let mut all: Option<Released> = None;
+        for thread in threads {
+            let cta = self.cta;
+            for released in sequence.0.iter().filter(|released| released.reaches(cta, scope)) {
+                self.learn(*thread, released);
+            }
+            self.fence(*thread, scope, true, false);
+            let clock = &self.threads[*thread as usize];
+            let (known, visible) = (clock.far.clone(), clock.visible.clone());
+            let own = Released { cta, scope, known, visible };
+            all = Some(match all {
+                None => own,
+                Some(all) => {
+                    Released { known: all.known.join(&own.known), visible: all.visible.join(&own.visible), ..all }
+                }
+            });
+        }
+        let Some(all) = all else { return };
+        let bases = threads.iter().map(|thread| &self.threads[*thread as usize].base);
+        let Some(base) = bases.cloned().reduce(|a, b| join_counts(&a, &b)) else { return };
+        let mut counts = Vec::clone(&base);
+        let mut copies = vec![0; counts.len()];
+        for thread in threads {
+            let clock = &mut self.threads[*thread as usize];
+            counts[*thread as usize] = clock.own;
+            copies[*thread as usize] = clock.copies;
+            clock.own += 1;
+        }
+        let mut known = all.known.with(self.cta, &Rc::new(counts));
+        if copies.iter().any(|count| *count > 0) {
+            known = known.join(&Far::default().with(copies_of(self.cta), &Rc::new(copies)));
+        }
+        let released = Released { known, ..all };
+        threads.iter().for_each(|thread| self.threads[*thread as usize].fence = Some(released.clone()));
+        // The threads know what the sequence held, if it reaches them, so that this takes its place.
+        let cta = self.cta;
+        sequence.0.retain(|held| !held.reaches(cta, scope) || held.scope > scope);
+        sequence.add(released);
     }
 
     /// What a strong write by the thread hands over: everything so far if it releases, else what its last fence ordered.
@@ -415,11 +443,14 @@ impl Clocks {
         let cta = self.cta;
         for released in flag.0.iter().filter(|released| released.reaches(cta, scope)) {
             if acquires {
-                self.learn(thread, &released.known);
+                self.learn(thread, released);
             } else {
                 let observed = &mut self.threads[thread as usize].observed;
                 match observed.iter_mut().find(|held| held.scope == released.scope && held.cta == released.cta) {
-                    Some(held) => held.known = held.known.join(&released.known),
+                    Some(held) => {
+                        held.known = held.known.join(&released.known);
+                        held.visible = held.visible.join(&released.visible);
+                    }
                     None => observed.push(released.clone()),
                 }
             }
@@ -484,11 +515,13 @@ mod tests {
         let (mut one, mut two) = (Clocks::new(1, 2), Clocks::new(2, 2));
         let mut flag = Flag::default();
         assert!(one.written(0, Scope::Gpu, false).is_none());
-        one.fence(0, Scope::Gpu);
+        one.fence(0, Scope::Gpu, false, true);
         flag.add(one.written(0, Scope::Gpu, false).expect("a fence came before"));
         two.read(0, &flag, Scope::Gpu, false);
         assert_eq!(two.far(0).count(1, 0), 0);
-        two.fence(0, Scope::Gpu);
+        two.fence(0, Scope::Gpu, false, true);
+        assert_eq!(two.far(0).count(1, 0), 0);
+        two.fence(0, Scope::Gpu, true, false);
         assert_eq!(two.far(0).count(1, 0), 1);
         assert_eq!(one.own(0), 2);
     }

@@ -27,6 +27,16 @@ pub(crate) use operand::{FloatType, Guard, IntegerType, MemRef, NumberType, Reg}
 pub(crate) use predicate::{Comparison, PredFn, Set, Setp};
 pub(crate) use scalar::ScalarOp;
 
+/// What a fence orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FenceOrder {
+    Acquire,
+    Release,
+    AcquireRelease,
+    /// All fences of this kind are in one order.
+    Sequential,
+}
+
 /// A decoded instruction. The targets of branches and calls are program counters; until the labels are resolved, they
 /// are numbers of labels.
 #[derive(Debug)]
@@ -68,6 +78,7 @@ pub(crate) enum Op {
     /// `fence`, `membar`.
     Fence {
         scope: Scope,
+        order: FenceOrder,
     },
     /// A warp-wide matrix instruction.
     Matrix(Box<MatrixOp>),

@@ -245,3 +245,55 @@ fn tensors_of_more_dimensions_and_strides() {
     };
     assert_eq!(found[..128], (0..128).map(want).collect::<Vec<u16>>());
 }
+
+/// Thread 0 writes 16 bytes of `tile` by `write` and stores them to `b` after `fence`.
+fn stored(write: &str, fence: &str) -> String {
+    format!(
+        "@!%p1 ret;\nmov.u32 %r2, 5;\nst.shared.v4.u32 [tile], {{%r2, %r2, %r2, %r2}};\n{write}\n{fence}\n\
+         cp.async.bulk.global.shared::cta.bulk_group [%rd2], [tile], 16;\ncp.async.bulk.commit_group;\n\
+         cp.async.bulk.wait_group 0;\nret;"
+    )
+}
+
+#[test]
+fn a_proxy_fence_is_for_its_memory_and_for_every_write() {
+    let case = Case::rows(16, MapSwizzle::None);
+    for fence in ["fence.proxy.async;", "fence.proxy.async.shared::cta;"] {
+        assert_eq!(case.words(&stored("", fence))[..2], [5, 0]);
+    }
+    assert_eq!(case.fault(&stored("", "fence.proxy.async.global;")).kind, FaultKind::MissingFence);
+    let after = |write: &str| stored(&format!("fence.proxy.async;\n{write}"), "");
+    assert_eq!(case.fault(&after("red.shared.add.u32 [tile], %r2;")).kind, FaultKind::MissingFence);
+    assert_eq!(case.fault(&after("st.volatile.shared.u32 [tile+4], %r2;")).kind, FaultKind::MissingFence);
+}
+
+#[test]
+fn a_reduction_is_late_like_other_copies() {
+    let body = |wait: &str| {
+        format!(
+            "@!%p1 ret;\nmov.u32 %r2, 5;\nst.shared.v4.u32 [tile], {{%r2, %r2, %r2, %r2}};\nfence.proxy.async;\n\
+             cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2], [tile], 16;\ncp.async.bulk.commit_group;\n\
+             {wait}\nld.global.u32 %r3, [%rd2];\nst.global.u32 [%rd2+64], %r3;\ncp.async.bulk.wait_group 0;\nret;"
+        )
+    };
+    let case = Case::rows(16, MapSwizzle::None);
+    assert_eq!(case.words(&body("cp.async.bulk.wait_group 0;"))[32], 5);
+    for seed in 0..10 {
+        for wait in ["", "cp.async.bulk.wait_group.read 0;"] {
+            let (result, _) = case.execute(&body(wait), seed);
+            assert!(matches!(result, Err(RunError::Fault(fault)) if fault.kind == FaultKind::Race), "{seed} {wait}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_does_not_overwrite_an_mbarrier() {
+    let body = "@!%p1 ret;\nfence.proxy.async;\nmbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;\nmov.u32 %r2, bar;\n\
+                and.b32 %r2, %r2, -16;\n\
+                cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 16, [bar];\nret;";
+    let fault = Case::rows(16, MapSwizzle::None).fault(body);
+    assert_eq!(
+        (fault.kind, fault.message.as_str()),
+        (FaultKind::BarrierMisuse, "the mbarrier at `bar` + 0: a copy overwrites it")
+    );
+}

@@ -161,3 +161,48 @@ fn a_seed_gives_one_order_and_other_seeds_give_others() {
     assert_eq!(order(7), order(7));
     assert_ne!(order(7), order(8));
 }
+
+#[test]
+fn a_fence_orders_only_in_its_direction() {
+    let (set, wait) = ("st.relaxed.gpu.global.u32 [%rd1+32], 1;", "ld.relaxed.gpu.global.u32 %r3, [%rd1+32];");
+    let body = |before: &str, after: &str| {
+        handed_over(&format!("{before}\n{set}"), wait).replace("bra WAIT;\n", &format!("bra WAIT;\n{after}\n"))
+    };
+    let is_race = |body: &str| matches!(execute(body, 2, &with_seed(0)).0, Err(RunError::Fault(fault)) if fault.kind == FaultKind::Race);
+    assert!(execute(&body("fence.release.gpu;", "fence.acquire.gpu;"), 2, &with_seed(0)).0.is_ok());
+    assert!(is_race(&body("fence.acquire.gpu;", "fence.acq_rel.gpu;")));
+    assert!(is_race(&body("fence.acq_rel.gpu;", "fence.release.gpu;")));
+}
+
+/// Every thread writes its number and fences; a thread of each CTA counts it; the last CTA reads what all wrote.
+const ALL_FENCE: &str = "mul.wide.u32 %rd3, %r1, 4;\nadd.u64 %rd3, %rd3, %rd1;\nmul.wide.u32 %rd4, %r2, 128;\n\
+    add.u64 %rd4, %rd4, %rd3;\nst.global.u32 [%rd4], %r1;\nmembar.gl;\nbar.sync 0;\n@!%p1 bra READ;\n\
+    atom.global.add.u32 %r7, [%rd1+512], 1;\nst.shared.u32 [tile], %r7;\nmembar.gl;\nREAD:\nbar.sync 0;\n\
+    ld.shared.u32 %r8, [tile];\nsetp.ne.u32 %p3, %r8, 1;\n@%p3 ret;\nld.global.u32 %r9, [%rd3];\n\
+    ld.global.u32 %r10, [%rd3+128];\nadd.u32 %r9, %r9, %r10;\nst.global.u32 [%rd3+640], %r9;\nret;";
+
+#[test]
+fn sequentially_consistent_fences_synchronize_with_each_other() {
+    for seed in 0..20 {
+        let (result, words) = execute(ALL_FENCE, 2, &with_seed(seed));
+        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(words[160..192], (0..32).map(|at| 2 * at).collect::<Vec<u32>>());
+    }
+    // Without the order of all fences, those of the other threads hand over nothing.
+    let weaker = ALL_FENCE.replace("membar.gl", "fence.acq_rel.gpu");
+    assert!(
+        matches!(execute(&weaker, 2, &with_seed(0)).0, Err(RunError::Fault(fault)) if fault.kind == FaultKind::Race)
+    );
+}
+
+#[test]
+fn a_seed_finds_a_lock_that_is_not_waited_for() {
+    let take = "atom.acquire.gpu.global.cas.b32 %r3, [%rd1+32], 0, 1;";
+    let give = "st.release.gpu.global.u32 [%rd1+32], 0;";
+    let unwaited = locked(take, give).replace("@%p2 bra LOCK;\n", "");
+    let is_found = |seed: u64| {
+        let (result, words) = execute(&unwaited, 24, &with_seed(seed));
+        result.is_err() || words[0] != 24 * 25 / 2
+    };
+    assert!((1..20).any(is_found));
+}

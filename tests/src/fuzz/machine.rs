@@ -74,6 +74,11 @@ pub fn run_machine(seed: u64, mutated: Mutated, inputs: Range<u64>) -> MachineRe
         let base = rng.pick(seeds());
         let (ptx, launch) = match mutated {
             Mutated::Ptx => (changed(rng, &base.ptx), base.launch.clone()),
+            // Most changes of a number leave the file well formed.
+            Mutated::Launch if rng.percent(70) => {
+                let at = rng.below(base.launch.lines().count());
+                (base.ptx.clone(), with_number(rng, &base.launch, at))
+            }
             Mutated::Launch => (base.ptx.clone(), changed(rng, &base.launch)),
         };
         match catch_unwind(AssertUnwindSafe(|| outcome(&ptx, &launch))) {
@@ -131,19 +136,24 @@ fn changed(rng: &mut Rng, text: &str) -> String {
                 let (a, b) = (place(rng), place(rng));
                 with(format!("{}{}", &line[..a.min(b)], &line[a.max(b)..]))
             }
-            6 => {
-                let number =
-                    *rng.pick(&["0", "1", "-1", "31", "33", "4294967295", "18446744073709551615", "0x7fffffff", "1e9"]);
-                let digits: Vec<&str> =
-                    line.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
-                let old = if digits.is_empty() { "" } else { *rng.pick(&digits) };
-                with(line.replacen(old, number, 1))
-            }
+            6 => with_number(rng, &text, at),
             _ if rng.percent(10) => text[..lines[..at].iter().map(|line| line.len() + 1).sum::<usize>()].to_string(),
             _ => text,
         };
     }
     text
+}
+
+/// The text with a number in a line replaced by another one.
+fn with_number(rng: &mut Rng, text: &str, at: usize) -> String {
+    let number = *rng.pick(&["0", "1", "-1", "31", "33", "4294967295", "18446744073709551615", "0x7fffffff", "1e9"]);
+    let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+    let digits: Vec<&str> = lines[at].split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
+    if !digits.is_empty() {
+        let old: &str = digits[rng.below(digits.len())];
+        lines[at] = lines[at].replacen(old, number, 1);
+    }
+    lines.join("\n") + "\n"
 }
 
 fn outcome(ptx: &str, launch: &str) -> &'static str {

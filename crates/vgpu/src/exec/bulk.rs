@@ -85,7 +85,7 @@ impl Machine<'_> {
                     groups.committed.push_back(group);
                 }
                 BulkOp::Wait { pending, reads_only } => self.wait_for_bulk(thread, *pending as usize, *reads_only)?,
-                BulkOp::FenceProxy => self.cta.clocks.fence_proxy(thread),
+                BulkOp::FenceProxy { shared, global } => self.cta.clocks.fence_proxy(thread, *shared, *global),
             }
         }
         Ok(())

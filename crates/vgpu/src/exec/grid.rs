@@ -1,6 +1,7 @@
 //! Runs the CTAs of a launch, several times if a race has to be known in advance.
 
 use crate::banks::Banks;
+use crate::clock::Flag;
 use crate::exec::cta::Cta;
 use crate::exec::machine::Machine;
 use crate::exec::random::Random;
@@ -78,6 +79,7 @@ fn run_once(
         first_cta,
         random: (options.seed != 0).then(|| Random::new(options.seed)),
         effects: 0,
+        sequence: Flag::default(),
         strong_reads: 0,
         last_buffer: 0,
         origins: Origins::default(),

@@ -1,6 +1,7 @@
 //! The state of a run.
 
 use crate::banks::Banks;
+use crate::clock::Flag;
 use crate::exec::access::RegionId;
 use crate::exec::cta::Cta;
 use crate::exec::post_dominators::PostDominators;
@@ -39,6 +40,8 @@ pub(super) struct Machine<'a> {
     pub(super) random: Option<Random>,
     /// Arrivals and strong writes so far: what can end the wait of another thread.
     pub(super) effects: u64,
+    /// What the `fence.sc` so far have released.
+    pub(super) sequence: Flag,
     /// Strong reads in the current turn of a CTA.
     pub(super) strong_reads: u64,
     /// The buffer of the last global access.

@@ -266,7 +266,7 @@ impl Machine<'_> {
             base: cta.clocks.base(thread),
             far: cta.clocks.far(thread),
             copies: cta.clocks.copies(thread),
-            fenced: is_engine.then(|| cta.clocks.fenced(thread)),
+            fenced: is_engine.then(|| cta.clocks.visible(thread).of(slot.id != RegionId::Shared)),
             scope,
             reads: access.is_read || access.is_update,
         };

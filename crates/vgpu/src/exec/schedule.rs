@@ -41,15 +41,19 @@ impl Machine<'_> {
                 random.shuffle(&mut order);
             }
             for index in &order {
+                let mut hands_over = false;
                 if warps[*index].ready != 0 {
                     progress = true;
-                    self.turn(&mut warps[*index])?;
+                    hands_over = self.turn(&mut warps[*index])?;
                     if self.random.as_mut().is_some_and(|random| random.below(4) == 0) {
                         self.move_some_copy(*index as u32)?;
                         self.move_some_bulk()?;
                     }
                 }
                 self.apply_releases(warps);
+                if hands_over {
+                    return Ok(Slice::Running);
+                }
             }
             has_run |= progress;
             if warps.iter().all(|warp| warp.alive == 0) {
@@ -109,27 +113,36 @@ impl Machine<'_> {
         alive.map(|(id, mask)| Warp::new(self.program, id as u32, *mask, &environment)).collect()
     }
 
-    /// One turn of a warp.
-    fn turn(&mut self, warp: &mut Warp) -> Result<(), Box<Fault>> {
+    /// One turn of a warp. With a seed, it often ends after an access that other CTAs can observe; returns whether the turn of
+    /// the CTA ends with it.
+    fn turn(&mut self, warp: &mut Warp) -> Result<bool, Box<Fault>> {
         // Most quanta are short, so that warps interleave in the middle of what they do.
         let quantum = self.random.as_mut().map_or(QUANTUM, |random| {
             let most = QUANTUM >> random.below(10);
             1 + random.below(most)
         });
         let before = self.cta.executed;
+        let mut hands_over = false;
         for _ in 0..quantum {
             if warp.active == 0 && !warp.select() {
                 break;
             }
-            let pc = warp.pc;
+            let (pc, observable) = (warp.pc, self.effects + self.strong_reads);
             if let Err(stop) = self.step(warp) {
                 return Err(self.fault(*stop, pc, warp.id));
             }
             warp.yield_to_others();
+            let is_observable = self.effects + self.strong_reads != observable;
+            if let Some(random) = self.random.as_mut().filter(|_| is_observable)
+                && random.below(2) == 0
+            {
+                hands_over = random.below(2) == 0;
+                break;
+            }
         }
         self.completed.thread_instructions += self.cta.executed - before;
         self.report_progress();
-        Ok(())
+        Ok(hands_over)
     }
 
     /// The fault of a CTA that has reached its limit of instructions.

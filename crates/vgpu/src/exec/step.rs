@@ -6,7 +6,7 @@ use crate::exec::warp::Warp;
 use crate::exec::{scalar, undefined};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Scope, mask};
-use crate::op::Op;
+use crate::op::{FenceOrder, Op};
 
 impl Machine<'_> {
     /// Executes the instruction at the warp's program counter and moves on.
@@ -69,7 +69,7 @@ impl Machine<'_> {
             Op::Copy(copy) => self.copy(warp, exec, copy)?,
             Op::CopyBack(copies) => self.local_copies(warp, exec, copies),
             Op::Clock { d, bits, shift } => warp.fill(*d, exec, (self.stats.steps >> shift) & mask(*bits)),
-            Op::Fence { scope } => self.fence(warp, exec, *scope),
+            Op::Fence { scope, order } => self.fence(warp, exec, *scope, *order),
             Op::Nop => {}
             Op::Scalar(op) if warp.marks.is_none() => scalar::execute(warp, exec, op),
             Op::Scalar(op) => {
@@ -82,9 +82,20 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn fence(&mut self, warp: &Warp, exec: u32, scope: Scope) {
-        if self.options.check_races {
-            lanes(exec).for_each(|lane| self.cta.clocks.fence(warp.thread(lane), scope));
+    fn fence(&mut self, warp: &Warp, exec: u32, scope: Scope, order: FenceOrder) {
+        if !self.options.check_races {
+            return;
+        }
+        let threads: Vec<u32> = lanes(exec).map(|lane| warp.thread(lane)).collect();
+        let clocks = &mut self.cta.clocks;
+        let mut each = |acquires: bool, releases: bool| {
+            threads.iter().for_each(|thread| clocks.fence(*thread, scope, acquires, releases));
+        };
+        match order {
+            FenceOrder::Acquire => each(true, false),
+            FenceOrder::Release => each(false, true),
+            FenceOrder::AcquireRelease => each(true, true),
+            FenceOrder::Sequential => clocks.fence_in_sequence(&threads, scope, &mut self.sequence),
         }
     }
 }

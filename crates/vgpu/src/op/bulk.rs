@@ -38,5 +38,8 @@ pub(crate) enum BulkOp {
         reads_only: bool,
     },
     /// `fence.proxy.async`: what the thread knows is visible to the engine.
-    FenceProxy,
+    FenceProxy {
+        shared: bool,
+        global: bool,
+    },
 }

@@ -1,6 +1,6 @@
 //! An access to memory as the shadow sees it, and what it may conflict with.
 
-use crate::clock::{Far, Fenced, copies_of, cta_of, is_copy};
+use crate::clock::{Far, copies_of, cta_of, is_copy};
 use crate::isa::Scope;
 use crate::shadow::stamp::{Record, Records, Stamp};
 
@@ -23,7 +23,7 @@ pub(crate) struct Accessor<'a> {
     /// The count of its own copies that are ordered before it.
     pub(crate) copies: u32,
     /// For an access by the asynchronous proxy: what is visible to it.
-    pub(crate) fenced: Option<Fenced<'a>>,
+    pub(crate) fenced: Option<&'a Far>,
     /// The scope, if the access is atomic, volatile, relaxed, acquire or release.
     pub(crate) scope: Option<Scope>,
     /// Whether it reads: a write that does is a read-modify-write.
@@ -61,14 +61,13 @@ impl Accessor<'_> {
     /// Whether a write that is ordered before this access needs a proxy fence in between: a write by a thread, if this is
     /// by the asynchronous proxy.
     pub(super) fn needs_fence(&self, write: Stamp) -> bool {
-        let Some(Fenced { base, far }) = self.fenced else { return false };
+        let Some(visible) = self.fenced else { return false };
         let record = self.records.of(write);
         let thread = u32::from(record.warp) * 32 + write.lane();
         if cta_of(record.cta) < self.first_cta || (is_copy(record.cta) && thread >= self.base.len() as u32) {
             return false;
         }
-        let known = if record.cta == self.cta { base[thread as usize] } else { far.count(record.cta, thread) };
-        known < record.clock
+        visible.count(record.cta, thread) < record.clock
     }
 
     /// The conflict with a write that needs a proxy fence.

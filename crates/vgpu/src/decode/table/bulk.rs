@@ -70,8 +70,9 @@ pub(super) const ROWS: &[Row] = &[
         Synchronization,
         &["fence.proxy.async{.global,.shared::cta,.shared::cluster}"],
         |_, m, _| {
-            m.drop_all(|part| matches!(part, "global" | "shared::cta" | "shared::cluster"));
-            Ok(vec![bulk(BulkOp::FenceProxy)])
+            let (global, cta, cluster) = (m.take("global"), m.take("shared::cta"), m.take("shared::cluster"));
+            let (shared, all) = (cta || cluster, !(global || cta || cluster));
+            Ok(vec![bulk(BulkOp::FenceProxy { shared: shared || all, global: global || all })])
         },
     ),
     // The objects are visible to the engine: their initialization needs no fence here.

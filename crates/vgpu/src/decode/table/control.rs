@@ -5,7 +5,7 @@ use super::{Row, one, row};
 use crate::decode::decoder::Decoded;
 use crate::decode::mods::Mods;
 use crate::isa::Scope;
-use crate::op::Op;
+use crate::op::{FenceOrder, Op};
 
 pub(super) const ROWS: &[Row] = &[
     row("bra", "9.7.12.3", Control, &["bra{.uni} l"], |d, m, o| one(d.branch(m, o))),
@@ -26,20 +26,31 @@ pub(super) const ROWS: &[Row] = &[
     row("griddepcontrol", "9.7.13.13", Synchronization, &["griddepcontrol.{launch_dependents,wait}"], |_, m, _| {
         Ok(vec![no_effect(m)])
     }),
-    row("membar", "9.7.13.4", Synchronization, &["membar.{cta,gl,sys}"], |_, m, _| fence(m)),
+    // The same as `fence.sc`.
+    row("membar", "9.7.13.4", Synchronization, &["membar.{cta,gl,sys}"], |_, m, _| fence(m, FenceOrder::Sequential)),
     row(
         "fence",
         "9.7.13.4",
         Synchronization,
         &["fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}"],
-        |_, m, _| fence(m),
+        |_, m, _| fence(m, FenceOrder::AcquireRelease),
     ),
 ];
 
-fn fence(mods: &mut Mods<'_>) -> Decoded<Vec<Op>> {
-    mods.drop_all(|part| matches!(part, "sc" | "acq_rel" | "acquire" | "release"));
+/// A fence, of this order unless a modifier gives another.
+fn fence(mods: &mut Mods<'_>, order: FenceOrder) -> Decoded<Vec<Op>> {
+    let given = mods.find(|part| {
+        Some(match part {
+            "sc" => FenceOrder::Sequential,
+            "acq_rel" => FenceOrder::AcquireRelease,
+            "acquire" => FenceOrder::Acquire,
+            "release" => FenceOrder::Release,
+            _ => return None,
+        })
+    });
+    let order = given.unwrap_or(order);
     let scope = mods.find(Scope::parse).ok_or_else(|| "the scope is missing".to_string())?;
-    Ok(vec![Op::Fence { scope }])
+    Ok(vec![Op::Fence { scope, order }])
 }
 
 /// An instruction that does not affect results.
