@@ -1,5 +1,6 @@
 //! `vgpu`: runs the launches of a launch file on the virtual GPU.
 
+mod inputs;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use tilewright::vgpu::{self, MAX_INSTRUCTIONS_PER_THREAD, Memory, Module, Option
 
 use crate::exit::Exit;
 use crate::terminal::{fail, print_error};
+pub(crate) use crate::vgpu::inputs::Inputs;
 use crate::vgpu::report::{Ended, Outcome};
 
 /// Arguments of `vgpu`.
@@ -68,13 +70,7 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         print_error(&text);
         Exit::BadInput
     };
-    let text = files::read_text(&arguments.ptx).map_err(|error| fail(Exit::BadInput, &error))?;
-    let module = Module::parse(&text).map_err(|error| bad(format!("{}: {error}", arguments.ptx.display())))?;
-    let launch = files::read_text(&arguments.launch).map_err(|error| fail(Exit::BadInput, &error))?;
-    let folder = arguments.launch.parent().unwrap_or(Path::new(""));
-    let most_bytes = arguments.memory.saturating_mul(1 << 30);
-    let file = LaunchFile::parse(&launch, folder, &module, most_bytes)
-        .map_err(|error| bad(format!("{}: {error}", arguments.launch.display())))?;
+    let Inputs { module, file, .. } = Inputs::read(&arguments.ptx, &arguments.launch, arguments.memory)?;
     let dumps = dumps(arguments, &file).map_err(bad)?;
     let seeds = arguments.seed..arguments.seed.saturating_add(arguments.schedules);
     let mut last = None;

@@ -1,16 +1,15 @@
 //! `vgpu-mutate`: what the virtual GPU finds of the mechanical changes of a kernel.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 use serde_json::{Value, json};
-use tilewright::files;
-use tilewright::vgpu::launch_file::LaunchFile;
 use tilewright::vgpu::{Module, Options};
 use tilewright_tests::mutants::{MutationReport, ending, mutants, run_launches};
 
 use crate::exit::Exit;
-use crate::terminal::{count_bar, fail, print_error};
+use crate::terminal::count_bar;
+use crate::vgpu::Inputs;
 
 /// Arguments of `vgpu-mutate`.
 #[derive(Args)]
@@ -49,16 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
 }
 
 fn attempt(arguments: &Arguments) -> Result<MutationReport, Exit> {
-    let bad = |text: String| {
-        print_error(&text);
-        Exit::BadInput
-    };
-    let ptx = files::read_text(&arguments.ptx).map_err(|error| fail(Exit::BadInput, &error))?;
-    let module = Module::parse(&ptx).map_err(|error| bad(format!("{}: {error}", arguments.ptx.display())))?;
-    let launch = files::read_text(&arguments.launch).map_err(|error| fail(Exit::BadInput, &error))?;
-    let folder = arguments.launch.parent().unwrap_or(Path::new(""));
-    let file = LaunchFile::parse(&launch, folder, &module, 4 << 30)
-        .map_err(|error| bad(format!("{}: {error}", arguments.launch.display())))?;
+    let Inputs { ptx, file, .. } = Inputs::read(&arguments.ptx, &arguments.launch, 4)?;
     let all = mutants(&ptx);
     let bar = count_bar("mutants", all.len() as u64);
     let mut report = MutationReport::default();

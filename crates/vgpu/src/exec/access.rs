@@ -1,6 +1,7 @@
 //! Accesses to memory, of a lane and of a warp, and the bytes that they refer to.
 
 use crate::exec::lanes::Lanes;
+use crate::exec::warp::Warp;
 use crate::isa::{Space, Strong, mask};
 use crate::memory::map;
 use crate::op::MemRef;
@@ -102,6 +103,24 @@ pub(crate) struct Access {
     pub(crate) is_read: bool,
     /// A load to registers, not an atomic operation.
     pub(crate) is_load: bool,
+}
+
+impl Access {
+    /// A weak access of a lane by the instruction that its warp executes, to `len` bytes; a read is a load to registers.
+    pub(crate) fn new(warp: &Warp, lane: usize, address: u64, len: usize, is_read: bool) -> Access {
+        Access {
+            lane,
+            thread: warp.thread(lane),
+            address,
+            len,
+            pc: warp.pc,
+            strong: None,
+            copy: None,
+            is_update: false,
+            is_read,
+            is_load: is_read,
+        }
+    }
 }
 
 /// One access of the lanes of a warp.

@@ -30,21 +30,8 @@ impl Machine<'_> {
             let (kind, bytes) = (AccessKind::Atomic, len as u32);
             self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
             for lane in lanes(part) {
-                let thread = warp.thread(lane);
-                let address = addresses[lane];
-                let strong = Some(op.strong);
-                let access = Access {
-                    lane,
-                    thread,
-                    address,
-                    len,
-                    pc,
-                    strong,
-                    copy: None,
-                    is_update: true,
-                    is_read: true,
-                    is_load: false,
-                };
+                let plain = Access::new(warp, lane, addresses[lane], len, true);
+                let access = Access { strong: Some(op.strong), is_update: true, is_load: false, ..plain };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
                 let undefined = self.fetch(&slot, &access, &mut bytes[..len])?;

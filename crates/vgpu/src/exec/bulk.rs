@@ -221,19 +221,7 @@ impl Machine<'_> {
     }
 
     fn bulk_access(&self, warp: &Warp, lane: usize, address: u64, copy: Option<Agent>) -> Access {
-        let (thread, pc) = (warp.thread(lane), warp.pc);
-        Access {
-            lane,
-            thread,
-            address,
-            len: 0,
-            pc,
-            strong: None,
-            copy,
-            is_update: false,
-            is_read: true,
-            is_load: false,
-        }
+        Access { copy, is_load: false, ..Access::new(warp, lane, address, 0, true) }
     }
 
     /// Checks the accesses of a copy, and hands it to the engine.

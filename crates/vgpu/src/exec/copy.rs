@@ -172,18 +172,8 @@ impl Machine<'_> {
         copies.last += 1;
         let number = copies.last;
         for lane in lanes(exec) {
-            let write = Access {
-                lane,
-                thread: warp.thread(lane),
-                address: to[lane],
-                len: bytes as usize,
-                pc,
-                strong: None,
-                copy: Some(Agent { thread: warp.thread(lane), number, is_engine: false }),
-                is_update: false,
-                is_read: false,
-                is_load: false,
-            };
+            let agent = Agent { thread: warp.thread(lane), number, is_engine: false };
+            let write = Access { copy: Some(agent), ..Access::new(warp, lane, to[lane], bytes as usize, false) };
             self.start_copy(&write, from[lane], reads(lane) as usize)?;
         }
         Ok(())

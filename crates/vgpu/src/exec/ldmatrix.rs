@@ -95,17 +95,5 @@ fn rows(kind: AccessKind, addresses: &Lanes, exec: u32) -> WarpAccess<'_> {
 }
 
 fn row_access(warp: &Warp, lane: usize, addresses: &Lanes, is_read: bool) -> Access {
-    let (thread, address, pc) = (warp.thread(lane), addresses[lane], warp.pc);
-    Access {
-        lane,
-        thread,
-        address,
-        len: ROW_BYTES,
-        pc,
-        strong: None,
-        copy: None,
-        is_update: false,
-        is_read,
-        is_load: is_read,
-    }
+    Access::new(warp, lane, addresses[lane], ROW_BYTES, is_read)
 }

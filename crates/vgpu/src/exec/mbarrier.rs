@@ -103,18 +103,8 @@ impl Machine<'_> {
 
     /// The bytes of an object, after the access of a lane to it was checked.
     pub(crate) fn object(&mut self, warp: &Warp, lane: usize, address: u64, is_init: bool) -> ExecResult<RegionSlot> {
-        let access = Access {
-            lane,
-            thread: warp.thread(lane),
-            address,
-            len: BYTES,
-            pc: warp.pc,
-            strong: (!is_init).then_some(Strong::relaxed(Scope::Cta)),
-            copy: None,
-            is_update: !is_init,
-            is_read: false,
-            is_load: false,
-        };
+        let strong = (!is_init).then_some(Strong::relaxed(Scope::Cta));
+        let access = Access { strong, is_update: !is_init, ..Access::new(warp, lane, address, BYTES, false) };
         let Slot::Region(slot) = self.locate(Space::Shared, &access)? else {
             return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, "an mbarrier is in shared memory"));
         };

@@ -1,8 +1,7 @@
 //! Loads and stores.
 
-use crate::clock::copies_of;
+use crate::banks;
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, WarpAccess, resolve_spaces};
-use crate::exec::cta::Cta;
 use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
@@ -10,9 +9,7 @@ use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Space, mask, sign_extend};
 use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
-use crate::shadow::{Accessor, CheckResult, Record, Who};
 use crate::undefined::Undefined;
-use crate::{banks, memory::Region};
 
 /// Maximum number of bytes that one lane accesses.
 pub(crate) const MAX_BYTES: usize = 32;
@@ -31,21 +28,7 @@ impl Machine<'_> {
             let (kind, bytes) = (AccessKind::Load, len as u32);
             self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
             for lane in lanes(part) {
-                let thread = warp.thread(lane);
-                let address = addresses[lane];
-                let strong = op.strong;
-                let access = Access {
-                    lane,
-                    thread,
-                    address,
-                    len,
-                    pc,
-                    strong,
-                    copy: None,
-                    is_update: false,
-                    is_read: true,
-                    is_load: true,
-                };
+                let access = Access { strong: op.strong, ..Access::new(warp, lane, addresses[lane], len, true) };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
                 let undefined = self.fetch(&slot, &access, &mut bytes[..len])?;
@@ -81,25 +64,11 @@ impl Machine<'_> {
             let (kind, bytes) = (AccessKind::Store, len as u32);
             self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
             for lane in lanes(part) {
-                let thread = warp.thread(lane);
-                let address = addresses[lane];
-                let strong = op.strong;
-                let access = Access {
-                    lane,
-                    thread,
-                    address,
-                    len,
-                    pc,
-                    strong,
-                    copy: None,
-                    is_update: false,
-                    is_read: false,
-                    is_load: false,
-                };
+                let access = Access { strong: op.strong, ..Access::new(warp, lane, addresses[lane], len, false) };
                 self.must_be_aligned(space, &access)?;
                 for run in &op.runs {
                     let regs = &op.regs[run.clone()];
-                    let address = address + (run.start * size) as u64;
+                    let address = access.address + (run.start * size) as u64;
                     let access = Access { address, len: regs.len() * size, ..access };
                     let slot = self.place(space, &access)?;
                     let mut bytes = [0u8; MAX_BYTES];
@@ -209,123 +178,7 @@ impl Machine<'_> {
         self.region_mut(slot.id).undefined.extend(marked.map(|(at, byte)| (slot.offset + at, *byte)));
         Ok(())
     }
-
-    /// Writes bytes of memory that threads share, after it has checked how the write is ordered.
-    fn put_checked(&mut self, slot: &RegionSlot, access: &Access, data: &[u8]) -> ExecResult<()> {
-        self.must_not_hit_mbarrier(slot, access)?;
-        let mut result = self.check(slot, access, Some(data))?;
-        if self.may_lose(access.pc) {
-            result.conflicts.retain(|range| !(range.conflict.other_is_write && self.may_lose(range.conflict.pc)));
-        }
-        if let Some(first) = result.own_previous_write.filter(|first| self.are_apart(*first, access.pc)) {
-            return Err(self.not_apart(slot.id.space(), access, first));
-        }
-        if result.benign {
-            *self.stats.benign.entry(access.pc).or_insert(0) += 1;
-        }
-        self.region_mut(slot.id).store(slot.offset, data);
-        if access.strong.is_some() {
-            self.hand_over(slot, access);
-        }
-        self.apply_conflicts(slot, access, &result.conflicts)
-    }
-
-    /// Whether two instructions are in the same group of stores that are declared disjoint.
-    fn are_apart(&self, one: u32, other: u32) -> bool {
-        let group = |pc: u32| self.apart[pc as usize];
-        group(one).is_some_and(|known| group(other) == Some(known))
-    }
-
-    /// Whether an instruction is a store whose value another store may replace (`any_wins`).
-    fn may_lose(&self, pc: u32) -> bool {
-        self.any_wins[pc as usize]
-    }
-
-    /// Records an access in the shadow memory: a write if there is `data`, which may be empty, otherwise a read.
-    pub(crate) fn check(&mut self, slot: &RegionSlot, access: &Access, data: Option<&[u8]>) -> ExecResult<CheckResult> {
-        if !self.options.check_races {
-            return Ok(CheckResult::default());
-        }
-        let cta = &mut self.cta;
-        let (thread, scope) = (access.thread, access.strong.map(|strong| strong.scope));
-        let Who { cta: agent, thread: by, clock } = agent(cta, access);
-        let record = Record { cta: agent, warp: (by / 32) as u16, scope, clock, pc: access.pc };
-        let memory = &mut *self.memory;
-        let own = access.copy.is_none().then(|| &mut cta.recent[thread as usize / 32]);
-        let recent = own.unwrap_or(&mut cta.recent_of_copies);
-        let Some(record) = recent.number(&mut memory.records, record) else {
-            return Err(RaisedFault::new(FaultKind::StepLimit, 1 << access.lane, TOO_MANY_RECORDS));
-        };
-        let is_engine = access.copy.is_some_and(|agent| agent.is_engine);
-        let accessor = Accessor {
-            records: &memory.records,
-            stamp: memory.records.stamp(record, by % 32),
-            cta: cta.number,
-            first_cta: self.first_cta,
-            thread,
-            base: cta.clocks.base(thread),
-            far: cta.clocks.far(thread),
-            copies: cta.clocks.copies(thread),
-            fenced: is_engine.then(|| cta.clocks.visible(thread).of(slot.id != RegionId::Shared)),
-            scope,
-            reads: access.is_read || access.is_update,
-        };
-        let region: &mut Region = match slot.id {
-            RegionId::Shared => &mut cta.shared,
-            RegionId::Local => &mut cta.local,
-            RegionId::Buffer(index) => &mut memory.buffers[index].region,
-        };
-        Ok(match data {
-            None => region.shadow.read(slot.offset, slot.len, &accessor),
-            Some(data) => {
-                // Without data, as for a copy that writes later, the value is not known to be equal.
-                let (start, len) = (slot.offset, slot.len);
-                let values = (data.len() == len).then(|| (&region.bytes[start..start + len], data));
-                region.shadow.write(start, len, values, &accessor)
-            }
-        })
-    }
-
-    /// A strong read learns what the releases in the word hand over.
-    fn observe(&mut self, slot: &RegionSlot, access: &Access) {
-        let Some(strong) = access.strong.filter(|_| self.options.check_races) else { return };
-        self.strong_reads += 1;
-        let region: &Region = match slot.id {
-            RegionId::Shared => &self.cta.shared,
-            RegionId::Local => &self.cta.local,
-            RegionId::Buffer(index) => &self.memory.buffers[index].region,
-        };
-        if let Some(flag) = region.flags.get(&slot.offset) {
-            self.cta.clocks.read(access.thread, flag, strong.scope, strong.acquires);
-        }
-    }
-
-    /// A strong write hands over what its thread has released. A write that reads too continues the release sequence of
-    /// the word; another one ends it (PTX ISA, section 8.8).
-    fn hand_over(&mut self, slot: &RegionSlot, access: &Access) {
-        let Some(strong) = access.strong.filter(|_| self.options.check_races) else { return };
-        self.effects += 1;
-        let released = self.cta.clocks.written(access.thread, strong.scope, strong.releases);
-        let flags = &mut self.region_mut(slot.id).flags;
-        if !access.is_update {
-            flags.remove(&slot.offset);
-        }
-        if let Some(released) = released {
-            flags.entry(slot.offset).or_default().add(released);
-        }
-    }
 }
-
-/// Who makes an access, as records name it: a thread of the CTA, or one of its copies.
-pub(crate) fn agent(cta: &Cta, access: &Access) -> Who {
-    match access.copy {
-        None => Who { cta: cta.number, thread: access.thread, clock: cta.clocks.own(access.thread) },
-        Some(agent) => Who { cta: copies_of(cta.number), thread: agent.thread, clock: agent.number },
-    }
-}
-
-/// The message of a run with more records of accesses than can be numbered.
-const TOO_MANY_RECORDS: &str = "the run makes more accesses than its race checks can record; run it without them";
 
 fn store_to_read_only_space(space: Space, access: &Access) -> Box<RaisedFault> {
     let message = format!("a store to {} memory, which is read-only", space.as_str());

@@ -25,6 +25,7 @@ mod matrix;
 mod mbarrier;
 mod memory;
 mod mma;
+mod order;
 mod post_dominators;
 mod random;
 mod resident;

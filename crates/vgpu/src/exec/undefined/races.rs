@@ -7,7 +7,7 @@
 use crate::clock::is_copy;
 use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::machine::Machine;
-use crate::exec::memory::agent;
+use crate::exec::order::agent;
 use crate::exec::undefined::known_races::Race;
 use crate::fault::ExecResult;
 use crate::shadow::{Conflict, ConflictRange};

@@ -5,92 +5,20 @@
 //! entry of `u` in `t`'s base is at least `c`. What a thread knows of other CTAs, through flags in global memory, is a
 //! vector for each of them.
 
-use std::collections::BTreeMap;
+mod far;
+mod released;
+#[cfg(test)]
+mod tests;
+
 use std::rc::Rc;
+
+use far::join_counts;
+
+pub(crate) use far::{Far, copies_of, cta_of, is_copy};
+pub(crate) use released::{Flag, Known, Released, Visible};
 
 use crate::exec::Agent;
 use crate::isa::Scope;
-
-/// In the number of a CTA: its copies, whose counts are numbers of copies. The clocks of a thread's copies are apart from
-/// its own, since a copy takes its place in the order when its thread waits for it.
-const COPIES: u32 = 1 << 31;
-
-/// The copies that threads of a CTA start, as another CTA.
-pub(crate) fn copies_of(cta: u32) -> u32 {
-    cta | COPIES
-}
-
-/// Whether an agent is the copies of a CTA.
-pub(crate) fn is_copy(agent: u32) -> bool {
-    agent & COPIES != 0
-}
-
-/// The CTA that an agent belongs to.
-pub(crate) fn cta_of(agent: u32) -> u32 {
-    agent & !COPIES
-}
-
-/// What is ordered before a thread in other CTAs: for each, the counts of its threads. Usually nothing.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Far(Option<Rc<BTreeMap<u32, Rc<Vec<u32>>>>>);
-
-impl Far {
-    /// The counts of the threads of one CTA.
-    #[cfg(test)]
-    pub(crate) fn of(cta: u32, counts: &[u32]) -> Far {
-        Far::default().with(cta, &Rc::new(counts.to_vec()))
-    }
-
-    /// The count of a thread up to which its accesses are known; 0 if none are.
-    pub(crate) fn count(&self, cta: u32, thread: u32) -> u32 {
-        let counts = self.0.as_ref().and_then(|known| known.get(&cta));
-        counts.and_then(|counts| counts.get(thread as usize)).copied().unwrap_or(0)
-    }
-
-    fn with(&self, cta: u32, counts: &Rc<Vec<u32>>) -> Far {
-        let mut all = self.0.as_deref().cloned().unwrap_or_default();
-        all.insert(cta, Rc::clone(counts));
-        Far(Some(Rc::new(all)))
-    }
-
-    /// What both know.
-    pub(crate) fn join(&self, other: &Far) -> Far {
-        let (Some(own), Some(others)) = (&self.0, &other.0) else {
-            return if self.0.is_none() { other.clone() } else { self.clone() };
-        };
-        if Rc::ptr_eq(own, others) {
-            return self.clone();
-        }
-        let mut all = BTreeMap::clone(own);
-        for (cta, counts) in others.iter() {
-            all.entry(*cta)
-                .and_modify(|known| *known = join_counts(known, counts))
-                .or_insert_with(|| Rc::clone(counts));
-        }
-        Far(Some(Rc::new(all)))
-    }
-
-    fn without(&self, cta: u32) -> Far {
-        match &self.0 {
-            Some(known) if known.contains_key(&cta) => {
-                let mut all = BTreeMap::clone(known);
-                all.remove(&cta);
-                Far(Some(Rc::new(all)))
-            }
-            _ => self.clone(),
-        }
-    }
-}
-
-fn join_counts(a: &Rc<Vec<u32>>, b: &Rc<Vec<u32>>) -> Rc<Vec<u32>> {
-    if Rc::ptr_eq(a, b) {
-        return Rc::clone(a);
-    }
-    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
-    let mut all = Vec::clone(long);
-    all.iter_mut().zip(short.iter()).for_each(|(a, b)| *a = *b.max(a));
-    Rc::new(all)
-}
 
 /// The clock of one thread at its arrival at a barrier.
 #[derive(Clone, Debug)]
@@ -105,76 +33,6 @@ pub(crate) struct Contribution {
     /// The number of the thread's last copy that is ordered before its arrival.
     copies: u32,
     visible: Visible,
-}
-
-/// What proxy fences have made visible to the asynchronous proxy: in shared memory, and in global memory. The own CTA is
-/// among the others.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Visible([Far; 2]);
-
-impl Visible {
-    fn join(&self, other: &Visible) -> Visible {
-        let ([shared, global], [other_shared, other_global]) = (&self.0, &other.0);
-        Visible([shared.join(other_shared), global.join(other_global)])
-    }
-
-    /// In one of the two memories.
-    pub(crate) fn of(&self, is_global: bool) -> &Far {
-        &self.0[usize::from(is_global)]
-    }
-}
-
-/// What is ordered before those who wait for a phase of an mbarrier.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
-    /// Of the own CTA; `None` if nothing is.
-    base: Option<Rc<Vec<u32>>>,
-    far: Far,
-    visible: Visible,
-}
-
-impl Known {
-    /// Adds what copies bring.
-    pub(crate) fn add(&mut self, far: &Far) {
-        self.far = self.far.join(far);
-    }
-}
-
-/// What a write hands over to those that read it: everything ordered before a release.
-#[derive(Clone, Debug)]
-pub(crate) struct Released {
-    /// The CTA of the thread that released it.
-    cta: u32,
-    scope: Scope,
-    known: Far,
-    visible: Visible,
-}
-
-impl Released {
-    /// Whether a thread of `cta` that reads with `scope` observes it: each of the two must be in the scope of the other.
-    fn reaches(&self, cta: u32, scope: Scope) -> bool {
-        self.cta == cta || (self.scope >= Scope::Gpu && scope >= Scope::Gpu)
-    }
-}
-
-/// The releases that a word of memory holds.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Flag(Vec<Released>);
-
-impl Flag {
-    /// Adds what a read-modify-write releases, which continues the release sequence.
-    pub(crate) fn add(&mut self, released: Released) {
-        let joins = |held: &&mut Released| {
-            held.scope == released.scope && (held.cta == released.cta || held.scope >= Scope::Gpu)
-        };
-        match self.0.iter_mut().find(joins) {
-            Some(held) => {
-                let visible = held.visible.join(&released.visible);
-                *held = Released { known: held.known.join(&released.known), visible, ..released };
-            }
-            None => self.0.push(released),
-        }
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -455,89 +313,5 @@ impl Clocks {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_meeting_orders_its_members_only() {
-        let mut clocks = Clocks::new(1, 3);
-        let before = clocks.own(0);
-        let all = [clocks.release(0), clocks.release(1)];
-        clocks.acquire(&all, &[0, 1]);
-        assert!(clocks.base(1)[0] >= before);
-        assert!(clocks.base(2)[0] < before);
-        assert!(clocks.base(1)[0] < clocks.own(0));
-    }
-
-    #[test]
-    fn knowledge_is_passed_on() {
-        let mut clocks = Clocks::new(1, 3);
-        let before = clocks.own(0);
-        let first = [clocks.release(0), clocks.release(1)];
-        clocks.acquire(&first, &[0, 1]);
-        let second = [clocks.release(1), clocks.release(2)];
-        clocks.acquire(&second, &[1, 2]);
-        assert!(clocks.base(2)[0] >= before);
-    }
-
-    #[test]
-    fn who_only_arrives_learns_nothing() {
-        let mut clocks = Clocks::new(1, 2);
-        let waiter = clocks.own(1);
-        let all = [clocks.release(0), clocks.release(1)];
-        clocks.acquire(&all, &[1]);
-        assert!(clocks.base(0)[1] < waiter);
-    }
-
-    /// Thread 0 of CTA 1 writes and releases with `scope`; thread 0 of CTA 2 reads with `scope`. Returns what the reader
-    /// knows of the writer.
-    fn handed_over(released: Scope, acquired: Scope) -> u32 {
-        let (mut one, mut two) = (Clocks::new(1, 2), Clocks::new(2, 2));
-        let mut flag = Flag::default();
-        flag.add(one.written(0, released, true).expect("a release"));
-        two.read(0, &flag, acquired, true);
-        two.far(0).count(1, 0)
-    }
-
-    #[test]
-    fn a_release_is_observed_in_both_scopes_only() {
-        assert_eq!(handed_over(Scope::Gpu, Scope::Sys), 1);
-        assert_eq!(handed_over(Scope::Gpu, Scope::Cta), 0);
-        assert_eq!(handed_over(Scope::Cta, Scope::Gpu), 0);
-    }
-
-    #[test]
-    fn fences_order_what_relaxed_accesses_hand_over() {
-        let (mut one, mut two) = (Clocks::new(1, 2), Clocks::new(2, 2));
-        let mut flag = Flag::default();
-        assert!(one.written(0, Scope::Gpu, false).is_none());
-        one.fence(0, Scope::Gpu, false, true);
-        flag.add(one.written(0, Scope::Gpu, false).expect("a fence came before"));
-        two.read(0, &flag, Scope::Gpu, false);
-        assert_eq!(two.far(0).count(1, 0), 0);
-        two.fence(0, Scope::Gpu, false, true);
-        assert_eq!(two.far(0).count(1, 0), 0);
-        two.fence(0, Scope::Gpu, true, false);
-        assert_eq!(two.far(0).count(1, 0), 1);
-        assert_eq!(one.own(0), 2);
-    }
-
-    #[test]
-    fn knowledge_of_other_ctas_passes_a_barrier_and_comes_back() {
-        let (mut one, mut two) = (Clocks::new(1, 2), Clocks::new(2, 2));
-        let mut flag = Flag::default();
-        flag.add(one.written(0, Scope::Gpu, true).expect("a release"));
-        two.read(0, &flag, Scope::Gpu, true);
-        let all = [two.release(0), two.release(1)];
-        two.acquire(&all, &[0, 1]);
-        assert_eq!(two.far(1).count(1, 0), 1);
-        let mut back = Flag::default();
-        back.add(two.written(1, Scope::Gpu, true).expect("a release"));
-        one.read(1, &back, Scope::Gpu, true);
-        assert_eq!((one.base(1)[0], one.far(1).count(2, 0)), (1, 1));
     }
 }

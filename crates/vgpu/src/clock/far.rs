@@ -1,0 +1,85 @@
+//! What is known of other CTAs and of copies, as sparse vectors of counts.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// In the number of a CTA: its copies, whose counts are numbers of copies. The clocks of a thread's copies are apart from
+/// its own, since a copy takes its place in the order when its thread waits for it.
+const COPIES: u32 = 1 << 31;
+
+/// The copies that threads of a CTA start, as another CTA.
+pub(crate) fn copies_of(cta: u32) -> u32 {
+    cta | COPIES
+}
+
+/// Whether an agent is the copies of a CTA.
+pub(crate) fn is_copy(agent: u32) -> bool {
+    agent & COPIES != 0
+}
+
+/// The CTA that an agent belongs to.
+pub(crate) fn cta_of(agent: u32) -> u32 {
+    agent & !COPIES
+}
+
+/// What is ordered before a thread in other CTAs: for each, the counts of its threads. Usually nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Far(pub(super) Option<Rc<BTreeMap<u32, Rc<Vec<u32>>>>>);
+
+impl Far {
+    /// The counts of the threads of one CTA.
+    #[cfg(test)]
+    pub(crate) fn of(cta: u32, counts: &[u32]) -> Far {
+        Far::default().with(cta, &Rc::new(counts.to_vec()))
+    }
+
+    /// The count of a thread up to which its accesses are known; 0 if none are.
+    pub(crate) fn count(&self, cta: u32, thread: u32) -> u32 {
+        let counts = self.0.as_ref().and_then(|known| known.get(&cta));
+        counts.and_then(|counts| counts.get(thread as usize)).copied().unwrap_or(0)
+    }
+
+    pub(super) fn with(&self, cta: u32, counts: &Rc<Vec<u32>>) -> Far {
+        let mut all = self.0.as_deref().cloned().unwrap_or_default();
+        all.insert(cta, Rc::clone(counts));
+        Far(Some(Rc::new(all)))
+    }
+
+    /// What both know.
+    pub(crate) fn join(&self, other: &Far) -> Far {
+        let (Some(own), Some(others)) = (&self.0, &other.0) else {
+            return if self.0.is_none() { other.clone() } else { self.clone() };
+        };
+        if Rc::ptr_eq(own, others) {
+            return self.clone();
+        }
+        let mut all = BTreeMap::clone(own);
+        for (cta, counts) in others.iter() {
+            all.entry(*cta)
+                .and_modify(|known| *known = join_counts(known, counts))
+                .or_insert_with(|| Rc::clone(counts));
+        }
+        Far(Some(Rc::new(all)))
+    }
+
+    pub(super) fn without(&self, cta: u32) -> Far {
+        match &self.0 {
+            Some(known) if known.contains_key(&cta) => {
+                let mut all = BTreeMap::clone(known);
+                all.remove(&cta);
+                Far(Some(Rc::new(all)))
+            }
+            _ => self.clone(),
+        }
+    }
+}
+
+pub(super) fn join_counts(a: &Rc<Vec<u32>>, b: &Rc<Vec<u32>>) -> Rc<Vec<u32>> {
+    if Rc::ptr_eq(a, b) {
+        return Rc::clone(a);
+    }
+    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let mut all = Vec::clone(long);
+    all.iter_mut().zip(short.iter()).for_each(|(a, b)| *a = *b.max(a));
+    Rc::new(all)
+}

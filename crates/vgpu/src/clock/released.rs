@@ -1,0 +1,76 @@
+//! What threads hand over to others: by flags, by phases of mbarriers, and by proxy fences.
+
+use std::rc::Rc;
+
+use super::far::Far;
+use crate::isa::Scope;
+
+/// What proxy fences have made visible to the asynchronous proxy: in shared memory, and in global memory. The own CTA is
+/// among the others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Visible(pub(super) [Far; 2]);
+
+impl Visible {
+    pub(super) fn join(&self, other: &Visible) -> Visible {
+        let ([shared, global], [other_shared, other_global]) = (&self.0, &other.0);
+        Visible([shared.join(other_shared), global.join(other_global)])
+    }
+
+    /// In one of the two memories.
+    pub(crate) fn of(&self, is_global: bool) -> &Far {
+        &self.0[usize::from(is_global)]
+    }
+}
+
+/// What is ordered before those who wait for a phase of an mbarrier.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Of the own CTA; `None` if nothing is.
+    pub(super) base: Option<Rc<Vec<u32>>>,
+    pub(super) far: Far,
+    pub(super) visible: Visible,
+}
+
+impl Known {
+    /// Adds what copies bring.
+    pub(crate) fn add(&mut self, far: &Far) {
+        self.far = self.far.join(far);
+    }
+}
+
+/// What a write hands over to those that read it: everything ordered before a release.
+#[derive(Clone, Debug)]
+pub(crate) struct Released {
+    /// The CTA of the thread that released it.
+    pub(super) cta: u32,
+    pub(super) scope: Scope,
+    pub(super) known: Far,
+    pub(super) visible: Visible,
+}
+
+impl Released {
+    /// Whether a thread of `cta` that reads with `scope` observes it: each of the two must be in the scope of the other.
+    pub(super) fn reaches(&self, cta: u32, scope: Scope) -> bool {
+        self.cta == cta || (self.scope >= Scope::Gpu && scope >= Scope::Gpu)
+    }
+}
+
+/// The releases that a word of memory holds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flag(pub(super) Vec<Released>);
+
+impl Flag {
+    /// Adds what a read-modify-write releases, which continues the release sequence.
+    pub(crate) fn add(&mut self, released: Released) {
+        let joins = |held: &&mut Released| {
+            held.scope == released.scope && (held.cta == released.cta || held.scope >= Scope::Gpu)
+        };
+        match self.0.iter_mut().find(joins) {
+            Some(held) => {
+                let visible = held.visible.join(&released.visible);
+                *held = Released { known: held.known.join(&released.known), visible, ..released };
+            }
+            None => self.0.push(released),
+        }
+    }
+}
