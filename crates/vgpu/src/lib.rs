@@ -54,6 +54,7 @@ mod exec;
 mod fault;
 mod float;
 mod isa;
+mod lanes;
 mod launch;
 pub mod launch_file;
 mod layout;

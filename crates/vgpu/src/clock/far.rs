@@ -83,3 +83,14 @@ pub(super) fn join_counts(a: &Rc<Vec<u32>>, b: &Rc<Vec<u32>>) -> Rc<Vec<u32>> {
     all.iter_mut().zip(short.iter()).for_each(|(a, b)| *a = *b.max(a));
     Rc::new(all)
 }
+
+/// Who makes the accesses of a copy, among the copies of a CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agent {
+    /// Its index: that of the thread for `cp.async`, above all threads for the copies of an engine.
+    pub(crate) thread: u32,
+    /// Its count.
+    pub(crate) number: u32,
+    /// An engine accesses memory by the asynchronous proxy.
+    pub(crate) is_engine: bool,
+}

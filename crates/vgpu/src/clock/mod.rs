@@ -14,10 +14,9 @@ use std::rc::Rc;
 
 use far::join_counts;
 
-pub(crate) use far::{Far, copies_of, cta_of, is_copy};
+pub(crate) use far::{Agent, Far, copies_of, cta_of, is_copy};
 pub(crate) use released::{Flag, Known, Released, Visible};
 
-use crate::exec::Agent;
 use crate::isa::Scope;
 
 /// The clock of one thread at its arrival at a barrier.

@@ -1,8 +1,9 @@
 //! Accesses to memory, of a lane and of a warp, and the bytes that they refer to.
 
-use crate::exec::lanes::Lanes;
+use crate::clock::Agent;
 use crate::exec::warp::Warp;
 use crate::isa::{Space, Strong, mask};
+use crate::lanes::Lanes;
 use crate::memory::map;
 use crate::op::MemRef;
 use crate::report::AccessKind;
@@ -69,17 +70,6 @@ impl RegionId {
             RegionId::Buffer(_) => Space::Global,
         }
     }
-}
-
-/// Who makes the accesses of a copy, among the copies of a CTA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Agent {
-    /// Its index: that of the thread for `cp.async`, above all threads for the copies of an engine.
-    pub(crate) thread: u32,
-    /// Its count.
-    pub(crate) number: u32,
-    /// An engine accesses memory by the asynchronous proxy.
-    pub(crate) is_engine: bool,
 }
 
 /// One lane's access.

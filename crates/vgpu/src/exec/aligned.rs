@@ -1,9 +1,9 @@
 //! Instructions that the lanes of a warp execute together (`.aligned`).
 
-use crate::exec::lanes::{FULL, lanes};
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::lanes::{FULL, lanes};
 
 impl Machine<'_> {
     /// Gathers the lanes that have not exited at a barrier. Returns them, or `None` if no lane executes it or if some

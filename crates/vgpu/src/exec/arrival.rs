@@ -1,10 +1,10 @@
 //! Arrival at the barriers of the CTA, and their completion.
 
 use crate::exec::barrier::{NO_REDUCTION, Release, Waiter};
-use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::lanes::lanes;
 use crate::op::BarrierOp;
 
 impl Machine<'_> {

@@ -2,13 +2,13 @@
 
 use crate::exec::access::{Access, WarpAccess, resolve_spaces};
 use crate::exec::float::read_element;
-use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::memory::{MAX_BYTES, little_endian};
 use crate::exec::warp::Warp;
 use crate::fault::ExecResult;
 use crate::float::{F32, add_odd, bits32, maximum, minimum, narrow};
 use crate::isa::{Round, Space, mask, sign_extend};
+use crate::lanes::lanes;
 use crate::op::{AtomFn, Atomic, FloatType};
 use crate::report::AccessKind;
 use crate::undefined::Undefined;

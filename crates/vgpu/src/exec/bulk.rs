@@ -6,14 +6,15 @@
 
 use std::collections::VecDeque;
 
-use crate::exec::access::{Access, Agent, RegionId, RegionSlot, Slot, resolve_spaces};
+use crate::clock::Agent;
+use crate::exec::access::{Access, RegionId, RegionSlot, Slot, resolve_spaces};
 use crate::exec::atomic::combine;
-use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::memory::little_endian;
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
 use crate::isa::{Scope, Space, Strong};
+use crate::lanes::lanes;
 use crate::memory::map as address_map;
 use crate::op::{BulkCopy, BulkOp, BulkPlace, BulkReduce, MemRef};
 use crate::shadow::ConflictRange;

@@ -1,9 +1,9 @@
 //! Additions and multiplications with the carry flag.
 
 use crate::exec::int::{exact, high};
-use crate::exec::lanes::lanes;
 use crate::exec::warp::Warp;
 use crate::isa::mask;
+use crate::lanes::lanes;
 use crate::op::{Carry, CarryFn};
 
 /// Executes an instruction that reads or writes the carry flag.

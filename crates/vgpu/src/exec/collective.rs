@@ -4,12 +4,12 @@
 //! or, for `bar.warp.sync`, at any `bar.warp.sync` with the same members. Only `bar.warp.sync` orders memory.
 
 use crate::exec::atomic::combine;
-use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::undefined::{Marks, Update};
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::mask;
+use crate::lanes::lanes;
 use crate::op::{AtomFn, CollectiveFn, FloatType, Reg, Shuffle, ShuffleMode, VoteMode};
 use crate::undefined::Undefined;
 

@@ -3,9 +3,9 @@
 use std::num::FpCategory;
 
 use crate::exec::float::{flush_element, read_element};
-use crate::exec::lanes::{Lanes, lanes};
 use crate::exec::warp::Warp;
 use crate::isa::{CmpOp, mask, sign_extend};
+use crate::lanes::{Lanes, lanes};
 use crate::op::{Comparison, IntegerType, NumberType, Set, Setp, TestFn};
 
 /// Position of the high element of a packed type; only 16-bit types have packed comparisons.

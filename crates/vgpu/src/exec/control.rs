@@ -1,9 +1,9 @@
 //! Branch tables, calls, returns and exits.
 
-use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::lanes::lanes;
 use crate::memory::Bits;
 use crate::op::{LocalCopy, Op, Reg};
 use crate::undefined::Undefined;

@@ -2,9 +2,9 @@
 
 use crate::exec::float::read_element;
 use crate::exec::int::{map1, map2};
-use crate::exec::lanes::Lanes;
 use crate::float::{bits32, flush, narrow, relu, round_integral, saturate, to_f32, widen};
 use crate::isa::{Round, mask, sign_extend};
+use crate::lanes::Lanes;
 use crate::op::{Convert, ConvertPair, FloatType, IntegerType, NumberType, PairSource};
 
 /// Converts one value in each lane.

@@ -5,12 +5,13 @@
 
 use std::collections::VecDeque;
 
-use crate::exec::access::{Access, Agent, RegionSlot, Slot, WarpAccess, resolve_spaces};
-use crate::exec::lanes::lanes;
+use crate::clock::Agent;
+use crate::exec::access::{Access, RegionSlot, Slot, WarpAccess, resolve_spaces};
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
 use crate::isa::Space;
+use crate::lanes::lanes;
 use crate::op::{AsyncCopy, CopyOp};
 use crate::report::AccessKind;
 use crate::shadow::ConflictRange;

@@ -3,7 +3,7 @@
 //! The ISA does not specify the order of summation. Here a sum starts with the element of C and adds one product after
 //! another, in the order of k; each step is a fused multiply-add, rounded to nearest, ties to even.
 
-use crate::exec::lanes::Lanes;
+use crate::lanes::Lanes;
 use crate::op::DoubleMma;
 
 /// Rows of B, and columns of A.

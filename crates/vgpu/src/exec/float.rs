@@ -2,12 +2,12 @@
 //! computed in `f64`.
 
 use crate::exec::int::{map1, map2, map3};
-use crate::exec::lanes::{Lanes, lanes};
 use crate::float::{
     add_odd, bits32, div_odd, double, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate, sqrt_odd,
     to_f32, widen,
 };
 use crate::isa::{Round, mask};
+use crate::lanes::{Lanes, lanes};
 use crate::op::{FloatFn, FloatMode, FloatType, MinMaxMode, Reg};
 
 /// The NaN of `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64` (PTX ISA, section 9.7.3.14).

@@ -1,8 +1,8 @@
 //! Integer instructions. Registers hold zero-extended values; results are truncated to the width of the instruction.
 
-use crate::exec::lanes::{FULL, Lanes, lanes};
 use crate::float::flush;
 use crate::isa::{mask, sign_extend};
+use crate::lanes::{FULL, Lanes, lanes};
 use crate::op::{IntFn, Packed16Fn, PrmtMode, Reg};
 
 /// `d = f(a)` in the lanes of `exec`.

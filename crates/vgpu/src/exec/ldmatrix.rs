@@ -3,13 +3,13 @@
 //! exchange their elements with it through registers.
 
 use crate::exec::access::{Access, WarpAccess, resolve_spaces};
-use crate::exec::lanes::{FULL, Lanes, lanes};
 use crate::exec::machine::Machine;
 use crate::exec::matrix::{Matrix, collect, spread};
 use crate::exec::undefined::{Update, matrix_lanes};
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Space, mask};
+use crate::lanes::{FULL, Lanes, lanes};
 use crate::op::MatrixAccess;
 use crate::report::AccessKind;
 use crate::undefined::Undefined;

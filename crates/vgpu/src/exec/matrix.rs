@@ -1,12 +1,12 @@
 //! Instructions on matrices that are distributed over a warp, and the layout of 8 x 8 16-bit elements in one register
 //! per lane.
 
-use crate::exec::lanes::{FULL, Lanes};
 use crate::exec::machine::Machine;
 use crate::exec::undefined::{self, Update, matrix_lanes};
 use crate::exec::warp::Warp;
 use crate::exec::{double_mma, mma};
 use crate::fault::ExecResult;
+use crate::lanes::{FULL, Lanes};
 use crate::op::MatrixOp;
 
 /// Rows of 16-bit elements.

@@ -3,11 +3,11 @@
 use crate::clock::{Contribution, Far, Known};
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, resolve_spaces};
 use crate::exec::barrier::Release;
-use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Scope, Space, Strong};
+use crate::lanes::lanes;
 use crate::op::{Arrive, MbarrierFn, MbarrierOp, Phase, PhaseWait};
 use crate::shadow::CheckResult;
 

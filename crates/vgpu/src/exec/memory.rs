@@ -2,11 +2,11 @@
 
 use crate::banks;
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, WarpAccess, resolve_spaces};
-use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Space, mask, sign_extend};
+use crate::lanes::lanes;
 use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
 use crate::undefined::Undefined;

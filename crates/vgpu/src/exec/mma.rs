@@ -5,9 +5,9 @@
 //! f32, ties to even. f16 sums are kept in f32 too, and rounded once at the end. Subnormals are kept. Integer sums are
 //! exact, and wrap or clamp at the end.
 
-use crate::exec::lanes::Lanes;
 use crate::float::{F16, bits32, narrow, widen};
 use crate::isa::{Round, mask};
+use crate::lanes::Lanes;
 use crate::op::{AccumulatorType, Mma, Multiplicand, Reg};
 
 /// Rows of A, or columns of B, of at most 32 elements.

@@ -18,7 +18,6 @@ mod double_mma;
 mod float;
 mod grid;
 mod int;
-mod lanes;
 mod ldmatrix;
 mod machine;
 mod matrix;
@@ -35,6 +34,4 @@ mod step;
 mod undefined;
 mod warp;
 
-pub(crate) use access::Agent;
 pub(crate) use grid::{PreparedLaunch, run_grid};
-pub(crate) use lanes::lanes;

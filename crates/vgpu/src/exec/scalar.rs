@@ -1,9 +1,9 @@
 //! Instructions that access only registers, predicates and the carry flags of the warp.
 
-use crate::exec::lanes::lanes;
 use crate::exec::warp::Warp;
 use crate::exec::{carry, compare, convert, float, int};
 use crate::isa::{Space, mask};
+use crate::lanes::lanes;
 use crate::memory::map;
 use crate::op::{Guard, Reg, ScalarOp};
 

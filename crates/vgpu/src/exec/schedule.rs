@@ -1,11 +1,11 @@
 //! Runs the warps of a CTA in turn.
 
 use crate::exec::cta::Cta;
-use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::mbarrier::Mbarrier;
 use crate::exec::warp::{Environment, Wait, Warp};
 use crate::fault::{Fault, FaultKind, RaisedFault, Waiting};
+use crate::lanes::lanes;
 use crate::launch::Progress;
 use crate::memory::map;
 

@@ -1,11 +1,11 @@
 //! Executes one instruction for one group of lanes.
 
-use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
 use crate::exec::{scalar, undefined};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Scope, mask};
+use crate::lanes::lanes;
 use crate::op::{FenceOrder, Op};
 
 impl Machine<'_> {

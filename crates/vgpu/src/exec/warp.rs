@@ -5,8 +5,8 @@
 //! control flow reconverges. A group that runs for long while others are ready is set aside for a while, so that a loop
 //! that waits for another lane terminates.
 
-use crate::exec::lanes::{Lanes, lanes};
 use crate::exec::undefined::{Marks, UndefinedLanes, Update};
+use crate::lanes::{Lanes, lanes};
 use crate::op::{CollectiveFn, Guard};
 use crate::program::{Preset, Program};
 

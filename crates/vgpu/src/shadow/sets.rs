@@ -40,7 +40,7 @@ impl Group {
 }
 
 fn lanes(mask: u32) -> impl Iterator<Item = u32> {
-    crate::exec::lanes(mask).map(|lane| lane as u32)
+    crate::lanes::lanes(mask).map(|lane| lane as u32)
 }
 
 /// Accesses of several threads, the last one of each.

@@ -7,13 +7,13 @@
 //! which the paths differ become undefined. Otherwise the branch is a fault.
 
 use crate::exec::access::resolve_spaces;
-use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::post_dominators::PostDominators;
 use crate::exec::scalar;
 use crate::exec::undefined::{UndefinedLanes, Update, undefined_results};
 use crate::exec::warp::Warp;
 use crate::isa::{Space, mask};
+use crate::lanes::lanes;
 use crate::op::{Guard, Load, Op, Reg};
 use crate::undefined::Undefined;
 

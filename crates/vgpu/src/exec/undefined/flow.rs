@@ -5,10 +5,10 @@
 //! undefined source bit makes the whole result undefined.
 
 use crate::exec::int;
-use crate::exec::lanes::{Lanes, lanes};
 use crate::exec::undefined::marks::{Marks, UndefinedLanes, Update};
 use crate::exec::warp::Warp;
 use crate::isa::{mask, sign_extend};
+use crate::lanes::{Lanes, lanes};
 use crate::op::{
     Carry, Convert, DoubleMma, FloatMode, Guard, IntFn, Mma, NumberType, PairSource, PredFn, Reg, ScalarOp, Setp,
 };

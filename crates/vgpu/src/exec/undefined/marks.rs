@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::exec::lanes::lanes;
+use crate::lanes::lanes;
 use crate::op::Reg;
 use crate::undefined::Undefined;
 
