@@ -21,6 +21,7 @@ mod wrapped;
 pub use source_map::{Origin, SourceMap, StoreLine};
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::sync::LazyLock;
 
 use indexmap::IndexMap;
@@ -136,22 +137,27 @@ fn parameters(program: &Program, uses: &Uses) -> String {
 /// Entries of a table on one line.
 const ENTRIES: usize = 16;
 
-/// The lines that define the tables, in front of the kernel.
+/// The definitions of the tables, in front of the kernel, one text for each: a table may have a million entries, and the
+/// template engine needs many times the memory for as many lines.
 fn tables(program: &Program, uses: &Uses) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut definitions = Vec::new();
     let tables = program.memories.iter().filter(|(_, memory)| memory.space == MemorySpace::Table);
     for (_, table) in tables.filter(|(handle, _)| uses.has_memory(*handle)) {
         let Memory { name, dtype, elements, alignment, .. } = table;
         let c_type = dtype::c_type(*dtype);
-        lines.push(format!("__device__ alignas({alignment}) const {c_type} {name}[{elements}] = {{"));
-        lines.extend(table.values.chunks(ENTRIES).map(|entries| {
-            let entries: Vec<String> = entries.iter().map(i64::to_string).collect();
-            format!("  {},", entries.join(", "))
-        }));
-        lines.push("};".to_string());
-        lines.push(String::new());
+        let mut text = format!("__device__ alignas({alignment}) const {c_type} {name}[{elements}] = {{\n");
+        for (at, entry) in table.values.iter().enumerate() {
+            let before = if at % ENTRIES == 0 { "  " } else { " " };
+            let after = if (at + 1) % ENTRIES == 0 { "\n" } else { "" };
+            let _ = write!(text, "{before}{entry},{after}");
+        }
+        if !table.values.len().is_multiple_of(ENTRIES) {
+            text.push('\n');
+        }
+        text.push_str("};\n");
+        definitions.push(text);
     }
-    lines
+    definitions
 }
 
 /// Where shared buffers are: a static array each, or parts of the dynamic window if static arrays are not enough.

@@ -1,6 +1,6 @@
 //! Layouts that iters cannot describe: the places of every element are listed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -132,9 +132,12 @@ impl TableLayout {
     /// Two elements `(earlier, later)` that share a place, if any do; `later` is the least element at the place of an
     /// earlier one.
     pub fn collision(&self) -> Option<(i64, i64)> {
-        let mut holders = BTreeMap::new();
-        (0..self.size())
-            .find_map(|flat| self.rows_of(flat)?.find_map(|row| holders.insert(row, flat).map(|holder| (holder, flat))))
+        let places =
+            (0..self.size()).flat_map(|flat| self.rows_of(flat).into_iter().flatten().map(move |row| (row, flat)));
+        let mut places: Vec<(&[i64], i64)> = places.collect();
+        places.sort_unstable();
+        let shared = places.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| (pair[0].1, pair[1].1));
+        shared.min_by_key(|(_, later)| *later)
     }
 
     /// The table of the given elements, in this order. Error: an element outside the table.
