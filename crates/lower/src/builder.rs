@@ -295,8 +295,12 @@ impl Builder {
         array
     }
 
-    /// A new table of constants, aligned to 16 bytes for lookups of several entries.
+    /// A table of constants, aligned to 16 bytes for lookups of several entries. Equal tables are one.
     pub(crate) fn table(&mut self, base: &str, values: Vec<i64>, span: Span) -> Handle<Memory> {
+        let is_equal = |memory: &Memory| memory.space == MemorySpace::Table && memory.values == values;
+        if let Some((known, _)) = self.program.memories.iter().find(|(_, memory)| is_equal(memory)) {
+            return known;
+        }
         let name = self.fresh(base);
         let is_narrow = values.iter().all(|value| i32::try_from(*value).is_ok());
         self.program.memories.push(Memory {
