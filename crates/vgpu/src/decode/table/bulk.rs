@@ -1,11 +1,9 @@
 //! Bulk copies and tensor copies.
 
 use super::Unit::{Copies, Synchronization};
-use super::{Row, one, row};
+use super::{Row, no_effect, one, row};
 use crate::decode::bulk::bulk;
-use crate::decode::decoder::Decoded;
-use crate::decode::mods::Mods;
-use crate::op::{BulkOp, Op};
+use crate::op::BulkOp;
 
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -80,9 +78,3 @@ pub(super) const ROWS: &[Row] = &[
         no_effect(m)
     }),
 ];
-
-/// An instruction that does not affect results.
-fn no_effect(mods: &mut Mods<'_>) -> Decoded<Vec<Op>> {
-    mods.drop_all(|_| true);
-    Ok(vec![Op::Nop])
-}

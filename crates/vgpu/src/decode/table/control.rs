@@ -1,7 +1,7 @@
 //! Branches, calls, the end of a thread, and instructions that concern the whole grid.
 
 use super::Unit::{Control, Synchronization};
-use super::{Row, one, row};
+use super::{Row, no_effect, one, row};
 use crate::decode::decoder::Decoded;
 use crate::decode::mods::Mods;
 use crate::isa::Scope;
@@ -17,14 +17,12 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("exit", "9.7.12.7", Control, &["exit"], |_, _, _| Ok(vec![Op::Exit])),
     row("trap", "9.7.19.4", Control, &["trap"], |_, _, _| Ok(vec![Op::Trap])),
-    row("brkpt", "9.7.19.1", Control, &["brkpt"], |_, m, _| Ok(vec![no_effect(m)])),
-    row("nanosleep", "9.7.19.2", Control, &["nanosleep.u32 a"], |_, m, _| Ok(vec![no_effect(m)])),
-    row("pmevent", "9.7.19.3", Control, &["pmevent 1", "pmevent.mask 1"], |_, m, _| Ok(vec![no_effect(m)])),
-    row("setmaxnreg", "9.7.19.5", Control, &["setmaxnreg.{inc,dec}.sync.aligned.u32 64"], |_, m, _| {
-        Ok(vec![no_effect(m)])
-    }),
+    row("brkpt", "9.7.19.1", Control, &["brkpt"], |_, m, _| no_effect(m)),
+    row("nanosleep", "9.7.19.2", Control, &["nanosleep.u32 a"], |_, m, _| no_effect(m)),
+    row("pmevent", "9.7.19.3", Control, &["pmevent 1", "pmevent.mask 1"], |_, m, _| no_effect(m)),
+    row("setmaxnreg", "9.7.19.5", Control, &["setmaxnreg.{inc,dec}.sync.aligned.u32 64"], |_, m, _| no_effect(m)),
     row("griddepcontrol", "9.7.13.13", Synchronization, &["griddepcontrol.{launch_dependents,wait}"], |_, m, _| {
-        Ok(vec![no_effect(m)])
+        no_effect(m)
     }),
     // The same as `fence.sc`.
     row("membar", "9.7.13.4", Synchronization, &["membar.{cta,gl,sys}"], |_, m, _| fence(m, FenceOrder::Sequential)),
@@ -51,10 +49,4 @@ fn fence(mods: &mut Mods<'_>, order: FenceOrder) -> Decoded<Vec<Op>> {
     let order = given.unwrap_or(order);
     let scope = mods.find(Scope::parse).ok_or_else(|| "the scope is missing".to_string())?;
     Ok(vec![Op::Fence { scope, order }])
-}
-
-/// An instruction that does not affect results.
-fn no_effect(mods: &mut Mods<'_>) -> Op {
-    mods.drop_all(|_| true);
-    Op::Nop
 }

@@ -1,8 +1,7 @@
 //! Loads, stores, atomic operations and addresses.
 
 use super::Unit::Memory;
-use super::{Row, one, row};
-use crate::op::Op;
+use super::{Row, no_effect, one, row};
 
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -72,10 +71,10 @@ pub(super) const ROWS: &[Row] = &[
         ],
         |d, m, o| one(d.atomic(m, o, false)),
     ),
-    row("prefetch", "9.7.9.15", Memory, &["prefetch{.global}.{L1,L2} [x]"], |_, m, _| Ok(vec![no_effect(m)])),
-    row("prefetchu", "9.7.9.15", Memory, &["prefetchu.L1 [x]"], |_, m, _| Ok(vec![no_effect(m)])),
+    row("prefetch", "9.7.9.15", Memory, &["prefetch{.global}.{L1,L2} [x]"], |_, m, _| no_effect(m)),
+    row("prefetchu", "9.7.9.15", Memory, &["prefetchu.L1 [x]"], |_, m, _| no_effect(m)),
     row("applypriority", "9.7.9.16", Memory, &["applypriority{.global}.L2::evict_normal [x], 128"], |_, m, _| {
-        Ok(vec![no_effect(m)])
+        no_effect(m)
     }),
     row("isspacep", "9.7.9.19", Memory, &["isspacep.{const,global,local,shared,shared::cta,param} p, a"], |d, m, o| {
         one(d.is_space(m, o))
@@ -84,9 +83,3 @@ pub(super) const ROWS: &[Row] = &[
         one(d.cvta(m, o))
     }),
 ];
-
-/// A hint to the caches, which does not affect results.
-fn no_effect(mods: &mut crate::decode::mods::Mods<'_>) -> Op {
-    mods.drop_all(|_| true);
-    Op::Nop
-}

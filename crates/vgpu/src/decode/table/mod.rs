@@ -86,6 +86,12 @@ fn one(op: Decoded<Op>) -> Decoded<Vec<Op>> {
     Ok(vec![op?])
 }
 
+/// An instruction that does not affect results.
+fn no_effect(mods: &mut Mods<'_>) -> Decoded<Vec<Op>> {
+    mods.drop_all(|_| true);
+    Ok(vec![Op::Nop])
+}
+
 /// All rows, by unit.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
     let parts = [
