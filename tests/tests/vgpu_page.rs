@@ -1,4 +1,4 @@
-//! The table of instructions in `docs/vgpu.md` is that of the decode table; `cargo xtask test --bless vgpu_page` rewrites
+//! The table of instructions in `docs/vgpu.md` is that of the decode table; `cargo xtask test --bless decode_table` rewrites
 //! it.
 
 use tilewright::vgpu::{Instruction, Unit, instructions};
@@ -39,5 +39,5 @@ fn the_page_has_every_instruction_of_the_decode_table() {
     if is_blessing() {
         std::fs::write(workspace().join(PAGE), &fresh).expect("the page can be written");
     }
-    assert!(read() == fresh, "the table is out of date; run `cargo xtask test --bless vgpu_page`");
+    assert!(read() == fresh, "the table is out of date; run `cargo xtask test --bless decode_table`");
 }
