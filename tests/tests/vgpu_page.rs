@@ -1,5 +1,5 @@
-//! The table of instructions in `docs/vgpu.md` is that of the decode table; `cargo xtask test --bless decode_table` rewrites
-//! it.
+//! The table of instructions in `docs/vgpu.md` is that of the decode table.
+//! `cargo xtask test --bless decode_table` rewrites it.
 
 use tilewright::vgpu::{Instruction, Unit, instructions};
 use tilewright_tests::toolchain::{is_blessing, workspace};
