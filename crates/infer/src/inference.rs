@@ -7,7 +7,7 @@ use crate::graph::Graph;
 use crate::inferred::Inferred;
 use crate::refusal::Refusal;
 use crate::scene::{Scene, Use, Work};
-use crate::search;
+use crate::search::{self, Failure};
 use crate::steps::Clash;
 use crate::storage::Storages;
 use crate::strict;
@@ -56,15 +56,22 @@ pub(crate) fn attempt(kernel: &Kernel, left: &mut u64) -> Result<Inferred, Again
     tables.left = *left;
     let mut inferred = Inferred::of_known(&known, &storages);
     let (mut loops, mut findings, mut clashes) = (Vec::new(), Vec::new(), Vec::new());
-    for members in graph.uses.components() {
-        let scene = Scene::of(&mut tables, (&graph, &storages), &known, &laid_out, &members);
-        match search::best(&scene, &mut tables) {
-            Ok(settled) => loops.extend(inferred.add(&graph, &scene, &mut tables, &settled)),
-            Err(_) if tables.is_spent() => findings.push(exhausted(kernel, &scene, &tables)),
-            Err(violation) => {
+    let components = graph.uses.components();
+    let mut scene = |members| Scene::of(&mut tables, (&graph, &storages), &known, &laid_out, members);
+    let scenes: Vec<Scene> = components.iter().map(|members| scene(members)).collect();
+    let mut size_of_rest: u64 = scenes.iter().map(Scene::size).sum();
+    for (scene, members) in scenes.iter().zip(&components) {
+        let share = share(tables.left, scene.size(), size_of_rest);
+        size_of_rest -= scene.size();
+        match search::best(scene, &mut tables, share) {
+            Ok(settled) => loops.extend(inferred.add(&graph, scene, &mut tables, &settled)),
+            Err(Failure { violation, is_cut }) => {
                 let (graph, storages, known, laid_out) = (&graph, &storages, &known, &laid_out);
-                let refusal = Refusal { kernel, graph, storages, known, laid_out, members: &members, scene: &scene };
-                findings.push(refusal.told(&mut tables, &violation));
+                let refusal = Refusal { kernel, graph, storages, known, laid_out, members, scene };
+                findings.push(match is_cut {
+                    true => exhausted(kernel, scene, &tables),
+                    false => refusal.told(&mut tables, &violation),
+                });
                 clashes.extend(violation.clash);
             }
         }
@@ -80,6 +87,11 @@ pub(crate) fn attempt(kernel: &Kernel, left: &mut u64) -> Result<Inferred, Again
     }
     inferred.uses = graph.uses;
     Ok(inferred)
+}
+
+/// The part of `left` for a component of this size, of components that have `all` together.
+fn share(left: u64, size: u64, all: u64) -> u64 {
+    (u128::from(left) * u128::from(size) / u128::from(all.max(1))) as u64
 }
 
 /// The error for a component whose layouts take too long to find: its largest nest, and two fragments that the nest uses

@@ -341,7 +341,7 @@ impl Refusal<'_> {
 
     fn has_answer(&self, tables: &mut Tables, known: &Known, laid_out: &BTreeMap<usize, Map>) -> bool {
         let scene = Scene::of(tables, (self.graph, self.storages), known, laid_out, self.members);
-        search::best(&scene, tables).is_ok()
+        search::best(&scene, tables, tables.left).is_ok()
     }
 }
 

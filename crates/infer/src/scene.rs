@@ -143,6 +143,13 @@ impl<'a> Scene<'a> {
         scene
     }
 
+    /// A measure of the places that its search visits: those of every op's fragments, each with its elements once, and of
+    /// a fragment with one element a thread.
+    pub(crate) fn size(&self) -> u64 {
+        let places = |storage: &usize| self.storages[*storage].granules + self.threads;
+        self.items.iter().flat_map(|item| &item.storages).map(|storage| places(storage) as u64).sum()
+    }
+
     /// The nest of an op; `None` for reductions and products.
     pub(crate) fn work(&self, item: usize) -> Option<&Work<'a>> {
         match &self.items[item].kind {

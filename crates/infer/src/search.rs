@@ -3,8 +3,9 @@
 //! A plan shares one family of nests and fragments among the threads; what follows from it is derived, and the
 //! fragments that remain without a map are placed one by one. Every plan has a lower bound on its cost: a plan that
 //! cannot be cheaper than what was found, or that gives its fragments maps that were tried before, is skipped. The
-//! number of plans that are tried is bounded, and so is the number of places of elements that all of them visit
-//! ([`Tables::visit`]): beyond it the search ends with what it found.
+//! number of plans that are tried is bounded, and so is the number of places of elements that they visit
+//! ([`Tables::visit`]): a component has a share of those of the kernel, beyond which the search ends with what it found.
+//! A part of the share is kept for the last resorts, which are few and simple.
 
 use crate::cost::{Cost, of_registers};
 use crate::families::Family;
@@ -24,6 +25,9 @@ const FAILURES: usize = 8;
 /// A plan is not tried if it can save no more than one part in `WORTHWHILE` of the cost that was found.
 const WORTHWHILE: u64 = 16;
 
+/// One part in `KEPT` of the places that a component may visit is kept for the last resorts.
+const KEPT: u64 = 8;
+
 /// Layouts of a component, the steps of its nests, and what they cost.
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
@@ -33,15 +37,27 @@ pub(crate) struct Settled {
     pub(crate) cost: Cost,
 }
 
-/// The cheapest layouts of a component, or the first conflict in the attempt that got furthest.
-pub(crate) fn best(scene: &Scene, tables: &mut Tables) -> Result<Settled, Violation> {
+/// Why a component has no layouts.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    /// The first conflict in the attempt that got furthest.
+    pub(crate) violation: Violation,
+    /// Whether the search ended because it may visit no more places.
+    pub(crate) is_cut: bool,
+}
+
+/// The cheapest layouts of a component. Its plans visit at most about `share` places; where they find nothing, the last
+/// resorts may visit all that the kernel has left.
+pub(crate) fn best(scene: &Scene, tables: &mut Tables, share: u64) -> Result<Settled, Failure> {
     let mut start = scene.start();
     let everything = (0..scene.items.len()).collect();
     scene.propagate(tables, &mut start, everything, u64::MAX, &mut Vec::new());
-    if scene.open(&start).is_none() {
-        return scene.finish(tables, &start, u64::MAX).map_err(|_| scene.violation(tables, &start));
+    if scene.open(&start).is_some() {
+        return Search::new(scene, tables, start).run(share);
     }
-    Search::new(scene, tables, start).run()
+    let is_cut = tables.is_spent();
+    let finished = scene.finish(tables, &start, u64::MAX);
+    finished.map_err(|_| Failure { violation: scene.violation(tables, &start), is_cut })
 }
 
 impl Scene<'_> {
@@ -113,7 +129,26 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run(mut self) -> Result<Settled, Violation> {
+    fn run(mut self, share: u64) -> Result<Settled, Failure> {
+        let kept = self.tables.keep(share - share / KEPT);
+        self.try_plans();
+        let are_plans_cut = self.tables.is_spent();
+        self.tables.left += kept;
+        if self.found.is_none() && !self.tables.is_spent() {
+            self.try_followers();
+        }
+        if self.found.is_none() && !self.tables.is_spent() {
+            self.try_whole();
+        }
+        if let Some(found) = self.found {
+            return Ok(found);
+        }
+        let is_cut = are_plans_cut || self.tables.is_spent();
+        let state = self.furthest.map_or(self.start, |(_, state)| state);
+        Err(Failure { violation: self.scene.violation(self.tables, &state), is_cut })
+    }
+
+    fn try_plans(&mut self) {
         let least = |plans: &Vec<Plan>| plans.first().map_or(0, |plan| plan.least);
         let least_of_all: u64 = self.plans.iter().map(least).sum();
         for family in self.order() {
@@ -121,17 +156,6 @@ impl<'a> Search<'a> {
             self.try_family(family, of_others);
         }
         self.try_neighbouring_rows();
-        if self.found.is_none() && !self.tables.is_spent() {
-            self.try_followers();
-        }
-        if self.found.is_none() && !self.tables.is_spent() {
-            self.try_whole();
-        }
-        match (self.found, self.furthest) {
-            (Some(found), _) => Ok(found),
-            (None, Some((_, state))) => Err(self.scene.violation(self.tables, &state)),
-            (None, None) => Err(self.scene.violation(self.tables, &self.start)),
-        }
     }
 
     /// The families whose plans are tried, the largest first.

@@ -19,7 +19,7 @@ use crate::known::{Known, Pass, Reason};
 use crate::scene::Scene;
 use crate::search;
 use crate::storage::Storages;
-use crate::tables::Tables;
+use crate::tables::{BUDGET, Tables};
 use crate::write::lay_out;
 
 /// The indices of an access, from the variables of the loop.
@@ -177,6 +177,21 @@ fn iterations_that_are_known_to_do_nothing_are_anywhere() {
 }
 
 #[test]
+fn a_component_leaves_places_to_the_others() {
+    let mut small = Small::default();
+    let y = small.output(&[2, 32]);
+    let (a, b, c) = (small.fragment("a", &[16, 16]), small.fragment("b", &[1]), small.fragment("c", &[2, 32]));
+    let zero = |to| ElementStmt::Store { to, value: Value::Const(Scalar::Float(0.0)), claim: Claim::None };
+    small.nest(&[16, 16], &|at| zero(access(a, same(at))));
+    small.nest(&[1], &|at| zero(access(b, same(at))));
+    small.copy(&[2, 16], (a, &same), (c, &same));
+    small.nest(&[16, 16], &|at| zero(access(a, vec![at[1].clone(), at[0].clone()])));
+    small.copy(&[2, 32], (c, &same), (a, &|at| vec![at[0].clone(), (at[1].clone() + 3) % 16]));
+    small.copy(&[2, 32], (y, &same), (c, &same));
+    assert_eq!(infer(&small.kernel(64)).unwrap().fragments.len(), 3);
+}
+
+#[test]
 fn what_cannot_be_is_told_as_data() {
     let mut small = Small::default();
     let (first, second) = (small.fragment("first", &[32]), small.fragment("second", &[16, 2]));
@@ -192,7 +207,7 @@ fn what_cannot_be_is_told_as_data() {
     let graph = Graph::of(&kernel, &storages);
     let mut tables = Tables::new(32);
     let scene = Scene::of(&mut tables, (&graph, &storages), &known, &BTreeMap::new(), &[0]);
-    let violation = search::best(&scene, &mut tables).unwrap_err();
+    let violation = search::best(&scene, &mut tables, BUDGET).unwrap_err().violation;
     let clash = violation.clash.unwrap();
     assert_eq!((clash.fragment, clash.element, clash.writes), (second, 1, false));
     assert_eq!((clash.executing, clash.owning), (vec![1], vec![16]));

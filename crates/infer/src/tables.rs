@@ -92,6 +92,13 @@ impl Tables {
         self.left = self.left.saturating_sub(places as u64);
     }
 
+    /// Leaves at most `most` places to visit, and returns how many are kept back.
+    pub(crate) fn keep(&mut self, most: u64) -> u64 {
+        let kept = self.left.saturating_sub(most);
+        self.left -= kept;
+        kept
+    }
+
     /// Whether no more places may be visited.
     pub(crate) fn is_spent(&self) -> bool {
         self.left == 0
