@@ -5,7 +5,7 @@
 //! cannot be cheaper than what was found, or that gives its fragments maps that were tried before, is skipped. The
 //! number of plans that are tried is bounded, and so is the number of places of elements that they visit
 //! ([`Tables::visit`]): a component has a share of those of the kernel, beyond which the search ends with what it found.
-//! A part of the share is kept for the last resorts, which are few and simple.
+//! While nothing is found, a part of the share is kept for the last resorts, which are few and simple.
 
 use crate::cost::{Cost, of_registers};
 use crate::families::Family;
@@ -25,7 +25,7 @@ const FAILURES: usize = 8;
 /// A plan is not tried if it can save no more than one part in `WORTHWHILE` of the cost that was found.
 const WORTHWHILE: u64 = 16;
 
-/// One part in `KEPT` of the places that a component may visit is kept for the last resorts.
+/// While nothing is found, one part in `KEPT` of the places that a component may visit is kept for the last resorts.
 const KEPT: u64 = 8;
 
 /// Layouts of a component, the steps of its nests, and what they cost.
@@ -106,6 +106,8 @@ pub(crate) struct Search<'a> {
     taken: Option<Way>,
     /// While no choice works, the one that got furthest, with the number of ops that it settled.
     furthest: Option<(usize, State)>,
+    /// Places that are kept for the last resorts.
+    kept: u64,
     /// How many fragments may still be placed one by one; ignored while no choice works.
     placements: usize,
 }
@@ -125,15 +127,17 @@ impl<'a> Search<'a> {
             found: None,
             taken: None,
             furthest: None,
+            kept: 0,
             placements: 2 * scene.items.len() + 32,
         }
     }
 
     fn run(mut self, share: u64) -> Result<Settled, Failure> {
-        let kept = self.tables.keep(share - share / KEPT);
+        let of_others = self.tables.keep(share);
+        self.kept = self.tables.keep(share - share / KEPT);
         self.try_plans();
         let are_plans_cut = self.tables.is_spent();
-        self.tables.left += kept;
+        self.tables.left += of_others + std::mem::take(&mut self.kept);
         if self.found.is_none() && !self.tables.is_spent() {
             self.try_followers();
         }
@@ -257,7 +261,10 @@ impl<'a> Search<'a> {
     fn keep(&mut self, state: State) -> bool {
         let limit = self.limit();
         match self.scene.finish(self.tables, &state, limit) {
-            Ok(settled) => self.found = Some(settled),
+            Ok(settled) => {
+                self.found = Some(settled);
+                self.tables.left += std::mem::take(&mut self.kept);
+            }
             Err(done) if !self.has_found() => {
                 if self.furthest.as_ref().is_none_or(|(most, _)| done > *most) {
                     self.furthest = Some((done, state));
