@@ -6,7 +6,7 @@ mod report;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::{Args, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use tilewright::files;
 use tilewright::vgpu::launch_file::{Array, LaunchFile};
 use tilewright::vgpu::{self, MAX_INSTRUCTIONS_PER_THREAD, Memory, Module, Options, RunError};
@@ -35,6 +35,10 @@ pub(crate) struct Arguments {
     /// Treat notes, such as unordered stores of equal values, as faults.
     #[arg(long)]
     strict: bool,
+    /// Do not require what the PTX ISA requires: with `tensor-fences`, a barrier orders accesses to tensor memory without
+    /// `tcgen05.fence` around it.
+    #[arg(long, value_name = "NAME", value_enum)]
+    allow: Vec<Allowed>,
     /// Write the final contents of a buffer to a file in the format of NumPy, as bytes.
     #[arg(long, value_name = "BUFFER[=FILE.npy]")]
     dump: Vec<String>,
@@ -48,6 +52,12 @@ pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// What `--allow` allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Allowed {
+    TensorFences,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
@@ -75,7 +85,7 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     let seeds = arguments.seed..arguments.seed.saturating_add(arguments.schedules);
     let mut last = None;
     for seed in seeds {
-        let (outcome, memory) = run_with(&module, &file, seed, arguments.max_steps)?;
+        let (outcome, memory) = run_with(&module, &file, seed, arguments)?;
         let has_failed = outcome.exit(arguments.strict) != Exit::Done;
         last = Some((outcome, memory));
         if has_failed {
@@ -90,9 +100,14 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
 }
 
 /// Runs all launches with one seed. Unsupported instructions and launches that do not fit their kernel are errors.
-fn run_with(module: &Module, file: &LaunchFile, seed: u64, max_steps: u64) -> Result<(Outcome, Memory), Exit> {
+fn run_with(module: &Module, file: &LaunchFile, seed: u64, arguments: &Arguments) -> Result<(Outcome, Memory), Exit> {
     let start = Instant::now();
-    let options = Options { seed, max_instructions_per_thread: max_steps, ..Options::default() };
+    let options = Options {
+        seed,
+        max_instructions_per_thread: arguments.max_steps,
+        needs_tensor_fences: !arguments.allow.contains(&Allowed::TensorFences),
+        ..Options::default()
+    };
     let mut memory = file.memory.clone();
     let mut reports = Vec::new();
     let mut ended = Ended::AsExpected;

@@ -86,6 +86,13 @@ pub enum FaultKind {
     MissingFence,
     /// A tensor map or another descriptor that does not fit its use.
     BadDescriptor,
+    /// A use of tensor memory outside an allocation or outside the lanes of a warp, or of its allocations that the PTX ISA
+    /// does not allow.
+    TmemMisuse,
+    /// A CTA that exits without having freed its tensor memory.
+    TmemLeak,
+    /// A use of registers that an asynchronous instruction still reads or writes.
+    AsyncRegisterHazard,
     /// Every thread that has not exited is waiting.
     Deadlock,
     /// A write to a read-only buffer.
@@ -113,6 +120,9 @@ impl FaultKind {
             FaultKind::NotApart => "not_apart",
             FaultKind::MissingFence => "missing_fence",
             FaultKind::BadDescriptor => "bad_descriptor",
+            FaultKind::TmemMisuse => "tmem_misuse",
+            FaultKind::TmemLeak => "tmem_leak",
+            FaultKind::AsyncRegisterHazard => "async_register_hazard",
             FaultKind::Deadlock => "deadlock",
             FaultKind::ReadOnly => "read_only",
             FaultKind::DivergentAligned => "divergent_aligned",

@@ -60,6 +60,10 @@ pub struct Options {
     /// Number of CTAs that are resident on one of them at once: by default as many as its threads and its shared memory
     /// allow.
     pub ctas_per_sm: Option<u32>,
+    /// Whether accesses to tensor memory by different threads need `tcgen05.fence::before_thread_sync` and
+    /// `tcgen05.fence::after_thread_sync` around the barrier between them, as the PTX ISA says. Without it a barrier is
+    /// enough, which the code of some compilers relies on.
+    pub needs_tensor_fences: bool,
     /// Buffers that are compared after the launch: an undefined bit that reaches one of them is a fault. With `None`, all
     /// are. Undefined bits may be stored to the others; the bytes then count as never written by later launches.
     pub observed: Option<BTreeSet<BufferId>>,
@@ -75,6 +79,7 @@ impl Default for Options {
             seed: 0,
             sms: None,
             ctas_per_sm: None,
+            needs_tensor_fences: true,
             observed: None,
         }
     }

@@ -14,6 +14,7 @@ mod memory;
 mod operand;
 mod predicate;
 mod scalar;
+mod tensor;
 
 pub(crate) use bulk::{BulkCopy, BulkOp, BulkPlace, BulkReduce};
 pub(crate) use collective::{BarrierOp, BarrierReduce, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
@@ -26,6 +27,7 @@ pub(crate) use memory::{AtomFn, Atomic, Load, LocalCopy, Store};
 pub(crate) use operand::{FloatType, Guard, IntegerType, MemRef, NumberType, Reg};
 pub(crate) use predicate::{Comparison, PredFn, Set, Setp};
 pub(crate) use scalar::ScalarOp;
+pub(crate) use tensor::{Left, ProductKind, TensorCopy, TensorMma, TensorMove, TensorOp, TensorShape};
 
 /// What a fence orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +84,8 @@ pub(crate) enum Op {
     },
     /// A warp-wide matrix instruction.
     Matrix(Box<MatrixOp>),
+    /// `tcgen05`.
+    Tensor(Box<TensorOp>),
 }
 
 impl Op {
@@ -92,7 +96,7 @@ impl Op {
             Op::BranchIndex { targets, .. } => targets,
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => &mut [],
             Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
-            Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => &mut [],
+            Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) | Op::Tensor(_) => &mut [],
         }
     }
 
@@ -104,7 +108,7 @@ impl Op {
             Op::Ret | Op::Exit | Op::Trap => vec![end],
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => vec![pc + 1],
             Op::Call { .. } | Op::CopyBack(_) | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) => vec![pc + 1],
-            Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => vec![pc + 1],
+            Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) | Op::Tensor(_) => vec![pc + 1],
         }
     }
 }

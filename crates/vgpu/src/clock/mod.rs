@@ -45,6 +45,8 @@ struct ThreadClock {
     copies: u32,
     /// What its own proxy fences, and those ordered before it, have made visible.
     visible: Visible,
+    /// What is ordered before its accesses to tensor memory.
+    tensor: Far,
     /// What the last fence ordered before the thread's strong writes that follow it.
     fence: Option<Released>,
     /// What the thread's strong reads since the last fence have observed: a fence orders it before the thread.
@@ -70,6 +72,7 @@ impl Clocks {
             far: Far::default(),
             copies: 0,
             visible: Visible::default(),
+            tensor: Far::default(),
             fence: None,
             observed: Vec::new(),
         };
@@ -172,6 +175,31 @@ impl Clocks {
     /// What is visible to the accesses of the asynchronous proxy that the thread starts.
     pub(crate) fn visible(&self, thread: u32) -> &Visible {
         &self.threads[thread as usize].visible
+    }
+
+    /// What is ordered before the thread's accesses to tensor memory, by `tcgen05.ld`, `st`, `cp` and `mma`.
+    pub(crate) fn tensor(&self, thread: u32) -> &Far {
+        &self.threads[thread as usize].tensor
+    }
+
+    /// A thread has waited for accesses to tensor memory by its warp.
+    pub(crate) fn finish_tensor_access(&mut self, thread: u32, agent: Agent) {
+        let known = self.of_agents([agent].into_iter());
+        let clock = &mut self.threads[thread as usize];
+        clock.tensor = clock.tensor.join(&known);
+    }
+
+    /// `tcgen05.fence::before_thread_sync`: what the thread releases from now on includes its accesses to tensor memory.
+    pub(crate) fn fence_tensor_before(&mut self, thread: u32) {
+        let clock = &mut self.threads[thread as usize];
+        clock.far = clock.far.join(&clock.tensor);
+    }
+
+    /// `tcgen05.fence::after_thread_sync`: the thread's accesses to tensor memory that follow are ordered after what it
+    /// knows.
+    pub(crate) fn fence_tensor_after(&mut self, thread: u32) {
+        let clock = &mut self.threads[thread as usize];
+        clock.tensor = clock.tensor.join(&clock.far);
     }
 
     /// What copies of an engine bring, as agents with their counts.

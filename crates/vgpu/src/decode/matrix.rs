@@ -80,7 +80,13 @@ impl Decoder<'_> {
     }
 
     /// A vector of exactly `count` registers; a single register may be written without braces.
-    fn registers(&mut self, list: &Operand, count: usize, is_dest: bool, dtype: DType) -> Decoded<Box<[Reg]>> {
+    pub(super) fn registers(
+        &mut self,
+        list: &Operand,
+        count: usize,
+        is_dest: bool,
+        dtype: DType,
+    ) -> Decoded<Box<[Reg]>> {
         let items = match list {
             Operand::Vector(items) => items.as_slice(),
             single => std::slice::from_ref(single),

@@ -24,6 +24,7 @@ mod scope;
 mod storage;
 mod symbol;
 mod table;
+mod tensor;
 
 pub(crate) use kernel::decode;
 pub use table::{Instruction, Unit, instructions};

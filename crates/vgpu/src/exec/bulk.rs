@@ -11,6 +11,7 @@ use crate::exec::access::{Access, RegionId, RegionSlot, Slot, resolve_spaces};
 use crate::exec::atomic::combine;
 use crate::exec::machine::Machine;
 use crate::exec::memory::little_endian;
+use crate::exec::tensor;
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
 use crate::isa::{Scope, Space, Strong};
@@ -125,7 +126,7 @@ impl Machine<'_> {
 
     /// Two agents, for what a copy reads and for what it writes.
     fn new_agents(&mut self) -> (Agent, Agent) {
-        let threads = self.cta.alive.len() as u32 * 32;
+        let threads = self.cta.alive.len() as u32 * 32 + tensor::AGENTS;
         // Those of copies that no thread has waited for are not used again.
         let waited = |groups: &Groups, thread: u32| {
             let all = groups.committed.iter().chain([&groups.open]).flat_map(|group| &group.copies);
@@ -196,7 +197,7 @@ impl Machine<'_> {
         self.queue_bulk(warp, lane, copy, parts, fill)
     }
 
-    fn shared_address(&self, warp: &Warp, lane: usize, at: &MemRef) -> ExecResult<u64> {
+    pub(crate) fn shared_address(&self, warp: &Warp, lane: usize, at: &MemRef) -> ExecResult<u64> {
         let (addresses, parts) = resolve_spaces(&warp.regs, at, 1 << lane);
         if parts.iter().any(|(space, lanes)| *lanes != 0 && *space != Space::Shared) {
             let message = "an address of a bulk copy is outside shared memory";
@@ -221,7 +222,7 @@ impl Machine<'_> {
         })
     }
 
-    fn bulk_access(&self, warp: &Warp, lane: usize, address: u64, copy: Option<Agent>) -> Access {
+    pub(crate) fn bulk_access(&self, warp: &Warp, lane: usize, address: u64, copy: Option<Agent>) -> Access {
         Access { copy, is_load: false, ..Access::new(warp, lane, address, 0, true) }
     }
 
@@ -296,7 +297,7 @@ impl Machine<'_> {
     }
 
     /// A fault if one of these conflicts is a write by a thread without a proxy fence.
-    fn must_be_fenced(&self, space: Space, access: &Access, conflicts: &[ConflictRange]) -> ExecResult<()> {
+    pub(crate) fn must_be_fenced(&self, space: Space, access: &Access, conflicts: &[ConflictRange]) -> ExecResult<()> {
         match conflicts.iter().find(|range| range.conflict.needs_fence) {
             None => Ok(()),
             Some(range) => Err(self.missing_fence(space, access, &range.conflict)),

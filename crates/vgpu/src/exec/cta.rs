@@ -7,6 +7,7 @@ use crate::exec::barrier::{Barrier, Release};
 use crate::exec::bulk::{Bulk, Groups};
 use crate::exec::copy::Copies;
 use crate::exec::mbarrier::Mbarrier;
+use crate::exec::tensor::Tensor;
 use crate::launch::{Launch, Options};
 use crate::memory::Region;
 use crate::program::Program;
@@ -31,6 +32,8 @@ pub(crate) struct Cta {
     pub(crate) engine: Vec<Bulk>,
     /// The groups of bulk copies of each thread that has started some.
     pub(crate) groups: BTreeMap<u32, Groups>,
+    /// Its tensor memory.
+    pub(crate) tensor: Tensor,
     /// Number of the next agent of bulk copies.
     pub(crate) next_agent: u32,
     /// The copies of each warp that its threads have started.
@@ -67,6 +70,7 @@ impl Cta {
             recent_of_copies: RecentRecords::new(),
             engine: Vec::new(),
             groups: BTreeMap::new(),
+            tensor: Tensor::default(),
             next_agent: 0,
             copies: vec![Copies::default(); warps as usize],
             barriers: (0..16).map(|_| Barrier::new(warps)).collect(),

@@ -45,7 +45,7 @@ fn float_sums(regs: &[Lanes], op: &Mma, read: impl Fn(u32) -> f32) -> Accumulato
 
 /// `a * b + sum`, rounded once. A product of two multiplicands has at most 22 significant bits, so it is exact in f32
 /// unless it leaves the range of normal numbers.
-fn multiply_add(a: f32, b: f32, sum: f32) -> f32 {
+pub(crate) fn multiply_add(a: f32, b: f32, sum: f32) -> f32 {
     let product = a * b;
     if product.is_normal() || a == 0.0 || b == 0.0 { product + sum } else { a.mul_add(b, sum) }
 }

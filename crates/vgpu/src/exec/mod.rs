@@ -30,7 +30,9 @@ mod random;
 mod resident;
 mod scalar;
 mod schedule;
+mod shared_matrix;
 mod step;
+mod tensor;
 mod undefined;
 mod warp;
 

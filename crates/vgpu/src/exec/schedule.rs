@@ -48,6 +48,7 @@ impl Machine<'_> {
                     if self.random.as_mut().is_some_and(|random| random.below(4) == 0) {
                         self.move_some_copy(*index as u32)?;
                         self.move_some_bulk()?;
+                        self.advance_tensor()?;
                     }
                 }
                 self.apply_releases(warps);
@@ -58,6 +59,7 @@ impl Machine<'_> {
             has_run |= progress;
             if warps.iter().all(|warp| warp.alive == 0) {
                 self.end_bulk()?;
+                self.end_tensor()?;
                 return Ok(Slice::Ended);
             }
             if !progress && !self.wake_sleepers(warps)? {
@@ -86,7 +88,7 @@ impl Machine<'_> {
                 return Ok(true);
             }
         }
-        if self.move_some_bulk()? {
+        if self.move_some_bulk()? || self.advance_tensor()? {
             self.apply_releases(warps);
             return Ok(true);
         }
@@ -162,6 +164,7 @@ impl Machine<'_> {
         match wait {
             Wait::Collective { pc, members, .. } => (pc, format!("the member lanes {members:#010x} of its warp")),
             Wait::Aligned { pc } => (pc, "the rest of its warp".to_string()),
+            Wait::Columns { pc, columns } => (pc, format!("{columns} free columns of tensor memory")),
             Wait::Barrier { pc, id } => (pc, format!("barrier {id}")),
             Wait::Phase { pc, address } => {
                 let offset = address.wrapping_sub(map::SHARED_START) as usize;

@@ -21,6 +21,8 @@ pub(crate) enum Wait {
     Collective { pc: u32, members: u32, f: CollectiveFn },
     /// For the rest of the warp, before an aligned instruction.
     Aligned { pc: u32 },
+    /// For so many columns of tensor memory.
+    Columns { pc: u32, columns: u32 },
     /// At a barrier of the CTA.
     Barrier { pc: u32, id: u32 },
     /// For a phase of the mbarrier at an address, asleep in `try_wait`.

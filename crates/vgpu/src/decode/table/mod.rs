@@ -9,6 +9,7 @@ mod floating;
 mod mbarrier;
 mod memory;
 mod registers;
+mod tensor;
 mod warp;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub enum Unit {
     Synchronization,
     /// Products of matrices, and the moves of their operands.
     Matrix,
+    /// Tensor memory.
+    Tensor,
 }
 
 impl Unit {
@@ -52,6 +55,7 @@ impl Unit {
             Unit::Warp => "warp",
             Unit::Synchronization => "synchronization",
             Unit::Matrix => "matrices",
+            Unit::Tensor => "tensor memory",
         }
     }
 }
@@ -104,6 +108,7 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
         mbarrier::ROWS,
         control::ROWS,
         warp::ROWS,
+        tensor::ROWS,
     ];
     parts.into_iter().flatten()
 }

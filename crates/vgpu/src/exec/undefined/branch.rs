@@ -105,7 +105,9 @@ impl Machine<'_> {
                     return None;
                 }
                 Op::Store(_) | Op::Atomic(_) | Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => return None,
-                Op::Clock { .. } | Op::Fence { .. } | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) => return None,
+                Op::Clock { .. } | Op::Fence { .. } | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) | Op::Tensor(_) => {
+                    return None;
+                }
                 Op::Nop => pc += 1,
                 Op::Scalar(op) => {
                     let updates = undefined_results(warp, exec, op);

@@ -1,0 +1,394 @@
+//! The engine that performs products and copies in the order in which they started.
+
+use std::ops::Range;
+
+use crate::clock::{Agent, Far};
+use crate::exec::access::{Access, RegionSlot};
+use crate::exec::machine::Machine;
+use crate::exec::shared_matrix::{Major, UNIT};
+use crate::exec::tensor::instruction::Shape;
+use crate::exec::tensor::memory::{Area, By, COLUMNS, LANES, Mark};
+use crate::exec::tensor::operands::{Datapath, Units, columns_of, is_in_tensor_memory, units_of};
+use crate::exec::tensor::product::{Values, multiply, scale};
+use crate::exec::tensor::{ISSUERS, threads_of};
+use crate::exec::warp::Warp;
+use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
+use crate::op::{Left, MemRef, ProductKind, Reg, TensorCopy, TensorMma};
+use crate::undefined::Undefined;
+
+/// What the engine does next.
+#[derive(Debug)]
+pub(super) enum Task {
+    Product(Box<Product>),
+    Copy(Box<Copy>),
+    Commit(Box<Commit>),
+}
+
+/// Who started something, and the columns that it uses.
+#[derive(Clone, Debug)]
+struct Start {
+    warp: u32,
+    read: Access,
+    agent: Agent,
+    columns: Vec<Range<usize>>,
+}
+
+/// The left multiplicand.
+#[derive(Debug)]
+enum Source {
+    Shared(Units),
+    Tensor(u32),
+}
+
+#[derive(Debug)]
+pub(super) struct Product {
+    start: Start,
+    shape: Shape,
+    path: Datapath,
+    d: u32,
+    a: Source,
+    b: Units,
+    /// Addresses of the scale factors, and how many each line has.
+    scales: Option<(u32, u32, usize)>,
+    /// Lanes that are not written.
+    disabled: u128,
+    accumulates: bool,
+    shift: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Copy {
+    start: Start,
+    to: u32,
+    units: Units,
+    shape: TensorCopy,
+}
+
+#[derive(Debug)]
+pub(super) struct Commit {
+    warp: u32,
+    lane: usize,
+    pc: u32,
+    slot: RegionSlot,
+    known: Far,
+}
+
+impl Task {
+    /// The instruction, the warp and the lane that started it.
+    pub(super) fn start(&self) -> (u32, u32, usize) {
+        match self {
+            Task::Product(product) => product.start.place(),
+            Task::Copy(copy) => copy.start.place(),
+            Task::Commit(commit) => (commit.pc, commit.warp, commit.lane),
+        }
+    }
+}
+
+impl Start {
+    fn place(&self) -> (u32, u32, usize) {
+        (self.read.pc, self.warp, self.read.lane)
+    }
+}
+
+impl Machine<'_> {
+    /// The agent of a thread that issues products and copies, with their number so far.
+    fn issuer(&mut self, thread: u32) -> (usize, Agent) {
+        let issued = &mut self.cta.tensor.issued;
+        let found = issued.iter().position(|(known, _)| *known == thread);
+        let slot = found.unwrap_or_else(|| {
+            if issued.len() < ISSUERS as usize {
+                issued.push((thread, 0));
+            }
+            issued.len() - 1
+        });
+        let number = issued[slot].1;
+        (slot, Agent { thread: threads_of(&self.cta) + slot as u32, number, is_engine: true })
+    }
+
+    /// The agent of a new product or copy.
+    fn next_issue(&mut self, thread: u32) -> Agent {
+        let (slot, agent) = self.issuer(thread);
+        self.cta.tensor.issued[slot].1 += 1;
+        Agent { number: agent.number + 1, ..agent }
+    }
+
+    /// Records an access to tensor memory by the engine.
+    fn engine_access(&mut self, warp: &Warp, lane: usize, agent: Agent, area: &Area, by: By) -> ExecResult<()> {
+        self.must_be_allocated(area, 1 << lane)?;
+        if !self.options.check_races {
+            return Ok(());
+        }
+        let thread = warp.thread(lane);
+        let mark = Mark { agent: agent.thread, number: agent.number, pc: warp.pc, by };
+        let known = self.known_of_tensor(thread);
+        self.tensor_access(thread, 1 << lane, area, mark, by != By::Multiplicand, &known)
+    }
+
+    pub(super) fn start_product(&mut self, warp: &Warp, lane: usize, op: &TensorMma) -> ExecResult<()> {
+        let exec = 1u32 << lane;
+        self.must_have_defined_operands(warp, lane, op)?;
+        let value = |reg: Reg| warp.regs[reg as usize][lane];
+        let descriptor = value(op.descriptor) as u32;
+        let shape = Shape::read(descriptor, op.kind, op.is_stationary).map_err(|reason| {
+            let message = format!("the instruction descriptor {descriptor:#010x}: {reason}");
+            RaisedFault::new(FaultKind::BadDescriptor, exec, message)
+        })?;
+        let agent = self.next_issue(warp.thread(lane));
+        let mut columns = Vec::new();
+        let a = match &op.a {
+            Left::Shared(reg) => {
+                let matrix = self.shared_matrix(lane, value(*reg))?;
+                let units = units_of(&matrix, &shape.a, shape.m, shape.k);
+                Source::Shared(self.read_units(warp, lane, agent, &units)?)
+            }
+            Left::Tensor(at) => {
+                let address = self.tensor_address(warp, lane, at);
+                let area = self.multiplicand_area(lane, address, &shape)?;
+                columns.push(area.columns.clone());
+                self.engine_access(warp, lane, agent, &area, By::Multiplicand)?;
+                Source::Tensor(address)
+            }
+        };
+        let matrix = self.shared_matrix(lane, value(op.b))?;
+        let units = units_of(&matrix, &shape.b, shape.n, shape.k);
+        let b = self.read_units(warp, lane, agent, &units)?;
+        let scales = self.scale_areas(warp, lane, agent, op, &shape, &mut columns)?;
+        let path = Datapath::of(shape.m, op.is_stationary);
+        let d = self.tensor_address(warp, lane, &op.d);
+        let (first_lane, first_column) = ((d >> 16) as usize, (d & 0xffff) as usize);
+        let Some(groups) = path.groups(first_lane) else {
+            let message = format!("an accumulator of {} rows does not begin on lane {first_lane}", shape.m);
+            return Err(RaisedFault::new(FaultKind::TmemMisuse, exec, message));
+        };
+        let area = Area { groups, columns: first_column..first_column + path.columns(shape.n) };
+        columns.push(area.columns.clone());
+        let by = By::Accumulator { at: d, m: shape.m, n: shape.n };
+        self.engine_access(warp, lane, agent, &area, by)?;
+        let masks = op.disabled.iter().rev().map(|reg| value(*reg) as u32);
+        let disabled = masks.fold(0u128, |all, mask| all << 32 | u128::from(mask));
+        let accumulates = warp.guard(op.accumulates) & exec != 0;
+        let read = self.bulk_access(warp, lane, 0, Some(agent));
+        let start = Start { warp: warp.id, read, agent, columns };
+        let shift = op.shift;
+        let product = Product { start, shape, path, d, a, b, scales, disabled, accumulates, shift };
+        self.cta.tensor.queue.push_back(Task::Product(Box::new(product)));
+        Ok(())
+    }
+
+    fn must_have_defined_operands(&self, warp: &Warp, lane: usize, op: &TensorMma) -> ExecResult<()> {
+        let exec = 1 << lane;
+        let of_a = match &op.a {
+            Left::Shared(reg) => *reg,
+            Left::Tensor(at) => at.base,
+        };
+        let of_scales = op.scales.iter().flat_map(|(a, b)| [a.base, b.base]);
+        let all =
+            [op.d.base, of_a, op.b, op.descriptor].into_iter().chain(of_scales).chain(op.disabled.iter().copied());
+        for reg in all {
+            self.must_be_defined(warp, reg, exec, "are an operand of a product")?;
+        }
+        match warp.undefined_pred(op.accumulates.index, exec) {
+            Some(origin) => Err(self.undefined_use(origin, warp.pc, "decide whether a product is added")),
+            None => Ok(()),
+        }
+    }
+
+    fn multiplicand_area(&self, lane: usize, address: u32, shape: &Shape) -> ExecResult<Area> {
+        let (first_lane, first_column) = ((address >> 16) as usize, (address & 0xffff) as usize);
+        let misuse = |message: String| Err(RaisedFault::new(FaultKind::TmemMisuse, 1 << lane, message));
+        if !is_in_tensor_memory(&shape.a) {
+            return misuse("A in tensor memory is K-major, of elements of 8, 16 or 32 bits".to_string());
+        }
+        match Datapath::of(shape.m, false).groups(first_lane) {
+            Some(groups) => Ok(Area { groups, columns: first_column..first_column + columns_of(&shape.a, shape.k) }),
+            None => misuse(format!("a multiplicand of {} rows does not begin on lane {first_lane}", shape.m)),
+        }
+    }
+
+    /// Records the reads of the scale factors: line `i` has its own on lane `i % 32` of every quarter, in column `i / 32`.
+    fn scale_areas(
+        &mut self,
+        warp: &Warp,
+        lane: usize,
+        agent: Agent,
+        op: &TensorMma,
+        shape: &Shape,
+        columns: &mut Vec<Range<usize>>,
+    ) -> ExecResult<Option<(u32, u32, usize)>> {
+        let (Some((a, b)), ProductKind::Scaled { block, .. }) = (&op.scales, op.kind) else { return Ok(None) };
+        let mut addresses = [0; 2];
+        for ((at, lines), address) in [(a, shape.m), (b, shape.n)].into_iter().zip(&mut addresses) {
+            // The upper two bits may repeat which byte of a word is meant.
+            *address = self.tensor_address(warp, lane, at) & 0x3fff_ffff;
+            let first = (*address & 0xffff) as usize;
+            if *address >> 16 != 0 {
+                let message = format!("scale factors begin on lane 0, not on lane {}", *address >> 16);
+                return Err(RaisedFault::new(FaultKind::TmemMisuse, 1 << lane, message));
+            }
+            let area = Area::of_columns(first, lines.div_ceil(32));
+            columns.push(area.columns.clone());
+            self.engine_access(warp, lane, agent, &area, By::Multiplicand)?;
+        }
+        Ok(Some((addresses[0], addresses[1], shape.k / block as usize)))
+    }
+
+    pub(super) fn start_tensor_copy(
+        &mut self,
+        warp: &Warp,
+        lane: usize,
+        (at, from): (&MemRef, Reg),
+        shape: TensorCopy,
+    ) -> ExecResult<()> {
+        let exec = 1u32 << lane;
+        for reg in [at.base, from] {
+            self.must_be_defined(warp, reg, exec, "are an operand of a copy")?;
+        }
+        let agent = self.next_issue(warp.thread(lane));
+        let matrix = self.shared_matrix(lane, warp.regs[from as usize][lane])?;
+        let in_row = u64::from(shape.bytes) / UNIT;
+        let unit = |at: u64| matrix.unit(Major::K, at % in_row, at / in_row);
+        let addresses: Vec<u64> = (0..u64::from(shape.rows) * in_row).map(unit).collect();
+        let units = self.read_units(warp, lane, agent, &addresses)?;
+        let to = self.tensor_address(warp, lane, at);
+        if to >> 16 != 0 {
+            let message = format!("a copy writes from lane 0 on, not from lane {}", to >> 16);
+            return Err(RaisedFault::new(FaultKind::TmemMisuse, exec, message));
+        }
+        let area = Area::of_columns((to & 0xffff) as usize, shape.bytes as usize / 4);
+        self.engine_access(warp, lane, agent, &area, By::Copy)?;
+        let read = self.bulk_access(warp, lane, 0, Some(agent));
+        let start = Start { warp: warp.id, read, agent, columns: vec![area.columns] };
+        self.cta.tensor.queue.push_back(Task::Copy(Box::new(Copy { start, to, units, shape })));
+        Ok(())
+    }
+
+    pub(super) fn commit_tensor(&mut self, warp: &Warp, lane: usize, at: &MemRef) -> ExecResult<()> {
+        self.must_be_defined(warp, at.base, 1 << lane, "decide which mbarrier is meant")?;
+        let address = self.shared_address(warp, lane, at)?;
+        let slot = self.object(warp, lane, address, false)?;
+        let (_, agent) = self.issuer(warp.thread(lane));
+        let known = self.cta.clocks.of_agents([agent].into_iter());
+        let commit = Commit { warp: warp.id, lane, pc: warp.pc, slot, known };
+        self.cta.tensor.queue.push_back(Task::Commit(Box::new(commit)));
+        Ok(())
+    }
+
+    /// The PTX line of a product or copy that uses some of these columns and is not known to be complete.
+    pub(super) fn running_task(&self, columns: Range<usize>, is_known: &dyn Fn(u32, u32) -> bool) -> Option<u32> {
+        let uses = |start: &Start| {
+            let overlaps = |used: &Range<usize>| used.start < columns.end && columns.start < used.end;
+            start.columns.iter().any(overlaps) && !is_known(start.agent.thread, start.agent.number)
+        };
+        let running = self.cta.tensor.queue.iter().find(|task| match task {
+            Task::Product(product) => uses(&product.start),
+            Task::Copy(copy) => uses(&copy.start),
+            Task::Commit(_) => false,
+        });
+        running.map(|task| self.program.line(task.start().0))
+    }
+
+    /// Performs what started first. Returns whether there was something.
+    pub(crate) fn advance_tensor(&mut self) -> Result<bool, Box<Fault>> {
+        let Some(task) = self.cta.tensor.queue.pop_front() else { return Ok(false) };
+        self.effects += 1;
+        let (pc, warp, _) = task.start();
+        let done = match task {
+            Task::Product(product) => {
+                self.perform_product(&product);
+                Ok(())
+            }
+            Task::Copy(copy) => {
+                self.perform_tensor_copy(&copy);
+                Ok(())
+            }
+            Task::Commit(commit) => self.arrive_by_copies(commit.lane, commit.slot.offset, &commit.known),
+        };
+        match done {
+            Ok(()) => Ok(true),
+            Err(stop) => Err(self.fault(*stop, pc, warp)),
+        }
+    }
+
+    fn perform_product(&mut self, product: &Product) {
+        let Product { start, shape, path, .. } = product;
+        let Shape { m, n, k, .. } = *shape;
+        let (warp, pc) = (start.warp, start.read.pc);
+        let mut a = match &product.a {
+            Source::Shared(units) => self.shared_values((warp, &start.read), units, &shape.a, (m, k)),
+            Source::Tensor(address) => self.tensor_values((warp, pc), *address, &shape.a, (m, k)),
+        };
+        let mut b = self.shared_values((warp, &start.read), &product.b, &shape.b, (n, k));
+        if let Some((of_a, of_b, factors)) = product.scales {
+            self.read_scales((warp, pc), &mut a, (of_a, shape.a.scale_byte), factors, shape);
+            self.read_scales((warp, pc), &mut b, (of_b, shape.b.scale_byte), factors, shape);
+        }
+        let (first_lane, first_column) = ((product.d >> 16) as usize, (product.d & 0xffff) as usize);
+        let place = |at: usize| {
+            let (lane, column) = path.place(m, n, at / n, at % n);
+            (first_lane + lane, first_column + column)
+        };
+        let mut words = vec![0u32; m * n];
+        let mut marks: Vec<Option<u32>> = vec![None; m * n];
+        let (are_a, are_b) = (a.origins.iter().any(Option::is_some), b.origins.iter().any(Option::is_some));
+        for at in 0..m * n {
+            if product.accumulates {
+                let (lane, column) = place(at);
+                let (word, undefined) = self.cta.tensor.memory.get(lane, column);
+                words[at] = word;
+                let undefined = undefined.unwrap_or_else(|| self.unwritten_tensor(warp, pc));
+                marks[at] = undefined.is_some().then_some(undefined.origin);
+            }
+            if are_a || are_b {
+                marks[at] = marks[at].or(a.origins[at / n]).or(b.origins[at % n]);
+            }
+        }
+        multiply(shape, &a, &b, &mut words, product.shift);
+        for (at, (word, origin)) in words.into_iter().zip(marks).enumerate() {
+            let (lane, column) = place(at);
+            if product.disabled >> lane & 1 == 0 {
+                let undefined =
+                    origin.map_or(Undefined::default(), |origin| Undefined { bits: u64::from(u32::MAX), origin });
+                self.cta.tensor.memory.set(lane, column, word, undefined);
+            }
+        }
+    }
+
+    /// Reads the scale factors of a multiplicand, from a byte of the words in their columns on.
+    fn read_scales(
+        &mut self,
+        (warp, pc): (u32, u32),
+        values: &mut Values,
+        (address, first_byte): (u32, u32),
+        factors: usize,
+        shape: &Shape,
+    ) {
+        for line in 0..values.origins.len() {
+            let (lane, column) = (line % 32, (address & 0xffff) as usize + line / 32);
+            let (word, undefined) = self.cta.tensor.memory.get(lane, column);
+            let undefined = undefined.unwrap_or_else(|| self.unwritten_tensor(warp, pc));
+            let bytes = first_byte as usize..first_byte as usize + factors;
+            if bytes.clone().any(|byte| undefined.bits >> (8 * byte) & 0xff != 0) {
+                values.origins[line] = values.origins[line].or(Some(undefined.origin));
+            }
+            values.scales.extend(bytes.map(|byte| scale(word.to_le_bytes()[byte], shape.scale)));
+        }
+    }
+
+    fn perform_tensor_copy(&mut self, copy: &Copy) {
+        let Copy { start, to, units, shape } = copy;
+        let in_row = shape.bytes as usize / UNIT as usize;
+        for lane in 0..LANES {
+            let row = shape.quarters[lane / 32] as usize + lane % 32;
+            for unit in 0..in_row {
+                let (bytes, origin) = self.unit_bytes(start.warp, &start.read, units, row * in_row + unit);
+                let undefined =
+                    origin.map_or(Undefined::default(), |origin| Undefined { bits: u64::from(u32::MAX), origin });
+                for (word, part) in bytes.chunks_exact(4).enumerate() {
+                    let column = (*to & 0xffff) as usize + unit * 4 + word;
+                    let value = u32::from_le_bytes([part[0], part[1], part[2], part[3]]);
+                    self.cta.tensor.memory.set(lane, column % COLUMNS, value, undefined);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Instruction descriptors (PTX ISA, section "Instruction descriptor" of `tcgen05.mma`): types, shape and directions.
+
+use crate::exec::shared_matrix::Major;
+use crate::float::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, Format};
+use crate::op::ProductKind;
+
+/// How elements of a multiplicand are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Element {
+    Float(Format),
+    /// A float of 4 or 6 bits, sixteen of which are adjacent in 16 bytes.
+    Padded(Format),
+    Tf32,
+    Integer {
+        signed: bool,
+    },
+}
+
+impl Element {
+    /// Elements in a unit of 16 bytes.
+    pub(crate) fn in_unit(self) -> usize {
+        match self {
+            Element::Float(format) => 128 / format.bits() as usize,
+            Element::Padded(_) | Element::Integer { .. } => 16,
+            Element::Tf32 => 4,
+        }
+    }
+}
+
+/// The type of the accumulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sum {
+    F16,
+    F32,
+    S32 { saturates: bool },
+}
+
+/// The format of scale factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scale {
+    Ue8m0,
+    Ue4m3,
+}
+
+/// A multiplicand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Multiplier {
+    pub(crate) element: Element,
+    pub(crate) is_negated: bool,
+    pub(crate) major: Major,
+    /// Which byte of a word has its first scale factor.
+    pub(crate) scale_byte: u32,
+}
+
+/// What a product multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) a: Multiplier,
+    pub(crate) b: Multiplier,
+    pub(crate) sum: Sum,
+    pub(crate) scale: Scale,
+}
+
+impl Shape {
+    /// Reads a descriptor. Errors: what the kind does not have.
+    pub(crate) fn read(word: u32, kind: ProductKind, is_stationary: bool) -> Result<Shape, String> {
+        let field = |first: u32, bits: u32| word >> first & ((1 << bits) - 1);
+        if field(0, 3) != 0 {
+            return Err("it has the bits of a sparse product".to_string());
+        }
+        let (is_scaled, is_four_bit) = match kind {
+            ProductKind::Scaled { is_four_bit, .. } => (true, is_four_bit),
+            ProductKind::F16 | ProductKind::Tf32 | ProductKind::F8f6f4 | ProductKind::I8 => (false, false),
+        };
+        let multiplier = |first: u32, negate: u32, major: u32, id: u32| {
+            let code = field(first, 3);
+            let element =
+                element(kind, code).ok_or_else(|| format!("there is no element type with the code {code}"))?;
+            let major = if field(major, 1) == 1 { Major::Mn } else { Major::K };
+            let is_negated = field(negate, 1) == 1;
+            check_multiplier(kind, element, major, is_negated)?;
+            Ok::<Multiplier, String>(Multiplier {
+                element,
+                is_negated,
+                major,
+                scale_byte: if is_scaled { field(id, 2) } else { 0 },
+            })
+        };
+        let (a, b) = (multiplier(7, 13, 15, 29)?, multiplier(10, 14, 16, 4)?);
+        let k = match kind {
+            ProductKind::F16 => 16,
+            ProductKind::Tf32 => 8,
+            _ if is_four_bit => 64,
+            _ => 32,
+        };
+        if is_scaled && field(31, 1) == 1 {
+            return Err("K = 96 is not supported on this target".to_string());
+        }
+        let (m, n) = (field(24, 5) as usize * 16, field(17, 6) as usize * 8);
+        check_shape(kind, is_stationary, m, n)?;
+        let sum = if is_scaled { Sum::F32 } else { sum(kind, field(4, 2), field(3, 1) == 1)? };
+        let scale = if field(23, 1) == 1 { Scale::Ue8m0 } else { Scale::Ue4m3 };
+        check_scale(kind, scale, a.scale_byte, b.scale_byte)?;
+        Ok(Shape { m, n, k, a, b, sum, scale })
+    }
+}
+
+fn element(kind: ProductKind, code: u32) -> Option<Element> {
+    let narrow = |code: u32| match code {
+        0 => Some(Element::Float(E4M3)),
+        1 => Some(Element::Float(E5M2)),
+        3 => Some(Element::Padded(E2M3)),
+        4 => Some(Element::Padded(E3M2)),
+        5 => Some(Element::Padded(E2M1)),
+        _ => None,
+    };
+    match (kind, code) {
+        (ProductKind::F16, 0) => Some(Element::Float(F16)),
+        (ProductKind::F16, 1) => Some(Element::Float(BF16)),
+        (ProductKind::Tf32, 2) => Some(Element::Tf32),
+        (ProductKind::I8, 0 | 1) => Some(Element::Integer { signed: code == 1 }),
+        (ProductKind::Scaled { is_four_bit: true, .. }, 1) => Some(Element::Float(E2M1)),
+        (ProductKind::F8f6f4 | ProductKind::Scaled { is_four_bit: false, .. }, code) => narrow(code),
+        _ => None,
+    }
+}
+
+fn check_multiplier(kind: ProductKind, element: Element, major: Major, is_negated: bool) -> Result<(), String> {
+    let is_narrow =
+        matches!(element, Element::Padded(_)) || matches!(kind, ProductKind::Scaled { is_four_bit: true, .. });
+    if major == Major::Mn && is_narrow {
+        return Err("multiplicands of 4 or 6 bits are K-major".to_string());
+    }
+    if is_negated && kind == ProductKind::I8 {
+        return Err("integers are not negated".to_string());
+    }
+    Ok(())
+}
+
+/// The shapes of one CTA (PTX ISA, table "Various combinations of .kind and shapes").
+fn check_shape(kind: ProductKind, is_stationary: bool, m: usize, n: usize) -> Result<(), String> {
+    let is_one_of = |step: usize| n.is_multiple_of(step) && (step..=256).contains(&n);
+    let is_legal = match (kind, m) {
+        (_, 32 | 64 | 128) if is_stationary => matches!(n, 64 | 128 | 256),
+        (ProductKind::Scaled { .. }, 128) => is_one_of(8),
+        (ProductKind::I8, 64) => is_one_of(16) || n == 8 || n == 24,
+        (ProductKind::F16 | ProductKind::Tf32 | ProductKind::F8f6f4, 64) => is_one_of(8),
+        (ProductKind::F16 | ProductKind::Tf32 | ProductKind::F8f6f4 | ProductKind::I8, 128) => is_one_of(16),
+        _ => false,
+    };
+    if is_legal {
+        return Ok(());
+    }
+    let legal = match kind {
+        _ if is_stationary => "M = 32, 64 or 128 and N = 64, 128 or 256",
+        ProductKind::Scaled { .. } => "M = 128 and N = 8, 16, .. 256",
+        ProductKind::I8 => "M = 64 and N = 8, 16, 24, 32, 48, .. 256, or M = 128 and N = 16, 32, .. 256",
+        _ => "M = 64 and N = 8, 16, .. 256, or M = 128 and N = 16, 32, .. 256",
+    };
+    Err(format!("M = {m} and N = {n}; one CTA has {legal}"))
+}
+
+fn sum(kind: ProductKind, code: u32, saturates: bool) -> Result<Sum, String> {
+    let sum = match (kind, code) {
+        (ProductKind::F16 | ProductKind::F8f6f4, 0) => Some(Sum::F16),
+        (ProductKind::F16 | ProductKind::F8f6f4 | ProductKind::Tf32, 1) => Some(Sum::F32),
+        (ProductKind::I8, 2) => Some(Sum::S32 { saturates }),
+        _ => None,
+    };
+    match sum {
+        Some(sum) if !saturates || kind == ProductKind::I8 => Ok(sum),
+        Some(_) => Err("only sums of integers saturate".to_string()),
+        None => Err(format!("the kind has no accumulators with the code {code}")),
+    }
+}
+
+fn check_scale(kind: ProductKind, scale: Scale, a: u32, b: u32) -> Result<(), String> {
+    let ProductKind::Scaled { is_four_bit, block } = kind else { return Ok(()) };
+    let step = match (is_four_bit, block) {
+        (false, _) => 1,
+        (true, 32) => 2,
+        _ => 4,
+    };
+    if scale == Scale::Ue4m3 && (!is_four_bit || block == 32) {
+        return Err("scale factors of blocks of 32 are `.ue8m0`".to_string());
+    }
+    if !a.is_multiple_of(step) || !b.is_multiple_of(step) {
+        return Err(format!("scale factors begin at a multiple of {step} bytes in a word, not at {a} and {b}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(m: u32, n: u32, sum: u32, a: u32, b: u32) -> u32 {
+        sum << 4 | a << 7 | b << 10 | n / 8 << 17 | m / 16 << 24
+    }
+
+    #[test]
+    fn fields_are_where_the_isa_has_them() {
+        let shape = Shape::read(word(128, 256, 1, 1, 0) | 1 << 16 | 1 << 13, ProductKind::F16, false).unwrap();
+        assert_eq!((shape.m, shape.n, shape.k, shape.sum), (128, 256, 16, Sum::F32));
+        assert_eq!((shape.a.element, shape.a.major, shape.a.is_negated), (Element::Float(BF16), Major::K, true));
+        assert_eq!((shape.b.element, shape.b.major, shape.b.is_negated), (Element::Float(F16), Major::Mn, false));
+    }
+
+    #[test]
+    fn scale_factors_have_a_byte_and_a_format() {
+        let kind = ProductKind::Scaled { is_four_bit: false, block: 32 };
+        let shape = Shape::read(word(128, 64, 0, 0, 5) | 1 << 23 | 3 << 29 | 2 << 4, kind, false).unwrap();
+        assert_eq!((shape.a.scale_byte, shape.b.scale_byte, shape.scale), (3, 2, Scale::Ue8m0));
+        let kind = ProductKind::Scaled { is_four_bit: true, block: 32 };
+        let odd = Shape::read(word(128, 64, 0, 1, 1) | 1 << 23 | 1 << 29, kind, false).unwrap_err();
+        assert_eq!(odd, "scale factors begin at a multiple of 2 bytes in a word, not at 1 and 0");
+    }
+
+    #[test]
+    fn what_the_kind_does_not_have_is_refused() {
+        let refusal = |word: u32, kind: ProductKind| Shape::read(word, kind, false).unwrap_err();
+        let wide = refusal(word(48, 16, 1, 0, 0), ProductKind::F16);
+        assert_eq!(
+            wide,
+            "M = 48 and N = 16; one CTA has M = 64 and N = 8, 16, .. 256, or M = 128 and N = 16, 32, .. 256"
+        );
+        assert!(refusal(word(128, 24, 1, 0, 0), ProductKind::F16).starts_with("M = 128 and N = 24"));
+        assert_eq!(refusal(word(128, 32, 0, 2, 2), ProductKind::Tf32), "the kind has no accumulators with the code 0");
+        assert_eq!(refusal(word(128, 32, 1, 3, 0), ProductKind::F16), "there is no element type with the code 3");
+        assert_eq!(
+            refusal(word(128, 32, 1, 5, 0) | 1 << 15, ProductKind::F8f6f4),
+            "multiplicands of 4 or 6 bits are K-major"
+        );
+        assert_eq!(refusal(4, ProductKind::F16), "it has the bits of a sparse product");
+        assert!(Shape::read(word(32, 64, 1, 0, 0), ProductKind::F16, true).is_ok());
+    }
+}

@@ -1,0 +1,250 @@
+//! Tensor memory: 128 lanes of 512 columns of 32 bits (PTX ISA, section 9.7.16.1), its allocations, and who has accessed it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::clock::{Far, copies_of};
+use crate::undefined::Undefined;
+
+pub(crate) const LANES: usize = 128;
+pub(crate) const COLUMNS: usize = 512;
+/// Fewest columns of an allocation.
+const LEAST_COLUMNS: usize = 32;
+/// Adjacent lanes whose accesses are recorded together: no instruction accesses fewer.
+const GROUP: usize = 16;
+
+/// Lanes, as groups of 16 with a bit each, and columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Area {
+    pub(crate) groups: u8,
+    pub(crate) columns: Range<usize>,
+}
+
+impl Area {
+    /// All lanes of some columns.
+    pub(crate) fn of_columns(first: usize, count: usize) -> Area {
+        Area { groups: u8::MAX, columns: first..first + count }
+    }
+
+    /// The lanes from `first` on.
+    pub(crate) fn of_lanes(first: usize, count: usize, columns: Range<usize>) -> Area {
+        let groups = (first / GROUP..(first + count).div_ceil(GROUP)).fold(0, |all, group| all | 1 << group);
+        Area { groups, columns }
+    }
+}
+
+/// What has accessed tensor memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// `tcgen05.ld` or `tcgen05.st`.
+    Registers,
+    /// `tcgen05.cp`.
+    Copy,
+    /// A multiplicand or the scale factors of a product.
+    Multiplicand,
+    /// The accumulator at this address of a product of M x N.
+    Accumulator { at: u32, m: usize, n: usize },
+}
+
+/// An access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Who made it, among the copies of the CTA.
+    pub(crate) agent: u32,
+    pub(crate) number: u32,
+    pub(crate) pc: u32,
+    pub(crate) by: By,
+}
+
+impl Mark {
+    /// Whether it is ordered before someone who knows this of the CTA.
+    pub(crate) fn is_known(&self, cta: u32, known: &Far) -> bool {
+        known.count(copies_of(cta), self.agent) >= self.number
+    }
+
+    /// Whether the tensor core itself orders `self` before `next`, which is issued by the same thread later (PTX ISA, section
+    /// "Memory Consistency Model Canonical synchronization patterns": the pipelined pairs).
+    fn is_pipelined(&self, next: &Mark) -> bool {
+        let is_same_engine = self.agent == next.agent;
+        is_same_engine
+            && match (self.by, next.by) {
+                (By::Accumulator { .. }, By::Accumulator { .. }) => self.by == next.by,
+                (By::Accumulator { .. }, _) | (_, By::Registers) | (By::Registers, _) => false,
+                (By::Copy | By::Multiplicand, _) => true,
+            }
+    }
+}
+
+/// The accesses of the lanes of a group in one column: the last write, and the reads since then.
+#[derive(Clone, Debug, Default)]
+struct Cell {
+    write: Option<Mark>,
+    reads: Vec<Mark>,
+}
+
+/// The tensor memory of a CTA. It has no words until some are allocated.
+#[derive(Debug, Default)]
+pub(crate) struct TensorMemory {
+    words: Vec<u32>,
+    is_written: Vec<bool>,
+    /// The undefined bits of words.
+    undefined: BTreeMap<usize, Undefined>,
+    cells: Vec<Cell>,
+    /// First column and number of columns.
+    allocations: Vec<(usize, usize)>,
+    pub(crate) is_relinquished: bool,
+}
+
+impl TensorMemory {
+    /// Allocates columns, if there are enough adjacent ones.
+    pub(crate) fn allocate(&mut self, columns: usize) -> Option<usize> {
+        if self.words.is_empty() {
+            self.words = vec![0; LANES * COLUMNS];
+            self.is_written = vec![false; LANES * COLUMNS];
+            self.cells = vec![Cell::default(); LANES / GROUP * COLUMNS];
+        }
+        let is_free = |first: &usize| {
+            let end = first + columns;
+            end <= COLUMNS && self.allocations.iter().all(|(other, count)| end <= *other || other + count <= *first)
+        };
+        let first = (0..COLUMNS).step_by(LEAST_COLUMNS).find(is_free)?;
+        self.allocations.push((first, columns));
+        Some(first)
+    }
+
+    /// Frees an allocation, whose contents are lost; false if there is none.
+    pub(crate) fn free(&mut self, first: usize, columns: usize) -> bool {
+        let Some(at) = self.allocations.iter().position(|found| *found == (first, columns)) else { return false };
+        self.allocations.remove(at);
+        for lane in 0..LANES {
+            let words = lane * COLUMNS + first..lane * COLUMNS + first + columns;
+            self.is_written[words.clone()].fill(false);
+            let marked: Vec<usize> = self.undefined.range(words).map(|(word, _)| *word).collect();
+            self.undefined.retain(|word, _| !marked.contains(word));
+        }
+        for group in 0..LANES / GROUP {
+            self.cells[group * COLUMNS + first..][..columns].fill(Cell::default());
+        }
+        true
+    }
+
+    /// Columns that are allocated.
+    pub(crate) fn allocated(&self) -> usize {
+        self.allocations.iter().map(|(_, columns)| columns).sum()
+    }
+
+    /// Whether one allocation has all these columns.
+    pub(crate) fn has(&self, columns: &Range<usize>) -> bool {
+        self.allocations.iter().any(|(first, count)| *first <= columns.start && columns.end <= first + count)
+    }
+
+    /// The word at a lane and a column, and its undefined bits; `None` if it was never written.
+    pub(crate) fn get(&self, lane: usize, column: usize) -> (u32, Option<Undefined>) {
+        let at = lane * COLUMNS + column;
+        let undefined = self.undefined.get(&at).copied().unwrap_or_default();
+        (self.words[at], self.is_written[at].then_some(undefined))
+    }
+
+    pub(crate) fn set(&mut self, lane: usize, column: usize, word: u32, undefined: Undefined) {
+        let at = lane * COLUMNS + column;
+        self.words[at] = word;
+        self.is_written[at] = true;
+        if undefined.is_some() {
+            self.undefined.insert(at, undefined);
+        } else if !self.undefined.is_empty() {
+            self.undefined.remove(&at);
+        }
+    }
+
+    /// Records an access. Returns one that it conflicts with, if it is not ordered after all that it would conflict with by
+    /// what is known of this CTA.
+    pub(crate) fn access(
+        &mut self,
+        cta: u32,
+        area: &Area,
+        mark: Mark,
+        writes: bool,
+        known: &Far,
+    ) -> Option<(Mark, bool)> {
+        let is_before = |other: &Mark| {
+            (other.agent, other.number) == (mark.agent, mark.number)
+                || other.is_pipelined(&mark)
+                || other.is_known(cta, known)
+        };
+        let mut conflict = None;
+        for group in (0..LANES / GROUP).filter(|group| area.groups >> group & 1 == 1) {
+            for cell in &mut self.cells[group * COLUMNS..][area.columns.clone()] {
+                let write = cell.write.filter(|write| !is_before(write));
+                conflict = conflict.or(write.map(|write| (write, true)));
+                if writes {
+                    let read = cell.reads.iter().find(|read| !is_before(read));
+                    conflict = conflict.or(read.map(|read| (*read, false)));
+                    cell.reads.clear();
+                    cell.write = Some(mark);
+                } else if cell.reads.last() != Some(&mark) {
+                    cell.reads.retain(|read| read.agent != mark.agent);
+                    cell.reads.push(mark);
+                }
+            }
+        }
+        conflict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(agent: u32, number: u32, by: By) -> Mark {
+        Mark { agent, number, pc: 0, by }
+    }
+
+    #[test]
+    fn allocations_are_apart_and_free_columns_are_used_again() {
+        let mut memory = TensorMemory::default();
+        assert_eq!([128, 256, 128].map(|columns| memory.allocate(columns)), [Some(0), Some(128), Some(384)]);
+        assert_eq!(memory.allocate(32), None);
+        assert!(memory.free(128, 256) && !memory.free(128, 256));
+        assert_eq!((memory.allocate(32), memory.allocated()), (Some(128), 288));
+        assert!(memory.has(&(130..160)) && !memory.has(&(130..161)));
+    }
+
+    #[test]
+    fn what_was_freed_was_never_written() {
+        let mut memory = TensorMemory::default();
+        memory.allocate(32);
+        memory.set(7, 3, 5, Undefined::default());
+        assert_eq!(memory.get(7, 3), (5, Some(Undefined::default())));
+        memory.free(0, 32);
+        memory.allocate(32);
+        assert_eq!(memory.get(7, 3).1, None);
+    }
+
+    #[test]
+    fn products_of_one_shape_are_ordered_by_the_tensor_core() {
+        let mut memory = TensorMemory::default();
+        memory.allocate(64);
+        let area = Area::of_columns(0, 32);
+        let sums = |number: u32, m: usize| mark(9, number, By::Accumulator { at: 0, m, n: 32 });
+        let nothing = Far::default();
+        let mut access =
+            |area: &Area, mark: Mark, writes: bool| memory.access(1, area, mark, writes, &nothing).is_some();
+        assert!(!access(&area, sums(1, 128), true) && !access(&area, sums(2, 128), true));
+        assert!(access(&area, sums(3, 64), true), "another shape");
+        assert!(access(&area, mark(9, 4, By::Multiplicand), false), "sums are no multiplicand yet");
+        assert!(access(&Area::of_lanes(0, 32, 3..4), mark(2, 1, By::Registers), false), "nobody has waited");
+        assert!(!access(&Area::of_columns(32, 32), mark(2, 1, By::Registers), true), "other columns");
+    }
+
+    #[test]
+    fn a_write_conflicts_with_a_read_of_its_lanes_only() {
+        let mut memory = TensorMemory::default();
+        memory.allocate(32);
+        let nothing = Far::default();
+        let lanes = |first: usize| Area::of_lanes(first, 32, 0..1);
+        assert!(memory.access(1, &lanes(0), mark(1, 1, By::Registers), false, &nothing).is_none());
+        assert!(memory.access(1, &lanes(32), mark(3, 1, By::Registers), true, &nothing).is_none());
+        let found = memory.access(1, &lanes(0), mark(3, 2, By::Registers), true, &nothing);
+        assert_eq!(found, Some((mark(1, 1, By::Registers), false)));
+    }
+}

@@ -1,0 +1,182 @@
+//! `tcgen05.ld` and `tcgen05.st`: registers of a warp to and from its quarter of the lanes (PTX ISA, section "Data Movement
+//! Shape" of `tcgen05`).
+
+use crate::clock::Agent;
+use crate::exec::machine::Machine;
+use crate::exec::tensor::memory::{Area, By, Mark};
+use crate::exec::tensor::{Direction, register_agent};
+use crate::exec::undefined::Update;
+use crate::exec::warp::Warp;
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::lanes::FULL;
+use crate::op::{Reg, TensorMove, TensorShape};
+use crate::undefined::Undefined;
+
+/// Lanes of tensor memory that a warp can access.
+const LANES_OF_WARP: usize = 32;
+
+/// The loads and stores of a warp.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    /// How many have started, and how many the warp has waited for: loads, then stores.
+    pub(crate) started: [u32; 2],
+    pub(crate) finished: [u32; 2],
+    /// Registers that loads have not written, with the origin of their undefined bits and the bits that are undefined then.
+    loading: Vec<(Reg, u32, Box<[Undefined; 32]>)>,
+}
+
+impl TensorShape {
+    /// Lanes that it accesses.
+    fn lanes(self) -> usize {
+        if self == TensorShape::S32x32b { 32 } else { 16 }
+    }
+
+    /// Columns of one repetition.
+    fn columns(self) -> usize {
+        match self {
+            TensorShape::S32x32b | TensorShape::S16x32bx2 { .. } => 1,
+            TensorShape::S16x64b => 2,
+            TensorShape::S16x128b => 4,
+            TensorShape::S16x256b => 8,
+        }
+    }
+
+    /// The lane and the column, from the address on, of a register of a thread.
+    fn place(self, thread: usize, register: usize) -> (usize, usize) {
+        let (row, quarter) = (thread / 4, thread % 4);
+        match self {
+            TensorShape::S32x32b => (thread, register),
+            TensorShape::S16x64b => (row + 8 * (thread & 1), 2 * register + (thread >> 1 & 1)),
+            TensorShape::S16x128b => (row + 8 * (register & 1), 4 * (register >> 1) + quarter),
+            TensorShape::S16x256b => {
+                (row + 8 * (register >> 1 & 1), 8 * (register >> 2) + 2 * quarter + (register & 1))
+            }
+            TensorShape::S16x32bx2 { second } => (thread % 16, thread / 16 * second as usize + register),
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// The first lane and column of a move, after its area was checked.
+    fn moved_area(&self, warp: &Warp, op: &TensorMove) -> ExecResult<(usize, usize, Vec<Area>)> {
+        let address = self.tensor_address(warp, 0, &op.at);
+        for lane in 1..32 {
+            if self.tensor_address(warp, lane, &op.at) != address {
+                let message = "the lanes of the warp have different addresses in tensor memory";
+                return Err(RaisedFault::new(FaultKind::TmemMisuse, 1 << lane, message));
+            }
+        }
+        let (lane, column) = ((address >> 16) as usize, (address & 0xffff) as usize);
+        let own = warp.id as usize % 4 * LANES_OF_WARP;
+        if lane % 16 != 0 || lane < own || lane + op.shape.lanes() > own + LANES_OF_WARP {
+            let last = own + LANES_OF_WARP - 1;
+            let message = format!(
+                "warp {} accesses lanes {own} to {last} of tensor memory; {} lanes from lane {lane} on are not among them",
+                warp.id,
+                op.shape.lanes()
+            );
+            return Err(RaisedFault::new(FaultKind::TmemMisuse, FULL, message));
+        }
+        let columns = op.count as usize * op.shape.columns() * if op.packs { 2 } else { 1 };
+        let mut areas = vec![Area::of_lanes(lane, op.shape.lanes(), column..column + columns)];
+        if let TensorShape::S16x32bx2 { second } = op.shape {
+            let first = column + second as usize;
+            areas.push(Area::of_lanes(lane, op.shape.lanes(), first..first + columns));
+        }
+        for area in &areas {
+            self.must_be_allocated(area, FULL)?;
+        }
+        Ok((lane, column, areas))
+    }
+
+    fn record_move(&mut self, warp: &Warp, areas: &[Area], direction: Direction) -> ExecResult<()> {
+        if !self.options.check_races {
+            return Ok(());
+        }
+        let agent = register_agent(&self.cta, warp.id, direction);
+        let mark = Mark { agent: agent.thread, number: agent.number, pc: warp.pc, by: By::Registers };
+        let known = self.known_of_tensor(warp.thread(0));
+        let writes = direction == Direction::Store;
+        for area in areas {
+            self.tensor_access(warp.thread(0), FULL, area, mark, writes, &known)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn load_tensor(&mut self, warp: &mut Warp, op: &TensorMove) -> ExecResult<()> {
+        let (first_lane, first_column, areas) = self.moved_area(warp, op)?;
+        self.cta.tensor.moves(warp.id).started[0] += 1;
+        self.record_move(warp, &areas, Direction::Load)?;
+        let late =
+            RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, "`tcgen05.wait::ld` has not waited for this load");
+        let late = self.origins.number(warp.id, warp.pc, *late);
+        let halves = if op.packs { 2 } else { 1 };
+        let mut updates = Vec::new();
+        for (number, reg) in op.regs.iter().enumerate() {
+            let mut marks = Box::new([Undefined::default(); 32]);
+            for thread in 0..32 {
+                let (lane, column) = op.shape.place(thread, number);
+                let (mut word, mut undefined) = (0, Undefined::default());
+                for half in 0..halves {
+                    let (lane, column) = (first_lane + lane, first_column + column * halves + half);
+                    let (bits, known) = self.read_tensor(warp, lane, column);
+                    let shift = 16 * half as u32;
+                    let kept = if op.packs { bits & 0xffff } else { bits };
+                    word |= kept << shift;
+                    undefined = undefined.or(known.with(known.bits << shift & 0xffff_ffff));
+                }
+                warp.regs[*reg as usize][thread] = u64::from(word);
+                marks[thread] = undefined;
+            }
+            updates.push(Update::Reg(*reg, Box::new([Undefined { bits: u64::from(u32::MAX), origin: late }; 32])));
+            self.cta.tensor.moves(warp.id).loading.push((*reg, late, marks));
+        }
+        warp.update_marks(FULL, updates);
+        Ok(())
+    }
+
+    pub(crate) fn store_tensor(&mut self, warp: &Warp, op: &TensorMove) -> ExecResult<()> {
+        let (first_lane, first_column, areas) = self.moved_area(warp, op)?;
+        self.cta.tensor.moves(warp.id).started[1] += 1;
+        self.record_move(warp, &areas, Direction::Store)?;
+        let halves = if op.packs { 2 } else { 1 };
+        for (number, reg) in op.regs.iter().enumerate() {
+            for thread in 0..32 {
+                let (lane, column) = op.shape.place(thread, number);
+                let (word, undefined) = (warp.regs[*reg as usize][thread] as u32, warp.undefined(*reg, thread));
+                for half in 0..halves {
+                    let shift = 16 * half as u32;
+                    let (kept, mask) = if op.packs { (word >> shift & 0xffff, 0xffff) } else { (word, u32::MAX) };
+                    let bits = undefined.with(undefined.bits >> shift & u64::from(mask));
+                    let (lane, column) = (first_lane + lane, first_column + column * halves + half);
+                    self.cta.tensor.memory.set(lane, column, kept, bits);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the loads or the stores of a warp.
+    pub(crate) fn wait_for_moves(&mut self, warp: &mut Warp, direction: Direction) {
+        let Agent { thread, number, is_engine } = register_agent(&self.cta, warp.id, direction);
+        let moves = self.cta.tensor.moves(warp.id);
+        moves.finished[direction as usize] = number;
+        let loaded = if direction == Direction::Load { std::mem::take(&mut moves.loading) } else { Vec::new() };
+        for (reg, late, marks) in loaded {
+            // Registers that were written meanwhile keep what they have.
+            let is_loading = |thread: &usize| {
+                let held = warp.undefined(reg, *thread);
+                held.is_some() && held.origin == late
+            };
+            let exec = (0..32).filter(is_loading).fold(0, |all, thread| all | 1 << thread);
+            warp.update_marks(exec, vec![Update::Reg(reg, marks)]);
+        }
+        for lane in 0..32 {
+            let agent = Agent { thread, number, is_engine };
+            self.cta.clocks.finish_tensor_access(warp.thread(lane), agent);
+            if !self.options.needs_tensor_fences {
+                self.cta.clocks.fence_tensor_before(warp.thread(lane));
+            }
+        }
+    }
+}

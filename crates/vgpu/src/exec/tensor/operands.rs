@@ -1,0 +1,199 @@
+//! The operands of products and copies: which units of shared memory and which parts of tensor memory they are.
+
+use crate::clock::Agent;
+use crate::exec::access::{Access, RegionId, Slot};
+use crate::exec::machine::Machine;
+use crate::exec::shared_matrix::{Major, SharedMatrix, UNIT};
+use crate::exec::tensor::instruction::{Element, Multiplier};
+use crate::exec::tensor::memory::COLUMNS;
+use crate::exec::tensor::product::{Values, element};
+use crate::exec::warp::Warp;
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::isa::Space;
+use crate::memory::map;
+
+/// Units of 16 bytes of shared memory, by their offsets, and which of them race.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Units {
+    pub(super) offsets: Vec<usize>,
+    /// First offset, number of bytes and origin of the undefined bits.
+    races: Vec<(usize, usize, u32)>,
+}
+
+/// The datapaths of an accumulator in one CTA (PTX ISA, section "Data Path Layout Organization").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Datapath {
+    /// A row on each lane.
+    Whole,
+    /// Sixteen rows on each quarter of the lanes.
+    Quarters,
+    /// Rows on lanes in order; the columns are split into this many parts, each on its own lanes.
+    Parts(usize),
+}
+
+impl Datapath {
+    pub(super) fn of(m: usize, is_stationary: bool) -> Datapath {
+        match (m, is_stationary) {
+            (128, _) => Datapath::Whole,
+            (_, false) => Datapath::Quarters,
+            (_, true) => Datapath::Parts(128 / m),
+        }
+    }
+
+    /// The lane and the column of an element.
+    pub(super) fn place(self, m: usize, n: usize, row: usize, column: usize) -> (usize, usize) {
+        match self {
+            Datapath::Whole => (row, column),
+            Datapath::Quarters => (row / 16 * 32 + row % 16, column),
+            Datapath::Parts(parts) => (row + column / (n / parts) * m, column % (n / parts)),
+        }
+    }
+
+    pub(super) fn columns(self, n: usize) -> usize {
+        if let Datapath::Parts(parts) = self { n / parts } else { n }
+    }
+
+    /// The groups of 16 lanes, if the address has lane `first`.
+    pub(super) fn groups(self, first: usize) -> Option<u8> {
+        match (self, first) {
+            (Datapath::Whole | Datapath::Parts(_), 0) => Some(u8::MAX),
+            (Datapath::Quarters, 0) => Some(0b0101_0101),
+            (Datapath::Quarters, 16) => Some(0b1010_1010),
+            _ => None,
+        }
+    }
+}
+
+/// The units of a multiplicand: those of each line if it is K-major, those of each k if it is MN-major.
+pub(super) fn units_of(matrix: &SharedMatrix, multiplier: &Multiplier, lines: usize, k: usize) -> Vec<u64> {
+    let in_unit = multiplier.element.in_unit();
+    let (outer, inner) = match multiplier.major {
+        Major::K => (lines, k / in_unit),
+        Major::Mn => (k, lines.div_ceil(in_unit)),
+    };
+    let unit = |at: usize| matrix.unit(multiplier.major, (at % inner) as u64, (at / inner) as u64);
+    (0..outer * inner).map(unit).collect()
+}
+
+impl Machine<'_> {
+    /// A descriptor of a matrix in shared memory.
+    pub(super) fn shared_matrix(&self, lane: usize, word: u64) -> ExecResult<SharedMatrix> {
+        SharedMatrix::of_tensor(word).map_err(|reason| {
+            let message = format!("the descriptor {word:#018x} of a matrix in shared memory: {reason}");
+            RaisedFault::new(FaultKind::BadDescriptor, 1 << lane, message)
+        })
+    }
+
+    /// Checks the reads of units by an agent, and records them.
+    pub(super) fn read_units(&mut self, warp: &Warp, lane: usize, agent: Agent, units: &[u64]) -> ExecResult<Units> {
+        let mut sorted = units.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let mut found = Units::default();
+        let mut at = 0;
+        while at < sorted.len() {
+            let first = sorted[at];
+            let mut len = UNIT;
+            while sorted.get(at + 1) == Some(&(first + len)) {
+                len += UNIT;
+                at += 1;
+            }
+            at += 1;
+            let access =
+                Access { copy: Some(agent), is_load: false, ..Access::new(warp, lane, first, len as usize, true) };
+            let Slot::Region(slot) = self.place(Space::Shared, &access)? else { continue };
+            let races = self.races_of(&slot, &access)?;
+            self.must_be_fenced(Space::Shared, &access, &races)?;
+            for range in &races {
+                let stop = self.race(Space::Shared, &access, &range.conflict);
+                let origin = self.origins.number(warp.id, warp.pc, *stop);
+                found.races.push((range.offset, range.len, origin));
+            }
+        }
+        found.offsets = units.iter().map(|address| (address - map::SHARED_START) as usize).collect();
+        Ok(found)
+    }
+
+    /// The bytes of a unit, and where an undefined bit of it comes from, if there is one.
+    pub(super) fn unit_bytes(&mut self, warp: u32, read: &Access, units: &Units, at: usize) -> ([u8; 16], Option<u32>) {
+        let (offset, len) = (units.offsets[at], UNIT as usize);
+        let region = self.region(RegionId::Shared);
+        let mut bytes = [0u8; 16];
+        bytes.copy_from_slice(&region.bytes[offset..offset + len]);
+        let raced = units.races.iter().find(|(first, count, _)| *first < offset + len && offset < first + count);
+        let marked = region.undefined.range(offset..offset + len).next().map(|(_, byte)| byte.origin);
+        let known = raced.map(|(.., origin)| *origin).or(marked);
+        if known.is_some() || region.is_written(offset, len) {
+            return (bytes, known);
+        }
+        let access = Access { address: map::SHARED_START + offset as u64, len, ..*read };
+        let stop = self.unwritten(Space::Shared, &access);
+        (bytes, Some(self.origins.number(warp, read.pc, *stop)))
+    }
+
+    /// The elements of a multiplicand in shared memory.
+    pub(super) fn shared_values(
+        &mut self,
+        (warp, read): (u32, &Access),
+        units: &Units,
+        multiplier: &Multiplier,
+        (lines, k): (usize, usize),
+    ) -> Values {
+        let in_unit = multiplier.element.in_unit();
+        let inner = units.offsets.len() / if multiplier.major == Major::K { lines } else { k };
+        let mut values = Values { elements: vec![0.0; lines * k], origins: vec![None; lines], ..Values::default() };
+        for at in 0..units.offsets.len() {
+            let (bytes, origin) = self.unit_bytes(warp, read, units, at);
+            let (outer, first) = (at / inner, at % inner * in_unit);
+            for (number, place) in (first..first + in_unit).enumerate() {
+                let (line, along) = if multiplier.major == Major::K { (outer, place) } else { (place, outer) };
+                if line < lines {
+                    values.elements[line * k + along] = element(&bytes, number, multiplier);
+                    values.origins[line] = values.origins[line].or(origin);
+                }
+            }
+        }
+        values
+    }
+
+    /// The elements of a left multiplicand in tensor memory: each row on its lane, adjacent along k.
+    pub(super) fn tensor_values(
+        &mut self,
+        (warp, pc): (u32, u32),
+        address: u32,
+        multiplier: &Multiplier,
+        (rows, k): (usize, usize),
+    ) -> Values {
+        let (first_lane, first_column) = ((address >> 16) as usize, (address & 0xffff) as usize);
+        let in_unit = multiplier.element.in_unit();
+        let path = Datapath::of(rows, false);
+        let mut values = Values { elements: Vec::new(), origins: vec![None; rows], ..Values::default() };
+        for row in 0..rows {
+            let (lane, _) = path.place(rows, 1, row, 0);
+            for unit in 0..k / in_unit {
+                let mut bytes = [0u8; 16];
+                for (word, part) in bytes.chunks_exact_mut(4).enumerate() {
+                    let column = (first_column + unit * 4 + word) % COLUMNS;
+                    let (bits, undefined) = self.cta.tensor.memory.get(first_lane + lane, column);
+                    part.copy_from_slice(&bits.to_le_bytes());
+                    let undefined = undefined.unwrap_or_else(|| self.unwritten_tensor(warp, pc));
+                    if undefined.is_some() {
+                        values.origins[row] = values.origins[row].or(Some(undefined.origin));
+                    }
+                }
+                values.elements.extend((0..in_unit).map(|at| element(&bytes, at, multiplier)));
+            }
+        }
+        values
+    }
+}
+
+/// Columns that a row of a left multiplicand takes in tensor memory.
+pub(super) fn columns_of(multiplier: &Multiplier, k: usize) -> usize {
+    k / multiplier.element.in_unit() * 4
+}
+
+/// Whether a left multiplicand of these elements can be in tensor memory here.
+pub(super) fn is_in_tensor_memory(multiplier: &Multiplier) -> bool {
+    multiplier.major == Major::K && !matches!(multiplier.element, Element::Padded(_))
+}

@@ -1,0 +1,136 @@
+//! Products of matrices that `tcgen05.mma` computes.
+//!
+//! The ISA does not specify the order and rounding of floating-point sums. Here a sum starts with the element of D and adds
+//! one product after another, in the order of k: products are exact, and every addition is rounded to the nearest f32, ties
+//! to even; f16 sums are rounded once more at the end. With scale factors, the products of one instruction are added up in
+//! f64, and their sum is added to D with one rounding. Integer sums are exact, and wrap or saturate at the end.
+
+use crate::exec::mma::multiply_add;
+use crate::exec::shared_matrix::UNIT;
+use crate::exec::tensor::instruction::{Element, Multiplier, Scale, Shape, Sum};
+use crate::float::{E4M3, F16, bits32, narrow, widen};
+use crate::isa::Round;
+
+/// The elements of a multiplicand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Values {
+    /// K elements of each line.
+    pub(crate) elements: Vec<f32>,
+    /// For each line, where an undefined bit comes from, if there is one.
+    pub(crate) origins: Vec<Option<u32>>,
+    /// The scale factors of each line; without scaling there are none.
+    pub(crate) scales: Vec<f64>,
+}
+
+/// The value of an element of a unit of 16 bytes.
+pub(crate) fn element(unit: &[u8; UNIT as usize], at: usize, multiplier: &Multiplier) -> f32 {
+    let bits = u128::from_le_bytes(*unit);
+    let field = |width: u32| (bits >> (at as u32 * width)) as u32 & ((1u64 << width) - 1) as u32;
+    let value = match multiplier.element {
+        Element::Float(format) | Element::Padded(format) => widen(field(format.bits()), format) as f32,
+        // The lower 13 bits of the fraction are ignored.
+        Element::Tf32 => {
+            let word = field(32);
+            let value = f32::from_bits(word);
+            if value.is_nan() { value } else { f32::from_bits(word & !0x1fff) }
+        }
+        Element::Integer { signed: true } => f32::from(field(8) as u8 as i8),
+        Element::Integer { signed: false } => f32::from(field(8) as u8),
+    };
+    if multiplier.is_negated { -value } else { value }
+}
+
+/// The value of a scale factor.
+pub(crate) fn scale(byte: u8, format: Scale) -> f64 {
+    match format {
+        Scale::Ue8m0 if byte == u8::MAX => f64::NAN,
+        Scale::Ue8m0 => 2f64.powi(i32::from(byte) - 127),
+        // Without a sign.
+        Scale::Ue4m3 => widen(u32::from(byte & 0x7f), E4M3),
+    }
+}
+
+/// D as words, from D as words: `shift` is the power of two that it is divided by before.
+pub(crate) fn multiply(shape: &Shape, a: &Values, b: &Values, d: &mut [u32], shift: u32) {
+    let divisor = 2f32.powi(shift as i32);
+    match shape.sum {
+        Sum::S32 { saturates } => integer_sums(shape, a, b, d, saturates),
+        Sum::F32 => {
+            let mut sums: Vec<f32> = d.iter().map(|word| f32::from_bits(*word) / divisor).collect();
+            float_sums(shape, a, b, &mut sums);
+            d.iter_mut().zip(sums).for_each(|(word, sum)| *word = bits32(sum) as u32);
+        }
+        Sum::F16 => {
+            let mut sums: Vec<f32> = d.iter().map(|word| widen(word & 0xffff, F16) as f32 / divisor).collect();
+            float_sums(shape, a, b, &mut sums);
+            d.iter_mut().zip(sums).for_each(|(word, sum)| *word = narrow(f64::from(sum), F16, Round::Nearest));
+        }
+    }
+}
+
+/// The elements of B, the columns of one k adjacent.
+fn transposed(shape: &Shape, b: &Values) -> Vec<f32> {
+    (0..shape.k * shape.n).map(|at| b.elements[at % shape.n * shape.k + at / shape.n]).collect()
+}
+
+fn float_sums(shape: &Shape, a: &Values, b: &Values, sums: &mut [f32]) {
+    if !a.scales.is_empty() {
+        return scaled_sums(shape, a, b, sums);
+    }
+    let columns = transposed(shape, b);
+    let is_exact = are_products_exact(&a.elements, &columns);
+    for (line, sums) in a.elements.chunks_exact(shape.k).zip(sums.chunks_exact_mut(shape.n)) {
+        for (a, columns) in line.iter().zip(columns.chunks_exact(shape.n)) {
+            if is_exact {
+                sums.iter_mut().zip(columns).for_each(|(sum, b)| *sum += a * b);
+            } else {
+                sums.iter_mut().zip(columns).for_each(|(sum, b)| *sum = multiply_add(*a, *b, *sum));
+            }
+        }
+    }
+}
+
+/// Whether all products are in the range of normal numbers, so that f32 has them exactly.
+fn are_products_exact(a: &[f32], b: &[f32]) -> bool {
+    let range = |values: &[f32]| {
+        let bound = |(least, most): (f32, f32), value: &f32| {
+            let size = value.abs();
+            (if size > 0.0 { least.min(size) } else { least }, most.max(size))
+        };
+        values
+            .iter()
+            .any(|value| !value.is_finite())
+            .then_some(None)
+            .unwrap_or_else(|| Some(values.iter().fold((f32::INFINITY, 0.0), bound)))
+    };
+    let (Some((least_a, most_a)), Some((least_b, most_b))) = (range(a), range(b)) else { return false };
+    let least = f64::from(least_a) * f64::from(least_b);
+    least >= f64::from(f32::MIN_POSITIVE) && f64::from(most_a) * f64::from(most_b) <= f64::from(f32::MAX)
+}
+
+fn scaled_sums(shape: &Shape, a: &Values, b: &Values, sums: &mut [f32]) {
+    let factors = a.scales.len() / shape.m;
+    let block = shape.k / factors;
+    for (at, sum) in sums.iter_mut().enumerate() {
+        let (row, column) = (at / shape.n, at % shape.n);
+        let (left, right) = (&a.elements[row * shape.k..][..shape.k], &b.elements[column * shape.k..][..shape.k]);
+        let mut total = 0.0;
+        for factor in 0..factors {
+            let scale = a.scales[row * factors + factor] * b.scales[column * factors + factor];
+            let both = left.iter().zip(right).skip(factor * block).take(block);
+            total += both.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>() * scale;
+        }
+        *sum = (f64::from(*sum) + total) as f32;
+    }
+}
+
+fn integer_sums(shape: &Shape, a: &Values, b: &Values, d: &mut [u32], saturates: bool) {
+    let integers = |values: &Values| values.elements.iter().map(|value| *value as i32).collect::<Vec<i32>>();
+    let (a, b) = (integers(a), integers(b));
+    for (at, word) in d.iter_mut().enumerate() {
+        let (left, right) = (&a[at / shape.n * shape.k..][..shape.k], &b[at % shape.n * shape.k..][..shape.k]);
+        let sum = i64::from(left.iter().zip(right).map(|(a, b)| a * b).sum::<i32>()) + i64::from(*word as i32);
+        let clamped = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+        *word = if saturates { clamped as u32 } else { sum as u32 };
+    }
+}
