@@ -15,6 +15,7 @@ mod operand;
 mod predicate;
 mod scalar;
 mod tensor;
+mod warpgroup;
 
 pub(crate) use bulk::{BulkCopy, BulkOp, BulkPlace, BulkReduce};
 pub(crate) use collective::{BarrierOp, BarrierReduce, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
@@ -28,6 +29,7 @@ pub(crate) use operand::{FloatType, Guard, IntegerType, MemRef, NumberType, Reg}
 pub(crate) use predicate::{Comparison, PredFn, Set, Setp};
 pub(crate) use scalar::ScalarOp;
 pub(crate) use tensor::{Left, ProductKind, TensorCopy, TensorMma, TensorMove, TensorOp, TensorShape};
+pub(crate) use warpgroup::{WarpgroupLeft, WarpgroupMma, WarpgroupMultiplicand, WarpgroupOp};
 
 /// What a fence orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +88,8 @@ pub(crate) enum Op {
     Matrix(Box<MatrixOp>),
     /// `tcgen05`.
     Tensor(Box<TensorOp>),
+    /// `wgmma`.
+    Warpgroup(Box<WarpgroupOp>),
 }
 
 impl Op {
@@ -96,7 +100,8 @@ impl Op {
             Op::BranchIndex { targets, .. } => targets,
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => &mut [],
             Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
-            Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) | Op::Tensor(_) => &mut [],
+            Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => &mut [],
+            Op::Tensor(_) | Op::Warpgroup(_) => &mut [],
         }
     }
 
@@ -108,7 +113,8 @@ impl Op {
             Op::Ret | Op::Exit | Op::Trap => vec![end],
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => vec![pc + 1],
             Op::Call { .. } | Op::CopyBack(_) | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) => vec![pc + 1],
-            Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) | Op::Tensor(_) => vec![pc + 1],
+            Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => vec![pc + 1],
+            Op::Tensor(_) | Op::Warpgroup(_) => vec![pc + 1],
         }
     }
 }

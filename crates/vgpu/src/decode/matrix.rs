@@ -11,7 +11,7 @@ use crate::ptx::ast::Operand;
 
 /// An operand type in the opcode of an `mma`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MmaType {
+pub(super) enum MmaType {
     F16,
     Bf16,
     Tf32,
@@ -166,7 +166,7 @@ fn matrix(op: MatrixOp) -> Op {
 }
 
 /// Takes `.sync.aligned`.
-fn take_sync_aligned(mods: &mut Mods<'_>) -> Decoded<()> {
+pub(super) fn take_sync_aligned(mods: &mut Mods<'_>) -> Decoded<()> {
     take_sync(mods)?;
     if mods.take("aligned") { Ok(()) } else { Err("the form without `.aligned` is not supported".to_string()) }
 }
@@ -184,7 +184,7 @@ fn take_shape(mods: &mut Mods<'_>) -> Decoded<()> {
     if mods.take("b16") { Ok(()) } else { Err("only `.b16` elements are supported".to_string()) }
 }
 
-fn mma_type(word: &str) -> Option<MmaType> {
+pub(super) fn mma_type(word: &str) -> Option<MmaType> {
     match word {
         "f16" => Some(MmaType::F16),
         "bf16" => Some(MmaType::Bf16),
@@ -199,7 +199,7 @@ fn mma_type(word: &str) -> Option<MmaType> {
     }
 }
 
-fn accumulator_type(c: MmaType, saturate: bool) -> Decoded<AccumulatorType> {
+pub(super) fn accumulator_type(c: MmaType, saturate: bool) -> Decoded<AccumulatorType> {
     match c {
         MmaType::S32 => Ok(AccumulatorType::S32 { saturate }),
         MmaType::F16 if !saturate => Ok(AccumulatorType::F16),
@@ -227,7 +227,7 @@ fn is_legal(k: usize, a: MmaType, b: MmaType, sum: MmaType) -> bool {
     either(MmaType::S8, MmaType::U8) && matches!(k, 16 | 32) && sum == MmaType::S32
 }
 
-fn multiplicand(element: MmaType) -> Decoded<Multiplicand> {
+pub(super) fn multiplicand(element: MmaType) -> Decoded<Multiplicand> {
     Ok(match element {
         MmaType::F16 => Multiplicand::Float(F16),
         MmaType::Bf16 => Multiplicand::Float(BF16),

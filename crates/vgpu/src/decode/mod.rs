@@ -25,6 +25,7 @@ mod storage;
 mod symbol;
 mod table;
 mod tensor;
+mod warpgroup;
 
 pub(crate) use kernel::decode;
 pub use table::{Instruction, Unit, instructions};

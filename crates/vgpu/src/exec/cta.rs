@@ -8,6 +8,7 @@ use crate::exec::bulk::{Bulk, Groups};
 use crate::exec::copy::Copies;
 use crate::exec::mbarrier::Mbarrier;
 use crate::exec::tensor::Tensor;
+use crate::exec::warpgroup::Products;
 use crate::launch::{Launch, Options};
 use crate::memory::Region;
 use crate::program::Program;
@@ -34,6 +35,8 @@ pub(crate) struct Cta {
     pub(crate) groups: BTreeMap<u32, Groups>,
     /// Its tensor memory.
     pub(crate) tensor: Tensor,
+    /// The products of each warp.
+    products: Vec<Products>,
     /// Number of the next agent of bulk copies.
     pub(crate) next_agent: u32,
     /// The copies of each warp that its threads have started.
@@ -71,6 +74,7 @@ impl Cta {
             engine: Vec::new(),
             groups: BTreeMap::new(),
             tensor: Tensor::default(),
+            products: vec![Products::default(); warps as usize],
             next_agent: 0,
             copies: vec![Copies::default(); warps as usize],
             barriers: (0..16).map(|_| Barrier::new(warps)).collect(),
@@ -81,6 +85,13 @@ impl Cta {
             executed: 0,
             limit: options.max_instructions_per_thread.saturating_mul(u64::from(threads)),
         }
+    }
+}
+
+impl Cta {
+    /// The products of a warp.
+    pub(crate) fn products(&mut self, warp: u32) -> &mut Products {
+        &mut self.products[warp as usize]
     }
 }
 

@@ -35,5 +35,6 @@ mod step;
 mod tensor;
 mod undefined;
 mod warp;
+mod warpgroup;
 
 pub(crate) use grid::{PreparedLaunch, run_grid};

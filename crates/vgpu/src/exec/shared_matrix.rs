@@ -53,6 +53,17 @@ impl SharedMatrix {
         Ok(SharedMatrix::of_fields(word, span, kept))
     }
 
+    /// The descriptor of `wgmma`.
+    pub(crate) fn of_warpgroup(word: u64) -> SharedMatrix {
+        let span = match word >> 62 {
+            0 => 16,
+            1 => 128,
+            2 => 64,
+            _ => 32,
+        };
+        SharedMatrix::of_fields(word, span, UNIT)
+    }
+
     fn of_fields(word: u64, span: u64, kept: u64) -> SharedMatrix {
         let field = |first: u32| (word >> first & 0x3fff) << 4;
         SharedMatrix { start: field(0), leading: field(16), stride: field(32), base: word >> 49 & 0b111, span, kept }
@@ -87,7 +98,7 @@ impl SharedMatrix {
         let positions = self.span / self.kept;
         let row = (address >> 7).wrapping_sub(self.base);
         // A row of fewer bytes has a pattern of as many rows of 128 bytes as it has positions.
-        address ^ (row % positions) * self.kept
+        address ^ (row % positions * self.kept)
     }
 }
 
@@ -123,7 +134,7 @@ mod tests {
         let matrix = descriptor(1024, 4096, 1024, 2);
         assert_eq!(matrix.unit(Major::Mn, 8, 0), 1024 + 4096);
         assert_eq!(matrix.unit(Major::Mn, 0, 8), 2048);
-        assert_eq!(matrix.unit(Major::Mn, 3, 2), 1024 + 256 + (3 ^ 2) * 16);
+        assert_eq!(matrix.unit(Major::Mn, 3, 2), 1024 + 256 + 16);
     }
 
     #[test]

@@ -63,6 +63,7 @@ impl Machine<'_> {
             Op::Mbarrier(op) => return self.mbarrier(warp, exec, op),
             Op::Matrix(matrix) => return self.matrix(warp, exec, matrix),
             Op::Tensor(op) => return self.tensor(warp, exec, op),
+            Op::Warpgroup(op) => return self.warpgroup(warp, exec, op),
             Op::Load(load) => self.load(warp, exec, load)?,
             Op::Store(store) => self.store(warp, exec, store)?,
             Op::Atomic(atomic) => self.atomic(warp, exec, atomic)?,

@@ -55,10 +55,10 @@ pub(super) const ROWS: &[Row] = &[
         &["cp.async.bulk.prefetch.tensor.2d.L2.global{.tile} [x, {a, b}]"],
         |_, m, _| no_effect(m),
     ),
-    row("cp.async.bulk.commit_group", "9.7.9.25.3.4", Copies, &["cp.async.bulk.commit_group"], |_, _, _| {
+    row("cp.async.bulk.commit_group", "9.7.9.25.6.1", Copies, &["cp.async.bulk.commit_group"], |_, _, _| {
         Ok(vec![bulk(BulkOp::Commit)])
     }),
-    row("cp.async.bulk.wait_group", "9.7.9.25.3.5", Copies, &["cp.async.bulk.wait_group{.read} 0"], |d, m, o| {
+    row("cp.async.bulk.wait_group", "9.7.9.25.6.2", Copies, &["cp.async.bulk.wait_group{.read} 0"], |d, m, o| {
         one(d.bulk_wait(m, o))
     }),
     row("prefetch.tensormap", "9.7.9.15", Copies, &["prefetch.tensormap [x]"], |_, m, _| no_effect(m)),

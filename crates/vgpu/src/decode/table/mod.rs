@@ -11,6 +11,7 @@ mod memory;
 mod registers;
 mod tensor;
 mod warp;
+mod warpgroup;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -108,6 +109,7 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
         mbarrier::ROWS,
         control::ROWS,
         warp::ROWS,
+        warpgroup::ROWS,
         tensor::ROWS,
     ];
     parts.into_iter().flatten()

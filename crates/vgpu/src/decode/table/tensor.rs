@@ -88,7 +88,9 @@ pub(super) const ROWS: &[Row] = &[
         "tcgen05.mma.ws",
         "9.7.16.10.9.3",
         Matrix,
-        &["tcgen05.mma.ws.cta_group::1.{kind::f16,kind::tf32,kind::f8f6f4,kind::i8}{.collector::b0::fill} [x], a, b, c, p"],
+        &[
+            "tcgen05.mma.ws.cta_group::1.{kind::f16,kind::tf32,kind::f8f6f4,kind::i8}{.collector::b0::fill} [x], a, b, c, p",
+        ],
         |d, m, o| one(d.tensor_mma(m, o, true)),
     ),
     row(

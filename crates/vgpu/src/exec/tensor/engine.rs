@@ -138,7 +138,7 @@ impl Machine<'_> {
         let a = match &op.a {
             Left::Shared(reg) => {
                 let matrix = self.shared_matrix(lane, value(*reg))?;
-                let units = units_of(&matrix, &shape.a, shape.m, shape.k);
+                let units = units_of(&matrix, &shape.a, (0, shape.m), shape.k);
                 Source::Shared(self.read_units(warp, lane, agent, &units)?)
             }
             Left::Tensor(at) => {
@@ -150,7 +150,7 @@ impl Machine<'_> {
             }
         };
         let matrix = self.shared_matrix(lane, value(op.b))?;
-        let units = units_of(&matrix, &shape.b, shape.n, shape.k);
+        let units = units_of(&matrix, &shape.b, (0, shape.n), shape.k);
         let b = self.read_units(warp, lane, agent, &units)?;
         let scales = self.scale_areas(warp, lane, agent, op, &shape, &mut columns)?;
         let path = Datapath::of(shape.m, op.is_stationary);

@@ -15,6 +15,10 @@ mod moves;
 mod operands;
 mod product;
 
+pub(crate) use instruction::{Element, Multiplier, Scale, Shape, Sum};
+pub(crate) use operands::units_of;
+pub(crate) use product::{Values, element, multiply};
+
 use std::collections::VecDeque;
 
 use crate::clock::{Agent, Far};
@@ -61,6 +65,11 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
+    /// Counts a read of shared memory by a product of a warp.
+    pub(crate) fn start_read(&mut self, warp: u32) {
+        self.moves(warp).started[Direction::Load as usize] += 1;
+    }
+
     fn moves(&mut self, warp: u32) -> &mut Moves {
         if self.moves.len() <= warp as usize {
             self.moves.resize_with(warp as usize + 1, Moves::default);
@@ -75,7 +84,7 @@ fn threads_of(cta: &Cta) -> u32 {
 }
 
 /// The agent of the moves of a warp that have started.
-fn register_agent(cta: &Cta, warp: u32, direction: Direction) -> Agent {
+pub(crate) fn register_agent(cta: &Cta, warp: u32, direction: Direction) -> Agent {
     let started = cta.tensor.moves.get(warp as usize).map_or(0, |moves| moves.started[direction as usize]);
     let thread = threads_of(cta) + ISSUERS + 2 * warp + direction as u32;
     Agent { thread, number: started, is_engine: true }

@@ -14,8 +14,8 @@ use crate::memory::map;
 
 /// Units of 16 bytes of shared memory, by their offsets, and which of them race.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Units {
-    pub(super) offsets: Vec<usize>,
+pub(crate) struct Units {
+    pub(crate) offsets: Vec<usize>,
     /// First offset, number of bytes and origin of the undefined bits.
     races: Vec<(usize, usize, u32)>,
 }
@@ -64,14 +64,24 @@ impl Datapath {
     }
 }
 
-/// The units of a multiplicand: those of each line if it is K-major, those of each k if it is MN-major.
-pub(super) fn units_of(matrix: &SharedMatrix, multiplier: &Multiplier, lines: usize, k: usize) -> Vec<u64> {
+/// The units of lines of a multiplicand, a whole number of units if it is MN-major: those of each line if it is K-major,
+/// those of each k if it is MN-major.
+pub(crate) fn units_of(
+    matrix: &SharedMatrix,
+    multiplier: &Multiplier,
+    (first, lines): (usize, usize),
+    k: usize,
+) -> Vec<u64> {
     let in_unit = multiplier.element.in_unit();
     let (outer, inner) = match multiplier.major {
         Major::K => (lines, k / in_unit),
         Major::Mn => (k, lines.div_ceil(in_unit)),
     };
-    let unit = |at: usize| matrix.unit(multiplier.major, (at % inner) as u64, (at / inner) as u64);
+    let (along, across) = match multiplier.major {
+        Major::K => (0, first),
+        Major::Mn => (first / in_unit, 0),
+    };
+    let unit = |at: usize| matrix.unit(multiplier.major, (along + at % inner) as u64, (across + at / inner) as u64);
     (0..outer * inner).map(unit).collect()
 }
 
@@ -85,7 +95,7 @@ impl Machine<'_> {
     }
 
     /// Checks the reads of units by an agent, and records them.
-    pub(super) fn read_units(&mut self, warp: &Warp, lane: usize, agent: Agent, units: &[u64]) -> ExecResult<Units> {
+    pub(crate) fn read_units(&mut self, warp: &Warp, lane: usize, agent: Agent, units: &[u64]) -> ExecResult<Units> {
         let mut sorted = units.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
@@ -132,7 +142,7 @@ impl Machine<'_> {
     }
 
     /// The elements of a multiplicand in shared memory.
-    pub(super) fn shared_values(
+    pub(crate) fn shared_values(
         &mut self,
         (warp, read): (u32, &Access),
         units: &Units,

@@ -92,20 +92,14 @@ fn float_sums(shape: &Shape, a: &Values, b: &Values, sums: &mut [f32]) {
 
 /// Whether all products are in the range of normal numbers, so that f32 has them exactly.
 fn are_products_exact(a: &[f32], b: &[f32]) -> bool {
-    let range = |values: &[f32]| {
-        let bound = |(least, most): (f32, f32), value: &f32| {
-            let size = value.abs();
-            (if size > 0.0 { least.min(size) } else { least }, most.max(size))
-        };
-        values
-            .iter()
-            .any(|value| !value.is_finite())
-            .then_some(None)
-            .unwrap_or_else(|| Some(values.iter().fold((f32::INFINITY, 0.0), bound)))
+    let bound = |(least, most): (f64, f64), value: &f32| {
+        let size = f64::from(value.abs());
+        (if size > 0.0 { least.min(size) } else { least }, most.max(size))
     };
-    let (Some((least_a, most_a)), Some((least_b, most_b))) = (range(a), range(b)) else { return false };
-    let least = f64::from(least_a) * f64::from(least_b);
-    least >= f64::from(f32::MIN_POSITIVE) && f64::from(most_a) * f64::from(most_b) <= f64::from(f32::MAX)
+    let range = |values: &[f32]| values.iter().fold((f64::INFINITY, 0.0), bound);
+    let ((least_a, most_a), (least_b, most_b)) = (range(a), range(b));
+    let is_finite = a.iter().chain(b).all(|value| value.is_finite());
+    is_finite && least_a * least_b >= f64::from(f32::MIN_POSITIVE) && most_a * most_b <= f64::from(f32::MAX)
 }
 
 fn scaled_sums(shape: &Shape, a: &Values, b: &Values, sums: &mut [f32]) {

@@ -105,7 +105,8 @@ impl Machine<'_> {
                     return None;
                 }
                 Op::Store(_) | Op::Atomic(_) | Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => return None,
-                Op::Clock { .. } | Op::Fence { .. } | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) | Op::Tensor(_) => {
+                Op::Clock { .. } | Op::Fence { .. } | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) => return None,
+                Op::Tensor(_) | Op::Warpgroup(_) => {
                     return None;
                 }
                 Op::Nop => pc += 1,

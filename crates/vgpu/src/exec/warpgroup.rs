@@ -1,0 +1,288 @@
+//! `wgmma`: each warp of a warpgroup computes the 16 rows that are in its registers.
+//!
+//! A product is computed where it starts. Until its group has been waited for, the registers of its accumulator are
+//! undefined for all but products of the same shape, and its reads of shared memory are those of an agent of the warp that
+//! nobody is ordered after.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::clock::Agent;
+use crate::exec::machine::Machine;
+use crate::exec::shared_matrix::{Major, SharedMatrix};
+use crate::exec::tensor::{
+    Direction, Element, Multiplier, Scale, Shape, Sum, Values, element, multiply, register_agent, units_of,
+};
+use crate::exec::undefined::Update;
+use crate::exec::warp::Warp;
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::lanes::{FULL, Lanes};
+use crate::op::{AccumulatorType, Multiplicand, Reg, WarpgroupLeft, WarpgroupMma, WarpgroupMultiplicand, WarpgroupOp};
+use crate::undefined::Undefined;
+
+/// Warps of a warpgroup.
+const WARPS: u32 = 4;
+/// Rows of a product that a warp computes.
+const ROWS: usize = 16;
+
+/// An accumulator's register that is being computed: the undefined bits that it has afterwards, the origin of those that it
+/// has until then, and the group of the product.
+#[derive(Clone, Debug)]
+struct Accumulating {
+    after: Box<[Undefined; 32]>,
+    late: u32,
+    group: u32,
+}
+
+/// The products of a warp.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Products {
+    /// Number of the open group.
+    group: u32,
+    /// For each pending group, the number of its last product.
+    pending: VecDeque<(u32, u32)>,
+    accumulating: BTreeMap<Reg, Accumulating>,
+    /// Registers of left multiplicands, with their values and groups.
+    left: Vec<(Reg, Lanes, u32)>,
+    /// Accumulators that are complete, and what they were then: they may have been accessed since the last fence.
+    unfenced: BTreeMap<Reg, Lanes>,
+    is_fenced: bool,
+}
+
+impl Machine<'_> {
+    pub(crate) fn warpgroup(&mut self, warp: &mut Warp, exec: u32, op: &WarpgroupOp) -> ExecResult<()> {
+        if !self.gather_all(warp, exec)? {
+            return Ok(());
+        }
+        if (warp.id / WARPS + 1) * WARPS > self.cta.alive.len() as u32 {
+            let message = "a warpgroup has four warps; the CTA has fewer from the first of them on";
+            return Err(RaisedFault::new(FaultKind::IllegalInstruction, FULL, message));
+        }
+        match op {
+            WarpgroupOp::Fence => {
+                let products = self.cta.products(warp.id);
+                products.is_fenced = true;
+                products.unfenced.clear();
+            }
+            WarpgroupOp::Mma(mma) => self.warpgroup_mma(warp, mma)?,
+            WarpgroupOp::Commit => {
+                let last = register_agent(&self.cta, warp.id, Direction::Load).number;
+                let products = self.cta.products(warp.id);
+                products.pending.push_back((products.group, last));
+                products.group += 1;
+            }
+            WarpgroupOp::Wait { pending } => self.wait_for_products(warp, *pending as usize)?,
+        }
+        warp.pc += 1;
+        Ok(())
+    }
+
+    fn warpgroup_mma(&mut self, warp: &mut Warp, op: &WarpgroupMma) -> ExecResult<()> {
+        self.must_be_register_fenced(warp, op)?;
+        let shape = shape_of(op);
+        let agent = self.start_warpgroup_read(warp);
+        let a = match &op.a {
+            WarpgroupLeft::Shared(reg) => {
+                let matrix = self.warpgroup_matrix(warp, *reg)?;
+                let first = warp.id % WARPS * ROWS as u32;
+                let rows = units_of(&matrix, &shape.a, (first as usize, ROWS), shape.k);
+                self.warpgroup_values(warp, agent, &rows, &shape.a, (ROWS, shape.k))?
+            }
+            WarpgroupLeft::Registers(regs) => left_of_registers(warp, regs, &shape),
+        };
+        let matrix = self.warpgroup_matrix(warp, op.b)?;
+        let columns = units_of(&matrix, &shape.b, (0, shape.n), shape.k);
+        let b = self.warpgroup_values(warp, agent, &columns, &shape.b, (shape.n, shape.k))?;
+        if let Some(origin) = warp.undefined_pred(op.accumulates.index, FULL) {
+            return Err(self.undefined_use(origin, warp.pc, "decide whether a product is added"));
+        }
+        let accumulates = warp.guard(op.accumulates) & 1 == 1;
+        let products = self.cta.products(warp.id);
+        let group = products.group;
+        if let WarpgroupLeft::Registers(regs) = &op.a {
+            products.left.extend(regs.iter().map(|reg| (*reg, warp.regs[*reg as usize], group)));
+        }
+        let mut words = vec![0u32; ROWS * shape.n];
+        let mut marks: Vec<Option<u32>> =
+            (0..ROWS * shape.n).map(|at| a.origins[at / shape.n].or(b.origins[at % shape.n])).collect();
+        if accumulates {
+            self.read_accumulators(warp, op, &mut words, &mut marks);
+        }
+        multiply(&shape, &a, &b, &mut words, 0);
+        self.write_accumulators(warp, op, &words, &marks, group);
+        Ok(())
+    }
+
+    /// Faults if the accumulators may have been accessed since the last `wgmma.fence`.
+    fn must_be_register_fenced(&mut self, warp: &Warp, op: &WarpgroupMma) -> ExecResult<()> {
+        let products = self.cta.products(warp.id);
+        let is_same = |reg: &Reg| {
+            products.accumulating.contains_key(reg) || products.unfenced.get(reg) == Some(&warp.regs[*reg as usize])
+        };
+        if products.is_fenced || op.d.iter().all(is_same) {
+            return Ok(());
+        }
+        let message =
+            "`wgmma.fence` is missing between other accesses to the registers of this product and the product";
+        Err(RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, message))
+    }
+
+    fn start_warpgroup_read(&mut self, warp: &Warp) -> Agent {
+        self.cta.tensor.start_read(warp.id);
+        register_agent(&self.cta, warp.id, Direction::Load)
+    }
+
+    fn warpgroup_matrix(&self, warp: &Warp, reg: Reg) -> ExecResult<SharedMatrix> {
+        self.must_be_defined(warp, reg, FULL, "are an operand of a product")?;
+        Ok(SharedMatrix::of_warpgroup(warp.regs[reg as usize][0]))
+    }
+
+    fn warpgroup_values(
+        &mut self,
+        warp: &Warp,
+        agent: Agent,
+        units: &[u64],
+        multiplier: &Multiplier,
+        size: (usize, usize),
+    ) -> ExecResult<Values> {
+        let read = self.bulk_access(warp, 0, 0, Some(agent));
+        let units = self.read_units(warp, 0, agent, units)?;
+        Ok(self.shared_values((warp.id, &read), &units, multiplier, size))
+    }
+
+    /// The elements of D: those of products that have not been waited for are defined for this one.
+    fn read_accumulators(&mut self, warp: &Warp, op: &WarpgroupMma, words: &mut [u32], marks: &mut [Option<u32>]) {
+        let products = self.cta.products(warp.id);
+        for (number, reg) in op.d.iter().enumerate() {
+            for lane in 0..32 {
+                let word = warp.regs[*reg as usize][lane] as u32;
+                let held = products.accumulating.get(reg).map_or(warp.undefined(*reg, lane), |known| known.after[lane]);
+                for (at, bits) in places(op, number, lane).zip(halves(op, word)) {
+                    words[at] = bits;
+                    marks[at] = marks[at].or(held.is_some().then_some(held.origin));
+                }
+            }
+        }
+    }
+
+    fn write_accumulators(
+        &mut self,
+        warp: &mut Warp,
+        op: &WarpgroupMma,
+        words: &[u32],
+        marks: &[Option<u32>],
+        group: u32,
+    ) {
+        let message = "`wgmma.wait_group` has not waited for this product";
+        let stop = RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, message);
+        let late = self.origins.number(warp.id, warp.pc, *stop);
+        let mut updates = Vec::new();
+        for (number, reg) in op.d.iter().enumerate() {
+            let mut after = Box::new([Undefined::default(); 32]);
+            for lane in 0..32 {
+                let mut word = 0;
+                for (half, at) in places(op, number, lane).enumerate() {
+                    word |= words[at] << (16 * half);
+                    if let Some(origin) = marks[at] {
+                        after[lane] = Undefined { bits: u64::from(u32::MAX), origin };
+                    }
+                }
+                warp.regs[*reg as usize][lane] = u64::from(word);
+            }
+            self.cta.products(warp.id).accumulating.insert(*reg, Accumulating { after, late, group });
+            updates.push(Update::Reg(*reg, Box::new([Undefined { bits: u64::from(u32::MAX), origin: late }; 32])));
+        }
+        self.cta.products(warp.id).is_fenced = true;
+        warp.update_marks(FULL, updates);
+    }
+
+    fn wait_for_products(&mut self, warp: &mut Warp, pending: usize) -> ExecResult<()> {
+        let products = self.cta.products(warp.id);
+        let complete = products.pending.len().saturating_sub(pending);
+        let Some((group, number)) = products.pending.drain(..complete).last() else { return Ok(()) };
+        let is_changed = |(reg, values, of): &(Reg, Lanes, u32)| *of <= group && warp.regs[*reg as usize] != *values;
+        let changed = products.left.iter().any(is_changed);
+        products.left.retain(|(.., of)| *of > group);
+        let done: Vec<Reg> =
+            products.accumulating.iter().filter(|(_, known)| known.group <= group).map(|(reg, _)| *reg).collect();
+        let mut is_overwritten = changed;
+        let mut updates = Vec::new();
+        for reg in done {
+            let Some(known) = products.accumulating.remove(&reg) else { continue };
+            let held = |lane: usize| warp.undefined(reg, lane);
+            is_overwritten |= (0..32).any(|lane| held(lane).origin != known.late || !held(lane).is_some());
+            products.unfenced.insert(reg, warp.regs[reg as usize]);
+            updates.push(Update::Reg(reg, known.after));
+        }
+        products.is_fenced = false;
+        if is_overwritten {
+            let message = "a register of a product was written before `wgmma.wait_group` has waited for it";
+            return Err(RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, message));
+        }
+        warp.update_marks(FULL, updates);
+        let agent = Agent { number, ..register_agent(&self.cta, warp.id, Direction::Load) };
+        (0..32).for_each(|lane| self.cta.clocks.learn_agent(warp.thread(lane), agent));
+        Ok(())
+    }
+}
+
+/// What a warp computes.
+fn shape_of(op: &WarpgroupMma) -> Shape {
+    let multiplier = |of: &WarpgroupMultiplicand| Multiplier {
+        element: match of.element {
+            Multiplicand::Float(format) => Element::Float(format),
+            Multiplicand::Tf32 => Element::Tf32,
+            Multiplicand::Integer { signed } => Element::Integer { signed },
+        },
+        is_negated: of.is_negated,
+        major: if of.is_transposed { Major::Mn } else { Major::K },
+        scale_byte: 0,
+    };
+    let sum = match op.sum {
+        AccumulatorType::F16 => Sum::F16,
+        AccumulatorType::F32 => Sum::F32,
+        AccumulatorType::S32 { saturate } => Sum::S32 { saturates: saturate },
+    };
+    let [a, b] = [multiplier(&op.types[0]), multiplier(&op.types[1])];
+    Shape { m: ROWS, n: op.n, k: op.k, a, b, sum, scale: Scale::Ue8m0 }
+}
+
+/// The elements of D, row by row, that a register of a lane holds: one, or two of 16 bits (PTX ISA, section "Register
+/// Fragments" of `wgmma`).
+fn places(op: &WarpgroupMma, number: usize, lane: usize) -> impl Iterator<Item = usize> + use<> {
+    let (n, is_half) = (op.n, matches!(op.sum, AccumulatorType::F16));
+    let in_register = if is_half { 2 } else { 1 };
+    (0..in_register).map(move |half| {
+        let at = number * in_register + half;
+        let (row, column) = (lane / 4 + at / 2 % 2 * 8, at / 4 * 8 + lane % 4 * 2 + at % 2);
+        row * n + column
+    })
+}
+
+/// The elements in a register.
+fn halves(op: &WarpgroupMma, word: u32) -> impl Iterator<Item = u32> + use<> {
+    let both = if matches!(op.sum, AccumulatorType::F16) { [word & 0xffff, word >> 16] } else { [word, 0] };
+    both.into_iter()
+}
+
+/// The rows of A in the registers of a warp: a register has adjacent elements along k, and the four lanes of a row follow
+/// each other; every second register is of the row eight below.
+fn left_of_registers(warp: &Warp, regs: &[Reg], shape: &Shape) -> Values {
+    let in_register = shape.a.element.in_unit() / 4;
+    let mut values = Values { elements: vec![0.0; ROWS * shape.k], origins: vec![None; ROWS], ..Values::default() };
+    for (number, reg) in regs.iter().enumerate() {
+        for lane in 0..32 {
+            let row = lane / 4 + number % 2 * 8;
+            let first = (number / 2 * 4 + lane % 4) * in_register;
+            let mut unit = [0u8; 16];
+            unit[..4].copy_from_slice(&(warp.regs[*reg as usize][lane] as u32).to_le_bytes());
+            for at in 0..in_register {
+                values.elements[row * shape.k + first + at] = element(&unit, at, &shape.a);
+            }
+            let undefined = warp.undefined(*reg, lane);
+            if undefined.is_some() {
+                values.origins[row] = values.origins[row].or(Some(undefined.origin));
+            }
+        }
+    }
+    values
+}

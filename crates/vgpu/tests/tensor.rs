@@ -1,0 +1,276 @@
+//! Tensor memory and `tcgen05`: moves, and what is missing in kernels that are almost right.
+
+use tilewright_vgpu::{Arg, Fault, FaultKind, Launch, Memory, Module, Options, RunError, run};
+
+/// Runs `body` by a CTA of 128 threads: `%r1` is the thread, `%rd1` the buffer `out` of 16 KiB; `%p1` is true for thread 0 and
+/// `%p3` for warp 0; `tile` and `slot` are shared memory, and `bar` is an mbarrier for one arrival.
+fn execute(body: &str, seed: u64, needs_tensor_fences: bool) -> (Result<(), RunError>, Vec<u32>) {
+    let text = format!(
+        ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<8>;\n\
+         .reg .b32 %r<96>;\n.reg .b64 %rd<16>;\n.shared .align 1024 .b8 tile[8192];\n.shared .align 8 .b8 bar[8];\n\
+         .shared .align 4 .b8 slot[8];\nld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\n\
+         setp.lt.u32 %p3, %r1, 32;\n@%p1 mbarrier.init.shared.b64 [bar], 1;\n{body}\n}}\n"
+    );
+    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let mut memory = Memory::new();
+    let out = memory.allocate("out", vec![0; 16384]);
+    let launch = Launch {
+        kernel: "k".to_string(),
+        grid: [1, 1, 1],
+        block: [128, 1, 1],
+        dynamic_shared_bytes: 0,
+        args: vec![Arg::Buffer { buffer: out, byte_offset: 0 }],
+    };
+    let options = Options { seed, needs_tensor_fences, max_instructions_per_thread: 20_000, ..Options::default() };
+    let result = run(&module, &launch, &mut memory, &options).map(|_| ());
+    let words = memory.bytes(out).chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    (result, words.collect())
+}
+
+fn words(body: &str) -> Vec<u32> {
+    let of = |seed: u64| {
+        let (result, words) = execute(body, seed, true);
+        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        words
+    };
+    let first = of(0);
+    (1..20).for_each(|seed| assert_eq!(of(seed), first, "seed {seed}"));
+    first
+}
+
+/// The fault in the first of 20 schedules that has one.
+fn fault(body: &str) -> Fault {
+    let found = (0..20).find_map(|seed| match execute(body, seed, true).0 {
+        Err(RunError::Fault(fault)) => Some(*fault),
+        Err(other) => panic!("{other}"),
+        Ok(()) => None,
+    });
+    found.expect("a fault")
+}
+
+/// A product of 128 x 16 ones with 16 x 16 ones, each element of which every thread adds to `out`.
+const PRODUCT: &str = "mov.u32 %r20, tile;
+mov.b32 %r2, 0x3c003c00;
+shl.b32 %r3, %r1, 5;
+add.u32 %r3, %r3, %r20;
+st.shared.v4.b32 [%r3], {%r2, %r2, %r2, %r2};
+st.shared.v4.b32 [%r3+16], {%r2, %r2, %r2, %r2};
+st.shared.v4.b32 [%r3+4096], {%r2, %r2, %r2, %r2};
+st.shared.v4.b32 [%r3+4112], {%r2, %r2, %r2, %r2};
+fence.proxy.async.shared::cta;
+@!%p3 bra ALLOCATED;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+ALLOCATED:
+bar.sync 0;
+ld.shared.u32 %r21, [slot];
+@!%p1 bra WAIT;
+shr.u32 %r22, %r20, 4;
+cvt.u64.u32 %rd2, %r22;
+add.u64 %rd3, %rd2, 0x400800800000;
+add.u64 %rd4, %rd2, 0x400800100100;
+tcgen05.mma.cta_group::1.kind::f16 [%r21], %rd3, %rd4, 0x8040010, 0;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+WAIT:
+mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+@!%p2 bra WAIT;
+tcgen05.fence::after_thread_sync;
+and.b32 %r23, %r1, 96;
+shl.b32 %r23, %r23, 16;
+add.u32 %r23, %r23, %r21;
+tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r4, %r5, %r6, %r7}, [%r23];
+tcgen05.wait::ld.sync.aligned;
+mul.wide.u32 %rd5, %r1, 16;
+add.u64 %rd5, %rd5, %rd1;
+st.global.v4.b32 [%rd5], {%r4, %r5, %r6, %r7};
+tcgen05.fence::before_thread_sync;
+bar.sync 0;
+@!%p3 bra END;
+tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r21, 32;
+END:
+ret;";
+
+/// The product with a line replaced.
+fn with(line: &str, by: &str) -> String {
+    assert_eq!(PRODUCT.matches(line).count(), 1, "{line}");
+    PRODUCT.replace(line, by)
+}
+
+#[test]
+fn a_product_of_ones() {
+    // A has 128 lines, whose units along k are 2048 bytes apart, and B has 16 lines after it.
+    assert_eq!(words(PRODUCT)[..512], [16f32.to_bits(); 512]);
+}
+
+#[test]
+fn every_step_of_a_product_is_needed() {
+    use FaultKind::*;
+    let wait = "WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;";
+    let mutants = [
+        ("fence.proxy.async.shared::cta;", "", MissingFence, "`fence.proxy.async` is missing"),
+        (wait, "WAIT:", Race, "`tcgen05.commit` and a wait for its mbarrier are missing"),
+        ("tcgen05.fence::after_thread_sync;", "", MissingFence, "`tcgen05.fence::after_thread_sync` is missing"),
+        ("tcgen05.wait::ld.sync.aligned;", "", AsyncRegisterHazard, "`tcgen05.wait::ld` has not waited for this load"),
+        ("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r21, 32;", "", TmemLeak, "32 columns"),
+        ("tcgen05.fence::before_thread_sync;\nbar.sync 0;", "", TmemMisuse, ""),
+        ("b32 %r21, 32", "b32 %r21, 64", TmemMisuse, "no allocation of 64 columns at 0x0"),
+        ("[slot], 32", "[slot], 48", TmemMisuse, "32, 64, 128, 256 or 512 columns; this one has 48"),
+        ("0x8040010", "0x3040010", BadDescriptor, "M = 48 and N = 16"),
+        ("0x400800800000", "0x800800000", BadDescriptor, "bits 46 to 48 are 0b000"),
+        ("0x400800100100", "0x6000400800100100", BadDescriptor, "no swizzle with the code 3"),
+        ("and.b32 %r23, %r1, 96;", "mov.b32 %r23, 0;", TmemMisuse, "lanes 32 to 63"),
+        ("0x8040010, 0;", "0x8040010, 1;", UninitializedRead, "tensor memory that was never written"),
+        ("@!%p1 bra WAIT;", "@!%p3 bra WAIT;", IllegalInstruction, "32 lanes execute this instruction"),
+        ("[%r23];", "[%r23+30];", TmemMisuse, "columns 30 to 33 of tensor memory are not in one allocation"),
+    ];
+    for (line, by, kind, told) in mutants {
+        let found = fault(&with(line, by));
+        assert!(found.kind == kind && found.message.contains(told), "{line} -> {by}: {found}");
+    }
+}
+
+#[test]
+fn a_second_product_waits_for_the_reads_of_the_first() {
+    let again = "tcgen05.mma.cta_group::1.kind::f16 [%r21], %rd3, %rd4, 0x8040010, 0;\n\
+                 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\nLATER:\n\
+                 mbarrier.try_wait.parity.shared.b64 %p2, [bar], 1;\n@!%p2 bra LATER;\nbar.sync 0;\n@!%p3 bra END;";
+    let ordered = format!(
+        "tcgen05.fence::before_thread_sync;\nbar.sync 0;\ntcgen05.fence::after_thread_sync;\n@!%p1 bra LATER;\n{again}"
+    );
+    let old = "tcgen05.fence::before_thread_sync;\nbar.sync 0;\n@!%p3 bra END;";
+    words(&with(old, &ordered));
+    for (dropped, kind, told) in [
+        (
+            "tcgen05.fence::before_thread_sync;\n",
+            FaultKind::Race,
+            "`tcgen05.fence::before_thread_sync` and a barrier are",
+        ),
+        (
+            "tcgen05.fence::after_thread_sync;\n",
+            FaultKind::MissingFence,
+            "`tcgen05.fence::after_thread_sync` is missing",
+        ),
+        ("bar.sync 0;\n", FaultKind::Race, "of tensor memory and the"),
+    ] {
+        let found = fault(&with(old, &ordered.replacen(dropped, "", 1)));
+        assert!(found.kind == kind && found.message.contains(told), "{dropped}: {found}");
+    }
+}
+
+#[test]
+fn without_the_rule_a_barrier_is_enough() {
+    let unfenced = with("tcgen05.fence::after_thread_sync;", "").replace("tcgen05.fence::before_thread_sync;\n", "");
+    assert!(execute(&unfenced, 0, false).0.is_ok());
+    assert!(execute(&unfenced, 0, true).0.is_err());
+}
+
+#[test]
+fn an_allocation_is_not_freed_under_a_product() {
+    let free = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r21, 32;";
+    let early = with("WAIT:\n", &format!("WAIT:\n@!%p3 bra LOOP;\n{free}\nLOOP:\n"))
+        .replace("@!%p2 bra WAIT", "@!%p2 bra LOOP");
+    let found = fault(&early);
+    assert_eq!(found.kind, FaultKind::TmemMisuse);
+    assert!(found.message.contains("may still use these columns"), "{found}");
+}
+
+#[test]
+fn a_warp_waits_for_columns_that_another_one_frees() {
+    let both = "setp.lt.u32 %p4, %r1, 64;
+@!%p4 bra END;
+shr.u32 %r2, %r1, 5;
+shl.b32 %r2, %r2, 2;
+mov.u32 %r3, slot;
+add.u32 %r2, %r2, %r3;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 512;
+bar.warp.sync -1;
+ld.shared.b32 %r4, [%r2];
+tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4, 512;
+END:
+ret;";
+    words(both);
+    let never = both.replace("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4, 512;\n", "");
+    let found = fault(&never);
+    assert_eq!(found.kind, FaultKind::Deadlock);
+    assert!(found.waiting[0].what.contains("512 free columns of tensor memory"), "{found}");
+}
+
+#[test]
+fn nothing_is_allocated_after_the_permit_is_given_back() {
+    let late = with(
+        "@!%p3 bra END;\n",
+        "@!%p3 bra END;\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;\n",
+    );
+    let found = fault(&late);
+    assert!(found.message.contains("after `tcgen05.relinquish_alloc_permit`"), "{found}");
+}
+
+/// Stores registers by one shape and loads them by another, warp 0 only.
+fn moved(store: &str, load: &str, is_waited: bool) -> String {
+    let wait = if is_waited { "tcgen05.wait::st.sync.aligned;" } else { "" };
+    format!(
+        "@!%p3 bra END;\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;\nbar.warp.sync -1;\nld.shared.u32 %r21, [slot];\n\
+         shl.b32 %r2, %r1, 8;\nadd.u32 %r4, %r2, 1;\nadd.u32 %r5, %r2, 2;\nadd.u32 %r6, %r2, 3;\nadd.u32 %r7, %r2, 4;\n\
+         {store}\n{wait}\n{load}\ntcgen05.wait::ld.sync.aligned;\nmul.wide.u32 %rd5, %r1, 16;\nadd.u64 %rd5, %rd5, %rd1;\n\
+         st.global.v4.b32 [%rd5], {{%r8, %r9, %r10, %r11}};\n\
+         tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r21, 32;\nEND:\nret;"
+    )
+}
+
+#[test]
+fn a_load_waits_for_the_store_of_its_warp() {
+    let store = "tcgen05.st.sync.aligned.32x32b.x4.b32 [%r21], {%r4, %r5, %r6, %r7};";
+    let load = "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r8, %r9, %r10, %r11}, [%r21];";
+    let found = words(&moved(store, load, true));
+    assert_eq!(found[4..8], [0x101, 0x102, 0x103, 0x104]);
+    let late = fault(&moved(store, load, false));
+    assert_eq!(late.kind, FaultKind::Race);
+    assert!(late.message.contains("`tcgen05.wait::ld` or `tcgen05.wait::st`"), "{late}");
+}
+
+/// The lane and the column of a register of a thread, as the figures of the PTX ISA show them.
+type Place = fn(u32, u32) -> (u32, u32);
+
+#[test]
+fn shapes_put_registers_where_the_isa_shows_them() {
+    let shapes: [(&str, u32, Place); 4] = [
+        ("16x64b.x4", 4, |t, r| (t / 4 + 8 * (t & 1), 2 * r + (t >> 1 & 1))),
+        ("16x128b.x2", 4, |t, r| (t / 4 + 8 * (r & 1), 4 * (r >> 1) + t % 4)),
+        ("16x256b.x1", 4, |t, r| (t / 4 + 8 * (r >> 1), 2 * (t % 4) + (r & 1))),
+        ("16x32bx2.x4", 4, |t, r| (t % 16, t / 16 * 9 + r)),
+    ];
+    // The words of tensor memory by lane and column: those of columns 0 to 3 are stored, and then those of 4 to 15.
+    for (shape, registers, place) in shapes {
+        let split = if shape.starts_with("16x32bx2") { ", 9" } else { "" };
+        let stores: String = (0..4)
+            .map(|part| {
+                format!(
+                    "add.u32 %r12, %r4, {0};\nadd.u32 %r13, %r5, {0};\nadd.u32 %r14, %r6, {0};\nadd.u32 %r15, %r7, {0};\n\
+                     tcgen05.st.sync.aligned.32x32b.x4.b32 [%r21+{0}], {{%r12, %r13, %r14, %r15}};\n",
+                    4 * part
+                )
+            })
+            .collect();
+        let load = format!("tcgen05.ld.sync.aligned.{shape}.b32 {{%r8, %r9, %r10, %r11}}, [%r21]{split};");
+        let found = words(&moved(&stores, &load, true));
+        for (thread, register) in (0..32).flat_map(|thread| (0..registers).map(move |register| (thread, register))) {
+            let (lane, column) = place(thread, register);
+            assert_eq!(
+                found[(4 * thread + register) as usize],
+                lane << 8 | (column + 1),
+                "{shape} {thread} {register}"
+            );
+        }
+    }
+}
+
+#[test]
+fn halves_are_packed_and_unpacked() {
+    let store = "tcgen05.st.sync.aligned.32x32b.x2.unpack::16b.b32 [%r21], {%r4, %r5};";
+    let load = "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r8, %r9, %r10, %r11}, [%r21];";
+    assert_eq!(words(&moved(store, load, true))[4..8], [0x101, 0, 0x102, 0]);
+    let store = "tcgen05.st.sync.aligned.32x32b.x4.b32 [%r21], {%r4, %r5, %r6, %r7};";
+    let load =
+        "tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {%r8, %r9}, [%r21];\nmov.b32 %r10, 0;\nmov.b32 %r11, 0;";
+    assert_eq!(words(&moved(store, load, true))[4..6], [0x102_0101, 0x104_0103]);
+}
