@@ -1,0 +1,112 @@
+//! `wgmma`: what is missing in kernels that are almost right.
+
+use tilewright_vgpu::{Arg, Fault, FaultKind, Launch, Memory, Module, Options, RunError, run};
+
+/// The product of 64 x 16 ones and 16 x 8 ones, twice, by 128 threads; each stores its four elements.
+const PRODUCT: &str = "mov.u32 %r20, tile;
+mov.b32 %r2, 0x3c003c00;
+shl.b32 %r3, %r1, 5;
+add.u32 %r3, %r3, %r20;
+st.shared.v4.b32 [%r3], {%r2, %r2, %r2, %r2};
+st.shared.v4.b32 [%r3+16], {%r2, %r2, %r2, %r2};
+fence.proxy.async.shared::cta;
+bar.sync 0;
+shr.u32 %r22, %r20, 4;
+cvt.u64.u32 %rd2, %r22;
+add.u64 %rd3, %rd2, 0x800400000;
+add.u64 %rd4, %rd2, 0x800080080;
+wgmma.fence.sync.aligned;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r4, %r5, %r6, %r7}, %rd3, %rd4, 0, 1, 1, 0, 0;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r4, %r5, %r6, %r7}, %rd3, %rd4, 1, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+mul.wide.u32 %rd5, %r1, 16;
+add.u64 %rd5, %rd5, %rd1;
+st.global.v4.b32 [%rd5], {%r4, %r5, %r6, %r7};
+bar.sync 0;
+st.shared.b32 [%r3], 0;
+ret;";
+
+fn execute(body: &str, threads: u32, seed: u64) -> (Result<(), RunError>, Vec<u32>) {
+    let text = format!(
+        ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<8>;\n\
+         .reg .b32 %r<96>;\n.reg .b64 %rd<16>;\n.shared .align 1024 .b8 tile[4096];\nld.param.u64 %rd1, [out];\n\
+         mov.u32 %r1, %tid.x;\n{body}\n}}\n"
+    );
+    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let mut memory = Memory::new();
+    let out = memory.allocate("out", vec![0; 2048]);
+    let args = vec![Arg::Buffer { buffer: out, byte_offset: 0 }];
+    let (kernel, grid, block) = ("k".to_string(), [1, 1, 1], [threads, 1, 1]);
+    let launch = Launch { kernel, grid, block, dynamic_shared_bytes: 0, args };
+    let result = run(&module, &launch, &mut memory, &Options { seed, ..Options::default() }).map(|_| ());
+    let words = memory.bytes(out).chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    (result, words.collect())
+}
+
+/// The fault of the product with a line replaced, in the first of 20 schedules that has one.
+fn fault(line: &str, by: &str) -> Fault {
+    assert_eq!(PRODUCT.matches(line).count(), 1, "{line}");
+    let body = PRODUCT.replace(line, by);
+    let found = (0..20).find_map(|seed| match execute(&body, 128, seed).0 {
+        Err(RunError::Fault(fault)) => Some(*fault),
+        Err(other) => panic!("{other}"),
+        Ok(()) => None,
+    });
+    found.unwrap_or_else(|| panic!("{line} -> {by}: no fault"))
+}
+
+#[test]
+fn two_products_of_ones() {
+    for seed in 0..20 {
+        let (result, words) = execute(PRODUCT, 128, seed);
+        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(words, [32f32.to_bits(); 512]);
+    }
+}
+
+#[test]
+fn every_step_of_a_product_is_needed() {
+    use FaultKind::*;
+    let late = "`wgmma.wait_group` has not waited for this product";
+    let mutants = [
+        ("fence.proxy.async.shared::cta;", "", MissingFence, "`fence.proxy.async` is missing"),
+        ("wgmma.fence.sync.aligned;", "", AsyncRegisterHazard, "`wgmma.fence` is missing"),
+        ("wgmma.wait_group.sync.aligned 0;", "", AsyncRegisterHazard, late),
+        ("wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 1;", AsyncRegisterHazard, late),
+        ("wgmma.commit_group.sync.aligned;", "", AsyncRegisterHazard, late),
+        (
+            "wgmma.commit_group.sync.aligned;",
+            "wgmma.commit_group.sync.aligned;\nmov.b32 %r5, 0;",
+            AsyncRegisterHazard,
+            "was written before `wgmma.wait_group` has waited for it",
+        ),
+        (
+            "wgmma.commit_group.sync.aligned;",
+            "wgmma.commit_group.sync.aligned;\nst.shared.b32 [%r3], 0;",
+            Race,
+            "are not ordered",
+        ),
+    ];
+    for (line, by, kind, told) in mutants {
+        let found = fault(line, by);
+        assert!(found.kind == kind && found.message.contains(told), "{line} -> {by}: {found}");
+    }
+}
+
+#[test]
+fn an_accumulator_that_was_changed_needs_a_fence() {
+    let again = "wgmma.wait_group.sync.aligned 0;\nmov.b32 %r4, 0;\n\
+                 wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r4, %r5, %r6, %r7}, %rd3, %rd4, 1, 1, 1, 0, 0;\n\
+                 wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;";
+    let found = fault("wgmma.wait_group.sync.aligned 0;", again);
+    assert_eq!(found.kind, FaultKind::AsyncRegisterHazard);
+    let unchanged = PRODUCT.replace("wgmma.wait_group.sync.aligned 0;", &again.replace("mov.b32 %r4, 0;\n", ""));
+    assert!(execute(&unchanged, 128, 0).0.is_ok());
+}
+
+#[test]
+fn a_warpgroup_has_four_warps() {
+    let Err(RunError::Fault(found)) = execute(PRODUCT, 96, 0).0 else { panic!("a fault") };
+    assert!(found.message.contains("a warpgroup has four warps"), "{found}");
+}
