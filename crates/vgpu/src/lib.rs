@@ -14,15 +14,15 @@
 //! - The barriers of a CTA and of a warp, and flags in memory (release and acquire at their scopes), as vector clocks:
 //!   unordered accesses are races, tracked for each byte.
 //! - Asynchronous copies (`cp.async`, bulk and tensor copies), mbarriers, and proxy fences.
-//! - The matrix instructions of a warp: `mma.sync`, `ldmatrix`, `stmatrix`, `movmatrix`. Products are summed in the
-//!   order of k.
+//! - The matrix instructions of a warp: `mma.sync`, `ldmatrix`, `stmatrix`, `movmatrix`; of a warpgroup: `wgmma`; and of a
+//!   CTA: `tcgen05`, with tensor memory. Products are summed in the order of k.
 //! - Shared-memory wavefronts and global sectors of every memory instruction.
 //!
 //! The faults that it detects are listed in [`FaultKind`].
 //!
 //! What it does not model yet:
-//! - `wgmma`, `tcgen05` and tensor memory, clusters of several CTAs: these instructions are unsupported, and all of them
-//!   that a kernel can reach are reported before it starts.
+//! - Clusters of several CTAs: their instructions are unsupported, and all of them that a kernel can reach are reported
+//!   before it starts.
 //! - Weak memory: accesses take effect in the order in which they are executed, so no read returns a stale value.
 //! - Textures, surfaces, recursion, indirect calls.
 //! - Uninitialized registers: they read as zero, and no fault is reported.
