@@ -109,6 +109,7 @@ impl Case {
             kernel: self.entry.to_string(),
             grid: self.grid,
             block: [self.threads, 1, 1],
+            cluster: [1; 3],
             dynamic_shared_bytes: 0,
             args: self.args.clone(),
         };

@@ -190,6 +190,7 @@ fn run_virtual(
         kernel: artifact.entry().to_string(),
         grid: numbers.grid,
         block: numbers.block,
+        cluster: [1; 3],
         dynamic_shared_bytes: numbers.dynamic_shared_bytes,
         args: buffers
             .iter()

@@ -34,7 +34,7 @@ impl Space {
     pub(crate) fn parse(word: &str) -> Option<Space> {
         match word {
             "global" => Some(Space::Global),
-            "shared" | "shared::cta" => Some(Space::Shared),
+            "shared" | "shared::cta" | "shared::cluster" => Some(Space::Shared),
             "local" => Some(Space::Local),
             "param" | "param::entry" | "param::func" => Some(Space::Param),
             "const" => Some(Space::Const),

@@ -31,10 +31,19 @@ pub struct Launch {
     pub grid: [u32; 3],
     /// Number of threads of a CTA in each dimension.
     pub block: [u32; 3],
+    /// Number of CTAs of a cluster in each dimension; a kernel may require it by `.reqnctapercluster`.
+    pub cluster: [u32; 3],
     /// Size of the `.extern .shared` memory in bytes.
     pub dynamic_shared_bytes: u32,
     /// One argument for each parameter.
     pub args: Vec<Arg>,
+}
+
+impl Launch {
+    /// Number of CTAs of a cluster.
+    pub(crate) fn cluster_size(&self) -> u32 {
+        self.cluster.iter().product()
+    }
 }
 
 /// Options of a run.

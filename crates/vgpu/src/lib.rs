@@ -10,7 +10,7 @@
 //! - Each lane has its own program counter and makes progress; converged lanes execute together.
 //! - Global memory as named buffers with gaps between them; shared, local, parameter and constant memory, each with its
 //!   window of generic addresses. The shared window starts at a multiple of 1024.
-//! - CTAs that are resident at once, in an order and an interleaving that a seed selects.
+//! - CTAs that are resident at once, in an order and an interleaving that a seed selects, and their clusters.
 //! - The barriers of a CTA and of a warp, and flags in memory (release and acquire at their scopes), as vector clocks:
 //!   unordered accesses are races, tracked for each byte.
 //! - Asynchronous copies (`cp.async`, bulk and tensor copies), mbarriers, and proxy fences.
@@ -21,8 +21,7 @@
 //! The faults that it detects are listed in [`FaultKind`].
 //!
 //! What it does not model yet:
-//! - Clusters of several CTAs: their instructions are unsupported, and all of them that a kernel can reach are reported
-//!   before it starts.
+//! - Some instructions, such as those of pairs of CTAs; all of them that a kernel can reach are reported before it starts.
 //! - Weak memory: accesses take effect in the order in which they are executed, so no read returns a stale value.
 //! - Textures, surfaces, recursion, indirect calls.
 //! - Uninitialized registers: they read as zero, and no fault is reported.
@@ -39,6 +38,7 @@
 //!     kernel: "set".to_string(),
 //!     grid: [1, 1, 1],
 //!     block: [1, 1, 1],
+//!     cluster: [1, 1, 1],
 //!     dynamic_shared_bytes: 0,
 //!     args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
 //! };

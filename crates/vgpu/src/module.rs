@@ -20,6 +20,8 @@ pub struct KernelInfo {
     pub max_threads: Option<[u32; 3]>,
     /// Required number of threads in each dimension (`.reqntid`).
     pub required_threads: Option<[u32; 3]>,
+    /// Required number of CTAs of a cluster in each dimension (`.reqnctapercluster`).
+    pub required_cluster: Option<[u32; 3]>,
     /// Local memory of one thread, in bytes.
     pub local_bytes: u32,
 }
@@ -88,6 +90,7 @@ fn kernel(file: &File, layout: &Layout, function: &Function, body: &[Statement])
         static_shared_bytes: program.static_shared_bytes,
         max_threads: function.max_threads,
         required_threads: function.required_threads,
+        required_cluster: function.required_cluster,
         local_bytes: program.local_bytes,
     };
     Kernel { info, program }

@@ -18,7 +18,7 @@ mod tensor;
 mod warpgroup;
 
 pub(crate) use bulk::{BulkCopy, BulkOp, BulkPlace, BulkReduce};
-pub(crate) use collective::{BarrierOp, BarrierReduce, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
+pub(crate) use collective::{BarrierOp, BarrierReduce, ClusterBarrier, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
 pub(crate) use copy::{AsyncCopy, CopyOp};
 pub(crate) use float::{Convert, ConvertPair, FloatFn, FloatMode, MinMaxMode, PairSource, TestFn};
 pub(crate) use integer::{Carry, CarryFn, IntFn, Packed16Fn, PrmtMode};
@@ -79,6 +79,7 @@ pub(crate) enum Op {
         members: Reg,
     },
     Barrier(Box<BarrierOp>),
+    ClusterBarrier(ClusterBarrier),
     /// `fence`, `membar`.
     Fence {
         scope: Scope,
@@ -101,7 +102,7 @@ impl Op {
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => &mut [],
             Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => &mut [],
-            Op::Tensor(_) | Op::Warpgroup(_) => &mut [],
+            Op::Tensor(_) | Op::Warpgroup(_) | Op::ClusterBarrier(_) => &mut [],
         }
     }
 
@@ -114,7 +115,7 @@ impl Op {
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => vec![pc + 1],
             Op::Call { .. } | Op::CopyBack(_) | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) => vec![pc + 1],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => vec![pc + 1],
-            Op::Tensor(_) | Op::Warpgroup(_) => vec![pc + 1],
+            Op::Tensor(_) | Op::Warpgroup(_) | Op::ClusterBarrier(_) => vec![pc + 1],
         }
     }
 }

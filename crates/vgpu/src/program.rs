@@ -56,6 +56,18 @@ pub(crate) enum Preset {
     Ntid(Axis),
     Ctaid(Axis),
     Nctaid(Axis),
+    /// Address of a variable in shared memory, for the CTA of rank 0.
+    Shared(u64),
+    /// Index of the cluster in the grid.
+    ClusterId(Axis),
+    /// Number of clusters in the grid.
+    ClusterCount(Axis),
+    /// Index of the CTA in its cluster.
+    ClusterCta(Axis),
+    /// Number of CTAs in a cluster.
+    ClusterSize(Axis),
+    ClusterRank,
+    ClusterRanks,
     LaneId,
     WarpId,
     WarpCount,

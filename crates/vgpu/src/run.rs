@@ -18,6 +18,8 @@ const MAX_PARAM_BYTES: u64 = 32764;
 const MAX_GRID_YZ: u32 = 65535;
 /// Maximum number of threads of a CTA in z.
 const MAX_BLOCK_Z: u32 = 64;
+/// Maximum number of CTAs in a cluster, of a size that is not portable.
+const MAX_CLUSTER_CTAS: u64 = 16;
 /// Maximum number of threads in a CTA.
 const MAX_THREADS: u64 = 1024;
 
@@ -104,6 +106,16 @@ fn check_shape(info: &KernelInfo, launch: &Launch) -> Result<(), RunError> {
     }
     if product(launch.grid) >= u64::from(u32::MAX) / 2 {
         return bad("the grid has more CTAs than the virtual GPU supports".to_string());
+    }
+    let (cluster, most) = (launch.cluster, product(launch.cluster));
+    if !(1..=MAX_CLUSTER_CTAS).contains(&most) {
+        return bad(format!("a cluster has 1 to {MAX_CLUSTER_CTAS} CTAs; this one has {most}"));
+    }
+    if (0..3).any(|axis| !launch.grid[axis].is_multiple_of(cluster[axis])) {
+        return bad(format!("the grid {:?} does not consist of clusters of {cluster:?} CTAs", launch.grid));
+    }
+    if let Some(required) = info.required_cluster.filter(|required| *required != cluster) {
+        return bad(format!("the cluster is {cluster:?}, but the kernel has .reqnctapercluster {required:?}"));
     }
     if info.local_bytes > MAX_LOCAL_BYTES {
         return bad(format!("a thread uses {} bytes of local memory; at most {MAX_LOCAL_BYTES}", info.local_bytes));

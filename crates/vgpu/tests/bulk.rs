@@ -49,6 +49,7 @@ impl Case {
             kernel: "k".to_string(),
             grid: [1, 1, 1],
             block: [64, 1, 1],
+            cluster: [1; 3],
             dynamic_shared_bytes: 0,
             args: vec![
                 Arg::Buffer { buffer: a, byte_offset: 0 },

@@ -17,6 +17,7 @@ fn execute(body: &str, ctas: u32, options: &Options) -> (Result<Report, RunError
         kernel: "k".to_string(),
         grid: [ctas, 1, 1],
         block: [32, 1, 1],
+        cluster: [1; 3],
         dynamic_shared_bytes: 0,
         args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
     };

@@ -48,6 +48,7 @@ fn execute_watched(body: &str, ctas: u32, threads: u32, options: &Options, watch
         kernel: "k".to_string(),
         grid: [ctas, 1, 1],
         block: [threads, 1, 1],
+        cluster: [1; 3],
         dynamic_shared_bytes: 0,
         args: vec![Arg::Buffer { buffer: a, byte_offset: 0 }, Arg::Buffer { buffer: b, byte_offset: 0 }],
     };
@@ -174,6 +175,7 @@ fn functions_are_called() {
         kernel: "k".to_string(),
         grid: [1, 1, 1],
         block: [32, 1, 1],
+        cluster: [1; 3],
         dynamic_shared_bytes: 0,
         args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
     };
@@ -400,6 +402,7 @@ fn arguments_are_checked() {
         kernel: "k".to_string(),
         grid: [1, 1, 1],
         block: [32, 1, 1],
+        cluster: [1; 3],
         dynamic_shared_bytes: 0,
         args: vec![Arg::Bytes(vec![0; 4]), Arg::Bytes(vec![0; 8])],
     };
@@ -456,8 +459,14 @@ fn an_address_far_from_every_buffer_has_no_location() {
 /// The error of launching the kernel `k` of `text`, which has no parameters.
 fn refusal(text: &str) -> RunError {
     let module = Module::parse(text).unwrap_or_else(|error| panic!("{error}"));
-    let launch =
-        Launch { kernel: "k".to_string(), grid: [1; 3], block: [32, 1, 1], dynamic_shared_bytes: 0, args: Vec::new() };
+    let launch = Launch {
+        kernel: "k".to_string(),
+        grid: [1; 3],
+        block: [32, 1, 1],
+        cluster: [1; 3],
+        dynamic_shared_bytes: 0,
+        args: Vec::new(),
+    };
     match run(&module, &launch, &mut Memory::new(), &Options::default()) {
         Ok(_) => panic!("the kernel ran to its end"),
         Err(error) => error,
@@ -472,13 +481,20 @@ fn unsupported_lines(text: &str) -> Vec<u32> {
 }
 
 #[test]
-fn a_kernel_of_clusters_is_not_supported() {
-    assert_eq!(unsupported_lines(".entry k()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\nret;\n}\n"), [3]);
-    let single = Module::parse(".entry k()\n.reqnctapercluster 1, 1, 1\n.maxclusterrank 8\n{\nret;\n}\n");
-    let module = single.unwrap_or_else(|error| panic!("{error}"));
-    let launch =
-        Launch { kernel: "k".to_string(), grid: [1; 3], block: [32, 1, 1], dynamic_shared_bytes: 0, args: Vec::new() };
-    assert!(run(&module, &launch, &mut Memory::new(), &Options::default()).is_ok());
+fn a_kernel_may_require_a_cluster() {
+    let text = ".entry k()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n.maxclusterrank 8\n{\nret;\n}\n";
+    let module = Module::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let of = |cluster: [u32; 3]| {
+        let (kernel, grid, block) = ("k".to_string(), [2, 1, 1], [32, 1, 1]);
+        let launch = Launch { kernel, grid, block, cluster, dynamic_shared_bytes: 0, args: Vec::new() };
+        run(&module, &launch, &mut Memory::new(), &Options::default()).map(|_| ())
+    };
+    assert!(of([2, 1, 1]).is_ok());
+    let refused = of([1, 1, 1]).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("the cluster is [1, 1, 1], but the kernel has .reqnctapercluster [2, 1, 1]"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -504,7 +520,14 @@ fn huge_memories_are_bad_launches() {
     let text = ".entry k(.param .align 8 .b8 p[2147483648], .param .align 8 .b8 q[2147483648])\n{\nret;\n}\n";
     let module = Module::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let args = vec![Arg::Bytes(vec![0; 4]), Arg::Bytes(vec![0; 4])];
-    let launch = Launch { kernel: "k".to_string(), grid: [1; 3], block: [32, 1, 1], dynamic_shared_bytes: 0, args };
+    let launch = Launch {
+        kernel: "k".to_string(),
+        grid: [1; 3],
+        block: [32, 1, 1],
+        cluster: [1; 3],
+        dynamic_shared_bytes: 0,
+        args,
+    };
     let result = run(&module, &launch, &mut Memory::new(), &Options::default());
     assert!(matches!(result, Err(RunError::BadLaunch(_))), "{result:?}");
 }

@@ -22,6 +22,7 @@ fn execute(body: &str, seed: u64) -> (Result<(), RunError>, Vec<u32>) {
         kernel: "k".to_string(),
         grid: [1, 1, 1],
         block: [64, 1, 1],
+        cluster: [1; 3],
         dynamic_shared_bytes: 0,
         args: vec![Arg::Buffer { buffer: a, byte_offset: 0 }, Arg::Buffer { buffer: b, byte_offset: 0 }],
     };

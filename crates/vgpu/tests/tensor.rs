@@ -18,6 +18,7 @@ fn execute(body: &str, seed: u64, needs_tensor_fences: bool) -> (Result<(), RunE
         kernel: "k".to_string(),
         grid: [1, 1, 1],
         block: [128, 1, 1],
+        cluster: [1; 3],
         dynamic_shared_bytes: 0,
         args: vec![Arg::Buffer { buffer: out, byte_offset: 0 }],
     };

@@ -38,7 +38,7 @@ fn execute(body: &str, threads: u32, seed: u64) -> (Result<(), RunError>, Vec<u3
     let out = memory.allocate("out", vec![0; 2048]);
     let args = vec![Arg::Buffer { buffer: out, byte_offset: 0 }];
     let (kernel, grid, block) = ("k".to_string(), [1, 1, 1], [threads, 1, 1]);
-    let launch = Launch { kernel, grid, block, dynamic_shared_bytes: 0, args };
+    let launch = Launch { kernel, grid, block, cluster: [1; 3], dynamic_shared_bytes: 0, args };
     let result = run(&module, &launch, &mut memory, &Options { seed, ..Options::default() }).map(|_| ());
     let words = memory.bytes(out).chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
     (result, words.collect())

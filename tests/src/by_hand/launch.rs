@@ -57,6 +57,7 @@ impl HandWritten {
             kernel: self.entry.to_string(),
             grid: self.grid,
             block: [self.threads, 1, 1],
+            cluster: [1; 3],
             dynamic_shared_bytes: 0,
             args: pointers.chain(sizes).collect(),
         };

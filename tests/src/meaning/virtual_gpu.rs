@@ -95,6 +95,7 @@ fn launched(kernel: &Kernel, artifact: &Artifact, module: &Module, given: &Bytes
         kernel: artifact.entry().to_string(),
         grid: artifact.grid().map(|ctas| ctas as u32),
         block: [artifact.threads() as u32, 1, 1],
+        cluster: [1; 3],
         dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
         args: buffers.iter().map(|(_, buffer)| Arg::Buffer { buffer: *buffer, byte_offset: 0 }).collect(),
     };

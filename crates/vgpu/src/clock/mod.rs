@@ -15,13 +15,15 @@ use std::rc::Rc;
 use far::join_counts;
 
 pub(crate) use far::{Agent, Far, copies_of, cta_of, is_copy};
-pub(crate) use released::{Flag, Known, Released, Visible};
+pub(crate) use released::{Cluster, Flag, Known, Released, Visible};
 
 use crate::isa::Scope;
 
 /// The clock of one thread at its arrival at a barrier.
 #[derive(Clone, Debug)]
 pub(crate) struct Contribution {
+    /// Number of the thread's CTA.
+    cta: u32,
     /// Linear index of the thread in its CTA.
     thread: u32,
     /// The thread's counter at its arrival.
@@ -56,15 +58,15 @@ struct ThreadClock {
 /// The clocks of a CTA's threads.
 #[derive(Debug)]
 pub(crate) struct Clocks {
-    /// Number of the CTA, counted over all launches on a memory.
-    cta: u32,
+    /// The CTA and its cluster.
+    cluster: Cluster,
     /// By linear index in the CTA.
     threads: Vec<ThreadClock>,
 }
 
 impl Clocks {
     /// Clocks of `count` threads with no ordering between them.
-    pub(crate) fn new(cta: u32, count: u32) -> Clocks {
+    pub(crate) fn new(cluster: Cluster, count: u32) -> Clocks {
         let base = Rc::new(vec![0; count as usize]);
         let thread = ThreadClock {
             own: 1,
@@ -76,7 +78,7 @@ impl Clocks {
             fence: None,
             observed: Vec::new(),
         };
-        Clocks { cta, threads: vec![thread; count as usize] }
+        Clocks { cluster, threads: vec![thread; count as usize] }
     }
 
     /// The thread's own counter.
@@ -107,10 +109,11 @@ impl Clocks {
 
     /// Records the arrival of a thread: its accesses so far are ordered before the threads that acquire the result.
     pub(crate) fn release(&mut self, thread: u32) -> Contribution {
+        let cta = self.cluster.own;
         let clock = &mut self.threads[thread as usize];
         let (own, base, far, copies) = (clock.own, Rc::clone(&clock.base), clock.far.clone(), clock.copies);
         let visible = clock.visible.clone();
-        let found = Contribution { thread, own, base, far, copies, visible };
+        let found = Contribution { cta, thread, own, base, far, copies, visible };
         clock.own += 1;
         found
     }
@@ -126,31 +129,32 @@ impl Clocks {
         }
     }
 
-    /// Everything that the contributions bring.
+    /// Everything that the contributions bring to the threads of this CTA.
     pub(crate) fn known(&self, contributions: &[Contribution]) -> Known {
-        let Some(first) = contributions.first() else { return Known::default() };
-        let mut joined: Vec<u32> = (*first.base).clone();
-        let mut last = Rc::clone(&first.base);
-        for item in contributions {
-            if !Rc::ptr_eq(&item.base, &last) {
-                for (slot, known) in joined.iter_mut().zip(item.base.iter()) {
-                    *slot = (*slot).max(*known);
-                }
-                last = Rc::clone(&item.base);
+        let own = self.cluster.own;
+        let mut ctas: Vec<u32> = contributions.iter().map(|item| item.cta).collect();
+        ctas.sort_unstable();
+        ctas.dedup();
+        let mut known = Known::default();
+        for cta in ctas {
+            let of_cta = || contributions.iter().filter(|item| item.cta == cta);
+            let (joined, copies) = counts(of_cta());
+            known.far = of_cta().fold(known.far, |all, item| all.join(&item.far));
+            known.visible = of_cta().fold(known.visible, |all, item| all.join(&item.visible));
+            if let Some(copies) = copies {
+                known.far = known.far.join(&Far::default().with(copies_of(cta), &Rc::new(copies)));
+            }
+            match cta == own {
+                true => known.base = Some(Rc::new(joined)),
+                false => known.far = known.far.join(&Far::default().with(cta, &Rc::new(joined))),
             }
         }
-        for item in contributions {
-            let slot = &mut joined[item.thread as usize];
-            *slot = (*slot).max(item.own);
+        // Threads of other CTAs may know what those of this CTA have done.
+        if let Some(counts) = known.far.0.as_ref().and_then(|far| far.get(&own)).cloned() {
+            known.far = known.far.without(own);
+            known.base = Some(known.base.map_or(Rc::clone(&counts), |base| join_counts(&base, &counts)));
         }
-        let mut far = contributions.iter().fold(Far::default(), |all, item| all.join(&item.far));
-        if contributions.iter().any(|item| item.copies > 0) {
-            let mut copies = vec![0; joined.len()];
-            contributions.iter().for_each(|item| copies[item.thread as usize] = item.copies);
-            far = far.join(&Far::default().with(copies_of(self.cta), &Rc::new(copies)));
-        }
-        let visible = contributions.iter().fold(Visible::default(), |all, item| all.join(&item.visible));
-        Known { base: Some(Rc::new(joined)), far, visible }
+        known
     }
 
     /// A thread learns what a phase of an mbarrier brings.
@@ -209,7 +213,7 @@ impl Clocks {
             counts.resize(counts.len().max(thread as usize + 1), 0);
             counts[thread as usize] = number;
         }
-        Far::default().with(copies_of(self.cta), &Rc::new(counts))
+        Far::default().with(copies_of(self.cluster.own), &Rc::new(counts))
     }
 
     /// A thread has waited for an agent.
@@ -223,12 +227,12 @@ impl Clocks {
     pub(crate) fn of_copies(&self, thread: u32, last: u32) -> Far {
         let mut copies = vec![0; self.threads.len()];
         copies[thread as usize] = last;
-        Far::default().with(copies_of(self.cta), &Rc::new(copies))
+        Far::default().with(copies_of(self.cluster.own), &Rc::new(copies))
     }
 
     /// Everything that is ordered before the thread or done by it so far, for those who observe it.
     fn released(&mut self, thread: u32, scope: Scope) -> Released {
-        let cta = self.cta;
+        let cta = self.cluster.own;
         let clock = &mut self.threads[thread as usize];
         let mut counts = Vec::clone(&clock.base);
         counts[thread as usize] = clock.own;
@@ -242,10 +246,15 @@ impl Clocks {
         Released { cta, scope, known, visible: clock.visible.clone() }
     }
 
+    /// What a thread hands over at the barrier of its cluster.
+    pub(crate) fn release_to_cluster(&mut self, thread: u32) -> Released {
+        self.released(thread, Scope::Cluster)
+    }
+
     /// A thread learns what was released.
-    fn learn(&mut self, thread: u32, released: &Released) {
+    pub(crate) fn learn(&mut self, thread: u32, released: &Released) {
         let known = &released.known;
-        let cta = self.cta;
+        let cta = self.cluster.own;
         let clock = &mut self.threads[thread as usize];
         if let Some(counts) = known.0.as_ref().and_then(|known| known.get(&cta)) {
             clock.base = join_counts(&clock.base, counts);
@@ -259,7 +268,7 @@ impl Clocks {
     pub(crate) fn fence(&mut self, thread: u32, scope: Scope, acquires: bool, releases: bool) {
         if acquires {
             for released in std::mem::take(&mut self.threads[thread as usize].observed) {
-                if released.reaches(self.cta, scope) {
+                if released.reaches(&self.cluster, scope) {
                     self.learn(thread, &released);
                 }
             }
@@ -275,8 +284,9 @@ impl Clocks {
     pub(crate) fn fence_in_sequence(&mut self, threads: &[u32], scope: Scope, sequence: &mut Flag) {
         let mut all: Option<Released> = None;
         for thread in threads {
-            let cta = self.cta;
-            for released in sequence.0.iter().filter(|released| released.reaches(cta, scope)) {
+            let cluster = self.cluster.clone();
+            let cta = cluster.own;
+            for released in sequence.0.iter().filter(|released| released.reaches(&cluster, scope)) {
                 self.learn(*thread, released);
             }
             self.fence(*thread, scope, true, false);
@@ -301,15 +311,14 @@ impl Clocks {
             copies[*thread as usize] = clock.copies;
             clock.own += 1;
         }
-        let mut known = all.known.with(self.cta, &Rc::new(counts));
+        let mut known = all.known.with(self.cluster.own, &Rc::new(counts));
         if copies.iter().any(|count| *count > 0) {
-            known = known.join(&Far::default().with(copies_of(self.cta), &Rc::new(copies)));
+            known = known.join(&Far::default().with(copies_of(self.cluster.own), &Rc::new(copies)));
         }
         let released = Released { known, ..all };
         threads.iter().for_each(|thread| self.threads[*thread as usize].fence = Some(released.clone()));
         // The threads know what the sequence held, if it reaches them, so that this takes its place.
-        let cta = self.cta;
-        sequence.0.retain(|held| !held.reaches(cta, scope) || held.scope > scope);
+        sequence.0.retain(|held| !held.reaches(&self.cluster, scope) || held.scope > scope);
         sequence.add(released);
     }
 
@@ -325,8 +334,8 @@ impl Clocks {
     /// A strong read of a word by the thread: what it holds is ordered before the thread at once if the read acquires,
     /// else at the next fence.
     pub(crate) fn read(&mut self, thread: u32, flag: &Flag, scope: Scope, acquires: bool) {
-        let cta = self.cta;
-        for released in flag.0.iter().filter(|released| released.reaches(cta, scope)) {
+        let cluster = self.cluster.clone();
+        for released in flag.0.iter().filter(|released| released.reaches(&cluster, scope)) {
             if acquires {
                 self.learn(thread, released);
             } else {
@@ -341,4 +350,24 @@ impl Clocks {
             }
         }
     }
+}
+
+/// What arrivals of threads of one CTA bring of it: the counts of its threads, and those of their copies, if there are any.
+fn counts<'a>(contributions: impl Iterator<Item = &'a Contribution> + Clone) -> (Vec<u32>, Option<Vec<u32>>) {
+    let mut joined: Vec<u32> = Vec::new();
+    let mut last: Option<&Rc<Vec<u32>>> = None;
+    for item in contributions.clone() {
+        if last.is_none_or(|last| !Rc::ptr_eq(&item.base, last)) {
+            joined.resize(joined.len().max(item.base.len()), 0);
+            joined.iter_mut().zip(item.base.iter()).for_each(|(slot, known)| *slot = *known.max(slot));
+            last = Some(&item.base);
+        }
+    }
+    for item in contributions.clone() {
+        let slot = &mut joined[item.thread as usize];
+        *slot = (*slot).max(item.own);
+    }
+    let mut copies = vec![0; joined.len()];
+    contributions.for_each(|item| copies[item.thread as usize] = item.copies);
+    (joined, copies.iter().any(|count| *count > 0).then_some(copies))
 }

@@ -22,6 +22,22 @@ impl Visible {
     }
 }
 
+/// A CTA and its cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Cluster {
+    /// Number of the CTA.
+    pub(crate) own: u32,
+    /// The numbers of all CTAs of the cluster, by rank.
+    pub(crate) all: Rc<[u32]>,
+}
+
+impl Cluster {
+    /// Whether a CTA is in the cluster.
+    pub(crate) fn has(&self, cta: u32) -> bool {
+        self.all.contains(&cta)
+    }
+}
+
 /// What is ordered before those who wait for a phase of an mbarrier.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
@@ -49,9 +65,17 @@ pub(crate) struct Released {
 }
 
 impl Released {
-    /// Whether a thread of `cta` that reads with `scope` observes it: each of the two must be in the scope of the other.
-    pub(super) fn reaches(&self, cta: u32, scope: Scope) -> bool {
-        self.cta == cta || (self.scope >= Scope::Gpu && scope >= Scope::Gpu)
+    /// Whether a thread of a cluster's CTA that reads with `scope` observes it: each of the two must be in the scope of the
+    /// other.
+    pub(super) fn reaches(&self, cluster: &Cluster, scope: Scope) -> bool {
+        let least = self.scope.min(scope);
+        self.cta == cluster.own || least >= Scope::Gpu || (least >= Scope::Cluster && cluster.has(self.cta))
+    }
+
+    /// Both together, released to those that `self` reaches.
+    pub(crate) fn joined(self, other: &Released) -> Released {
+        let (known, visible) = (self.known.join(&other.known), self.visible.join(&other.visible));
+        Released { known, visible, ..self }
     }
 }
 

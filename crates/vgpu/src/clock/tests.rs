@@ -1,8 +1,13 @@
 use super::*;
 
+/// A CTA that is a cluster by itself.
+fn alone(cta: u32) -> Cluster {
+    Cluster { own: cta, all: Rc::new([cta]) }
+}
+
 #[test]
 fn a_meeting_orders_its_members_only() {
-    let mut clocks = Clocks::new(1, 3);
+    let mut clocks = Clocks::new(alone(1), 3);
     let before = clocks.own(0);
     let all = [clocks.release(0), clocks.release(1)];
     clocks.acquire(&all, &[0, 1]);
@@ -13,7 +18,7 @@ fn a_meeting_orders_its_members_only() {
 
 #[test]
 fn knowledge_is_passed_on() {
-    let mut clocks = Clocks::new(1, 3);
+    let mut clocks = Clocks::new(alone(1), 3);
     let before = clocks.own(0);
     let first = [clocks.release(0), clocks.release(1)];
     clocks.acquire(&first, &[0, 1]);
@@ -24,7 +29,7 @@ fn knowledge_is_passed_on() {
 
 #[test]
 fn who_only_arrives_learns_nothing() {
-    let mut clocks = Clocks::new(1, 2);
+    let mut clocks = Clocks::new(alone(1), 2);
     let waiter = clocks.own(1);
     let all = [clocks.release(0), clocks.release(1)];
     clocks.acquire(&all, &[1]);
@@ -34,7 +39,7 @@ fn who_only_arrives_learns_nothing() {
 /// Thread 0 of CTA 1 writes and releases with `scope`; thread 0 of CTA 2 reads with `scope`. Returns what the reader
 /// knows of the writer.
 fn handed_over(released: Scope, acquired: Scope) -> u32 {
-    let (mut one, mut two) = (Clocks::new(1, 2), Clocks::new(2, 2));
+    let (mut one, mut two) = (Clocks::new(alone(1), 2), Clocks::new(alone(2), 2));
     let mut flag = Flag::default();
     flag.add(one.written(0, released, true).expect("a release"));
     two.read(0, &flag, acquired, true);
@@ -50,7 +55,7 @@ fn a_release_is_observed_in_both_scopes_only() {
 
 #[test]
 fn fences_order_what_relaxed_accesses_hand_over() {
-    let (mut one, mut two) = (Clocks::new(1, 2), Clocks::new(2, 2));
+    let (mut one, mut two) = (Clocks::new(alone(1), 2), Clocks::new(alone(2), 2));
     let mut flag = Flag::default();
     assert!(one.written(0, Scope::Gpu, false).is_none());
     one.fence(0, Scope::Gpu, false, true);
@@ -66,7 +71,7 @@ fn fences_order_what_relaxed_accesses_hand_over() {
 
 #[test]
 fn knowledge_of_other_ctas_passes_a_barrier_and_comes_back() {
-    let (mut one, mut two) = (Clocks::new(1, 2), Clocks::new(2, 2));
+    let (mut one, mut two) = (Clocks::new(alone(1), 2), Clocks::new(alone(2), 2));
     let mut flag = Flag::default();
     flag.add(one.written(0, Scope::Gpu, true).expect("a release"));
     two.read(0, &flag, Scope::Gpu, true);

@@ -4,6 +4,7 @@ use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
 use crate::isa::{DType, Kind};
+use crate::memory::map;
 use crate::op::{Carry, CarryFn, IntFn, Op, Packed16Fn, PrmtMode, Reg, ScalarOp};
 use crate::ptx::ast::{Number, Operand};
 
@@ -93,6 +94,26 @@ impl Decoder<'_> {
         self.int_op(IntFn::Prmt(mode), operands, dtype)
     }
 
+    /// `mapa`: the rank in an address of shared memory is replaced.
+    pub(crate) fn map_to_rank(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 3)?;
+        mods.take("shared::cluster");
+        let dtype = mods.dtype()?;
+        let (first, count) = rank_bits();
+        let operands = [operands[0].clone(), operands[2].clone(), operands[1].clone(), first, count];
+        self.int_op(IntFn::Bfi, &operands, dtype)
+    }
+
+    /// `getctarank`: the rank in an address of shared memory.
+    pub(crate) fn rank_of(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 2)?;
+        mods.take("shared::cluster");
+        let dtype = mods.dtype()?;
+        let (first, count) = rank_bits();
+        let operands = [operands[0].clone(), operands[1].clone(), first, count];
+        self.int_op(IntFn::Bfe { signed: false }, &operands, DType::new(Kind::Unsigned, dtype.bits))
+    }
+
     pub(crate) fn lop3(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 5)?;
         let dtype = mods.dtype()?;
@@ -102,6 +123,12 @@ impl Decoder<'_> {
         };
         self.int_op(IntFn::Lop3(table), &operands[..4], dtype)
     }
+}
+
+/// The position and the number of the bits of a rank in an address, as operands.
+fn rank_bits() -> (Operand, Operand) {
+    let number = |bits: u32| Operand::Number(Number::Integer(u64::from(bits)));
+    (number(map::RANK_BIT), number(map::RANK_BITS))
 }
 
 /// The types of the sources of `f`.

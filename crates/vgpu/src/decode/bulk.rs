@@ -4,8 +4,8 @@ use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::memory::atomic_fn;
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::isa::{DType, Space};
-use crate::op::{BulkCopy, BulkOp, BulkPlace, Op, Reg};
+use crate::isa::{DType, Kind, Space};
+use crate::op::{BulkCopy, BulkOp, BulkPlace, MemRef, Op, Reg};
 use crate::ptx::ast::Operand;
 
 /// The direction of a copy.
@@ -13,24 +13,29 @@ use crate::ptx::ast::Operand;
 enum To {
     Shared,
     Global,
+    /// From the own shared memory to that of a CTA of the cluster.
+    Cluster,
 }
 
 impl Decoder<'_> {
     /// `cp.async.bulk`: `[to], [from], bytes, [mbarrier]` or `[to], [from], bytes`.
     pub(crate) fn bulk_copy(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
-        let operands = without_hints(mods, operands)?;
+        let (operands, ranks) = self.without_hints(mods, operands)?;
         let to = direction(mods)?;
-        expect_count(operands, if to == To::Shared { 4 } else { 3 })?;
-        let (global, shared) = if to == To::Shared { (1, 0) } else { (0, 1) };
-        let at = self.mem_ref(&operands[global], Space::Global)?;
+        expect_count(operands, if to == To::Global { 3 } else { 4 })?;
         let bytes = self.source(&operands[2], DType::B32)?;
+        let (place, shared) = match to {
+            To::Shared => (BulkPlace::Linear { at: self.mem_ref(&operands[1], Space::Global)?, bytes }, 0),
+            To::Global => (BulkPlace::Linear { at: self.mem_ref(&operands[0], Space::Global)?, bytes }, 1),
+            To::Cluster => (BulkPlace::Shared { at: self.mem_ref(&operands[1], Space::Shared)?, bytes }, 0),
+        };
         let shared = self.mem_ref(&operands[shared], Space::Shared)?;
-        self.bulk(BulkPlace::Linear { at, bytes }, shared, operands.get(3))
+        self.bulk(place, shared, operands.get(3), ranks)
     }
 
     /// `cp.async.bulk.tensor`: `[to], [map, {coordinates}], [mbarrier]` or `[map, {coordinates}], [from]`.
     pub(crate) fn tensor_copy(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
-        let operands = without_hints(mods, operands)?;
+        let (operands, ranks) = self.without_hints(mods, operands)?;
         let rank = take_rank(mods)?;
         mods.take("tile");
         let to = direction(mods)?;
@@ -38,13 +43,13 @@ impl Decoder<'_> {
         let (global, shared) = if to == To::Shared { (1, 0) } else { (0, 1) };
         let place = self.tensor_place(&operands[global], rank)?;
         let shared = self.mem_ref(&operands[shared], Space::Shared)?;
-        self.bulk(place, shared, operands.get(2))
+        self.bulk(place, shared, operands.get(2), ranks)
     }
 
     /// `cp.reduce.async.bulk`: `[to], [from], bytes`, to global memory.
     pub(crate) fn bulk_reduce(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
-        let operands = without_hints(mods, operands)?;
-        if direction(mods)? == To::Shared {
+        let (operands, _) = self.without_hints(mods, operands)?;
+        if direction(mods)? != To::Global {
             return Err("a reduction to shared memory is not supported".to_string());
         }
         expect_count(operands, 3)?;
@@ -55,16 +60,44 @@ impl Decoder<'_> {
         let at = self.mem_ref(&operands[0], Space::Global)?;
         let bytes = self.source(&operands[2], DType::B32)?;
         let shared = self.mem_ref(&operands[1], Space::Shared)?;
-        let copy = BulkCopy { global: BulkPlace::Linear { at, bytes }, shared, mbarrier: None, reduce };
+        let copy = BulkCopy { global: BulkPlace::Linear { at, bytes }, shared, mbarrier: None, reduce, ranks: None };
         Ok(bulk(BulkOp::Start(copy)))
     }
 
-    fn bulk(&mut self, global: BulkPlace, shared: crate::op::MemRef, mbarrier: Option<&Operand>) -> Decoded<Op> {
+    fn bulk(
+        &mut self,
+        global: BulkPlace,
+        shared: MemRef,
+        mbarrier: Option<&Operand>,
+        ranks: Option<Reg>,
+    ) -> Decoded<Op> {
         let mbarrier = match mbarrier {
             Some(operand) => Some(self.mem_ref(operand, Space::Shared)?),
             None => None,
         };
-        Ok(bulk(BulkOp::Start(BulkCopy { global, shared, mbarrier, reduce: None })))
+        Ok(bulk(BulkOp::Start(BulkCopy { global, shared, mbarrier, reduce: None, ranks })))
+    }
+
+    /// The operands without a cache policy and the ranks of a multicast, and these.
+    fn without_hints<'o>(
+        &mut self,
+        mods: &mut Mods<'_>,
+        operands: &'o [Operand],
+    ) -> Decoded<(&'o [Operand], Option<Reg>)> {
+        // With one CTA, the mbarrier is that of the CTA that the copy is made to.
+        mods.take("cta_group::1");
+        if mods.take("cta_group::2") {
+            return Err("`.cta_group::2` is not supported yet".to_string());
+        }
+        let mut rest = operands;
+        if mods.take("L2::cache_hint") {
+            rest = rest.split_last().map_or(rest, |(_, rest)| rest);
+        }
+        if !mods.take("multicast::cluster") {
+            return Ok((rest, None));
+        }
+        let (ranks, rest) = rest.split_last().ok_or_else(|| "the ranks of the multicast are missing".to_string())?;
+        Ok((rest, Some(self.source(ranks, DType::new(Kind::Bits, 16))?)))
     }
 
     /// `[map, {coordinates}]`; the address of the map is generic.
@@ -94,29 +127,17 @@ pub(super) fn bulk(op: BulkOp) -> Op {
     Op::Bulk(Box::new(op))
 }
 
-/// The operands without a cache policy.
-fn without_hints<'o>(mods: &mut Mods<'_>, operands: &'o [Operand]) -> Decoded<&'o [Operand]> {
-    for (word, what) in
-        [("multicast::cluster", "multicast"), ("cta_group::1", "`.cta_group`"), ("cta_group::2", "`.cta_group`")]
-    {
-        if mods.take(word) {
-            return Err(format!("{what} is not supported yet"));
-        }
-    }
-    Ok(match operands.split_last() {
-        Some((_, rest)) if mods.take("L2::cache_hint") => rest,
-        _ => operands,
-    })
-}
-
 /// Takes the spaces and the way of completion.
 fn direction(mods: &mut Mods<'_>) -> Decoded<To> {
     let global = mods.take("global");
-    // The shared memory of the own CTA is at the same addresses in the window of its cluster.
     let cluster = mods.take("shared::cluster");
     let shared = mods.take("shared::cta") || mods.take("shared");
-    if mods.take("mbarrier::complete_tx::bytes") && global && (cluster || shared) {
-        return Ok(To::Shared);
+    if mods.take("mbarrier::complete_tx::bytes") {
+        match (global, cluster, shared) {
+            (true, ..) if cluster || shared => return Ok(To::Shared),
+            (false, true, true) => return Ok(To::Cluster),
+            _ => {}
+        }
     }
     if mods.take("bulk_group") && global && shared {
         return Ok(To::Global);

@@ -7,7 +7,8 @@ use crate::decode::operand::{expect_count, nth};
 use crate::decode::symbol::Symbol;
 use crate::isa::DType;
 use crate::op::{
-    AtomFn, BarrierOp, BarrierReduce, CollectiveFn, FloatType, Op, Reg, ScalarOp, Shuffle, ShuffleMode, VoteMode,
+    AtomFn, BarrierOp, BarrierReduce, ClusterBarrier, CollectiveFn, FloatType, Op, Reg, ScalarOp, Shuffle, ShuffleMode,
+    VoteMode,
 };
 use crate::ptx::ast::Operand;
 
@@ -72,6 +73,19 @@ impl Decoder<'_> {
             return Err("`.arrive` needs a thread count".to_string());
         }
         Ok(Op::Barrier(Box::new(BarrierOp { id, count, wait: !arrive, aligned, reduce: None })))
+    }
+
+    /// `barrier.cluster.arrive` and `barrier.cluster.wait`
+    pub(crate) fn cluster_barrier(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 0)?;
+        let arrives = mods.take("arrive");
+        if !arrives && !mods.take("wait") {
+            return Err("the barrier is not `.arrive` or `.wait`".to_string());
+        }
+        let is_relaxed = arrives && mods.take("relaxed");
+        mods.take(if arrives { "release" } else { "acquire" });
+        let is_aligned = mods.take("aligned");
+        Ok(Op::ClusterBarrier(ClusterBarrier { waits: !arrives, orders: !is_relaxed, is_aligned }))
     }
 
     fn optional_count(&mut self, operand: Option<&Operand>) -> Decoded<Option<Reg>> {

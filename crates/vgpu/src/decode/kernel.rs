@@ -25,9 +25,6 @@ pub(crate) fn decode(
 
 impl<'a> Decoder<'a> {
     fn kernel(&mut self, function: &'a Function, body: &'a [Statement], params: &[ParamInfo]) {
-        if let Some((line, _)) = function.required_cluster.filter(|(_, ctas)| *ctas != [1; 3]) {
-            self.refuse(line, ".reqnctapercluster", "clusters of several CTAs are not supported");
-        }
         self.scopes.push(BTreeMap::new());
         for param in params {
             self.define(&param.name, Symbol::Variable(Space::Param, u64::from(param.offset)));

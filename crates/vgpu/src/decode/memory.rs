@@ -119,7 +119,9 @@ impl Decoder<'_> {
             Some(Symbol::Variable(own, address)) => {
                 let named = matches!(space, Space::Generic | Space::Param);
                 let space = if named { own } else { space };
-                Ok(MemRef { space, base: self.constant(address), offset })
+                let base =
+                    if own == Space::Shared { self.preset(Preset::Shared(address)) } else { self.constant(address) };
+                Ok(MemRef { space, base, offset })
             }
             Some(Symbol::DynamicShared) => {
                 Ok(MemRef { space: Space::Shared, base: self.preset(Preset::DynamicShared), offset })

@@ -2,7 +2,7 @@
 
 use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::symbol::Symbol;
-use crate::isa::{DType, mask};
+use crate::isa::{DType, Space, mask};
 use crate::op::{Guard, Reg};
 use crate::program::{Axis, Preset};
 use crate::ptx::ast::{Number, Operand};
@@ -49,6 +49,9 @@ impl Decoder<'_> {
         }
         match self.lookup(name) {
             Some(Symbol::Register(reg, _)) if offset == 0 => Ok(reg),
+            Some(Symbol::Variable(Space::Shared, address)) => {
+                Ok(self.preset(Preset::Shared(address.wrapping_add(offset as u64))))
+            }
             Some(Symbol::Variable(_, address)) => Ok(self.constant(address.wrapping_add(offset as u64))),
             Some(Symbol::DynamicShared) if offset == 0 => Ok(self.preset(Preset::DynamicShared)),
             Some(Symbol::Predicate(_)) => Err(format!("predicate `{name}` where a value is expected")),
@@ -122,10 +125,12 @@ fn special(name: &str) -> Option<Preset> {
         return match base {
             "%tid" => Some(Preset::Tid(axis)),
             "%ntid" => Some(Preset::Ntid(axis)),
-            "%ctaid" | "%clusterid" => Some(Preset::Ctaid(axis)),
-            "%nctaid" | "%nclusterid" => Some(Preset::Nctaid(axis)),
-            "%cluster_ctaid" => Some(Preset::Value(0)),
-            "%cluster_nctaid" => Some(Preset::Value(1)),
+            "%ctaid" => Some(Preset::Ctaid(axis)),
+            "%nctaid" => Some(Preset::Nctaid(axis)),
+            "%clusterid" => Some(Preset::ClusterId(axis)),
+            "%nclusterid" => Some(Preset::ClusterCount(axis)),
+            "%cluster_ctaid" => Some(Preset::ClusterCta(axis)),
+            "%cluster_nctaid" => Some(Preset::ClusterSize(axis)),
             _ => None,
         };
     }
@@ -133,8 +138,10 @@ fn special(name: &str) -> Option<Preset> {
         "%laneid" => Preset::LaneId,
         "%warpid" => Preset::WarpId,
         "%nwarpid" => Preset::WarpCount,
-        "%smid" | "%cluster_ctarank" => Preset::Value(0),
-        "%nsmid" | "%cluster_nctarank" => Preset::Value(1),
+        "%cluster_ctarank" => Preset::ClusterRank,
+        "%cluster_nctarank" => Preset::ClusterRanks,
+        "%smid" => Preset::Value(0),
+        "%nsmid" => Preset::Value(1),
         "%gridid" => Preset::GridId,
         "%lanemask_eq" => Preset::LaneMaskEq,
         "%lanemask_lt" => Preset::LaneMaskLt,

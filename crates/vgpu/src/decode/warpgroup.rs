@@ -96,6 +96,6 @@ fn is_legal(n: usize, k: usize, [d, a, b]: [MmaType; 3]) -> bool {
         (MmaType::S8 | MmaType::U8, MmaType::S8 | MmaType::U8) => (32, d == MmaType::S32),
         _ => (0, false),
     };
-    let is_n = if d == MmaType::S32 { n % 16 == 0 || n == 8 || n == 24 } else { n % 8 == 0 };
+    let is_n = if d == MmaType::S32 { n.is_multiple_of(16) || n == 8 || n == 24 } else { n.is_multiple_of(8) };
     is_pair && k == k_of_type && is_n && (8..=256).contains(&n)
 }

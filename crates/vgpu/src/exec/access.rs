@@ -55,6 +55,8 @@ impl RegionSlot {
 pub(crate) enum RegionId {
     /// The shared memory of the running CTA.
     Shared,
+    /// The shared memory of another CTA of its cluster, by rank.
+    Peer(u32),
     /// The local memory of the threads of the running CTA.
     Local,
     /// A buffer in global memory, by its index.
@@ -65,7 +67,7 @@ impl RegionId {
     /// The state space of the region.
     pub(crate) fn space(self) -> Space {
         match self {
-            RegionId::Shared => Space::Shared,
+            RegionId::Shared | RegionId::Peer(_) => Space::Shared,
             RegionId::Local => Space::Local,
             RegionId::Buffer(_) => Space::Global,
         }

@@ -29,10 +29,7 @@ impl Machine<'_> {
     pub(crate) fn place(&mut self, space: Space, access: &Access) -> ExecResult<Slot> {
         match space {
             Space::Global | Space::Generic => self.locate_global(access),
-            Space::Shared => {
-                let offset = self.offset_in(space, access, map::SHARED_START, self.cta.shared.bytes.len())?;
-                Ok(Slot::Region(RegionSlot { id: RegionId::Shared, offset, len: access.len }))
-            }
+            Space::Shared => self.locate_shared(access),
             Space::Local => {
                 let size = self.program.local_bytes as usize;
                 let offset = access.thread as usize * size + self.offset_in(space, access, 0, size)?;
@@ -47,6 +44,25 @@ impl Machine<'_> {
                 Ok(Slot::Const(Bytes { offset, len: access.len }))
             }
         }
+    }
+
+    /// The bytes of the own CTA's shared memory, or of another one's in the cluster.
+    fn locate_shared(&mut self, access: &Access) -> ExecResult<Slot> {
+        let (rank, inside) = map::split_rank(access.address);
+        let is_own = rank == u64::from(self.cta.rank);
+        if !is_own && rank >= self.peers.len() as u64 {
+            return Err(self.out_of_bounds(Space::Shared, access));
+        }
+        let id = if is_own { RegionId::Shared } else { RegionId::Peer(rank as u32) };
+        let owner = self.owner(id);
+        if owner.has_ended {
+            let message =
+                format!("the CTA of rank {rank} in the cluster, whose shared memory this accesses, has exited");
+            return Err(RaisedFault::new(FaultKind::OutOfBounds, 1 << access.lane, message));
+        }
+        let size = owner.shared.bytes.len();
+        let offset = self.offset_in(Space::Shared, access, access.address - inside + map::SHARED_START, size)?;
+        Ok(Slot::Region(RegionSlot { id, offset, len: access.len }))
     }
 
     fn locate_global(&mut self, access: &Access) -> ExecResult<Slot> {
@@ -108,7 +124,12 @@ impl Machine<'_> {
     fn nearest(&self, space: Space, address: u64) -> (String, i64, u64) {
         match space {
             Space::Global | Space::Generic => self.nearest_buffer(address),
-            Space::Shared => self.nearest_shared(address.wrapping_sub(map::SHARED_START) as i64),
+            Space::Shared => {
+                let (rank, inside) = map::split_rank(address);
+                let is_in_cluster = rank == u64::from(self.cta.rank) || rank < self.peers.len() as u64;
+                let address = if is_in_cluster { inside } else { address };
+                self.nearest_shared(address.wrapping_sub(map::SHARED_START) as i64)
+            }
             Space::Local => ("local memory".to_string(), address as i64, u64::from(self.program.local_bytes)),
             Space::Param => ("kernel parameters".to_string(), address as i64, self.params.len() as u64),
             Space::Const => ("constants".to_string(), address as i64, self.constants.len() as u64),

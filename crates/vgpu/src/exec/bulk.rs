@@ -145,8 +145,9 @@ impl Machine<'_> {
         let exec = 1u32 << lane;
         let mut operands = vec![copy.shared.base];
         operands.extend(copy.mbarrier.as_ref().map(|at| at.base));
+        operands.extend(copy.ranks);
         match &copy.global {
-            BulkPlace::Linear { at, bytes } => operands.extend([at.base, *bytes]),
+            BulkPlace::Linear { at, bytes } | BulkPlace::Shared { at, bytes } => operands.extend([at.base, *bytes]),
             BulkPlace::Tensor { map, coordinates } => operands.extend([map.base].iter().chain(coordinates.iter())),
         }
         for operand in operands {
@@ -154,10 +155,12 @@ impl Machine<'_> {
         }
         let shared = self.shared_address(warp, lane, &copy.shared)?;
         let (parts, fill) = match &copy.global {
-            BulkPlace::Linear { at, bytes } => {
+            BulkPlace::Linear { at, bytes } | BulkPlace::Shared { at, bytes } => {
                 let global = resolve_spaces(&warp.regs, at, exec).0[lane];
                 let len = warp.regs[*bytes as usize][lane] & 0xffff_ffff;
-                for (what, value) in [("address in shared memory", shared), ("global address", global), ("size", len)] {
+                let is_global = matches!(copy.global, BulkPlace::Linear { .. });
+                let other = if is_global { "global address" } else { "address of the source" };
+                for (what, value) in [("address in shared memory", shared), (other, global), ("size", len)] {
                     if !value.is_multiple_of(UNIT) {
                         let message =
                             format!("the {what} of a bulk copy is not a multiple of {UNIT} bytes: {value:#x}");
@@ -172,7 +175,8 @@ impl Machine<'_> {
                     let message = "the address in shared memory of a tensor copy is not a multiple of 128 bytes";
                     return Err(RaisedFault::new(FaultKind::Misaligned, exec, message));
                 }
-                let room = (self.cta.shared.bytes.len() as u64 + address_map::SHARED_START).saturating_sub(shared);
+                let inside = address_map::split_rank(shared).1;
+                let room = (self.cta.shared.bytes.len() as u64 + address_map::SHARED_START).saturating_sub(inside);
                 if map.box_bytes() > room {
                     let message =
                         format!("the box has {} B, and shared memory {room} B from its address on", map.box_bytes());
@@ -194,7 +198,18 @@ impl Machine<'_> {
                 (parts_of_box(&map, shared, &at), fill)
             }
         };
-        self.queue_bulk(warp, lane, copy, parts, fill)
+        let Some(ranks) = copy.ranks else {
+            return self.queue_bulk(warp, lane, copy, None, &parts, fill);
+        };
+        let ranks = warp.regs[ranks as usize][lane] as u32 & 0xffff;
+        if ranks == 0 || ranks >> self.peers.len().max(1) != 0 {
+            let message = format!("a multicast to the ranks {ranks:#06x} of a cluster of {}", self.peers.len().max(1));
+            return Err(RaisedFault::new(FaultKind::IllegalInstruction, exec, message));
+        }
+        for rank in lanes(ranks) {
+            self.queue_bulk(warp, lane, copy, Some(rank as u32), &parts, fill.clone())?;
+        }
+        Ok(())
     }
 
     pub(crate) fn shared_address(&self, warp: &Warp, lane: usize, at: &MemRef) -> ExecResult<u64> {
@@ -226,36 +241,48 @@ impl Machine<'_> {
         Access { copy, is_load: false, ..Access::new(warp, lane, address, 0, true) }
     }
 
-    /// Checks the accesses of a copy, and hands it to the engine.
+    /// Checks the accesses of a copy, and hands it to the engine. With a rank, it is made to the same place in the shared
+    /// memory of that CTA, and tells the mbarrier there.
     fn queue_bulk(
         &mut self,
         warp: &Warp,
         lane: usize,
         copy: &BulkCopy,
-        parts: Vec<Part>,
+        rank: Option<u32>,
+        parts: &[Part],
         fill: Vec<u8>,
     ) -> ExecResult<()> {
+        let to_rank = |address: u64| match rank {
+            None => address,
+            Some(rank) => {
+                address_map::split_rank(address).1 + address_map::shared_start(rank) - address_map::SHARED_START
+            }
+        };
         let (reader, writer) = self.new_agents();
         let read = self.bulk_access(warp, lane, 0, Some(reader));
         let is_load = copy.mbarrier.is_some();
         let mut moves = Vec::new();
         let mut bytes = 0;
         for Part { shared, global, len } in parts {
-            bytes += len as i64;
-            let (source, target) = if is_load { (global, Some(shared)) } else { (Some(shared), global) };
+            bytes += *len as i64;
+            let shared = to_rank(*shared);
+            let (source, target) = if is_load { (*global, Some(shared)) } else { (Some(shared), *global) };
             // A store writes nothing outside the tensor.
             let Some(target) = target else { continue };
-            let (from_space, to_space) =
-                if is_load { (Space::Global, Space::Shared) } else { (Space::Shared, Space::Global) };
+            let (from_space, to_space) = match copy.global {
+                BulkPlace::Shared { .. } => (Space::Shared, Space::Shared),
+                BulkPlace::Linear { .. } | BulkPlace::Tensor { .. } if is_load => (Space::Global, Space::Shared),
+                BulkPlace::Linear { .. } | BulkPlace::Tensor { .. } => (Space::Shared, Space::Global),
+            };
             let (mut from, mut races) = (None, Vec::new());
             if let Some(address) = source {
-                let access = Access { address, len: len as usize, ..read };
+                let access = Access { address, len: *len as usize, ..read };
                 let slot = self.bulk_slot(from_space, &access)?;
                 races = self.races_of(&slot, &access)?;
                 self.must_be_fenced(from_space, &access, &races)?;
                 from = Some(slot);
             }
-            let access = Access { address: target, len: len as usize, copy: Some(writer), is_read: false, ..read };
+            let access = Access { address: target, len: *len as usize, copy: Some(writer), is_read: false, ..read };
             let to = self.bulk_slot(to_space, &access)?;
             if let RegionId::Buffer(index) = to.id
                 && self.memory.buffers[index].is_read_only
@@ -274,7 +301,7 @@ impl Machine<'_> {
         let mbarrier = match &copy.mbarrier {
             None => None,
             Some(at) => {
-                let address = self.shared_address(warp, lane, at)?;
+                let address = to_rank(self.shared_address(warp, lane, at)?);
                 Some((self.object(warp, lane, address, false)?, bytes))
             }
         };
@@ -376,7 +403,8 @@ impl Machine<'_> {
     /// The address of the first byte of a slot.
     fn address_of(&self, slot: &RegionSlot) -> u64 {
         match slot.id {
-            RegionId::Shared => address_map::SHARED_START + slot.offset as u64,
+            RegionId::Shared => address_map::shared_start(self.cta.rank) + slot.offset as u64,
+            RegionId::Peer(rank) => address_map::shared_start(rank) + slot.offset as u64,
             RegionId::Local => slot.offset as u64,
             RegionId::Buffer(index) => self.memory.buffers[index].base + slot.offset as u64,
         }

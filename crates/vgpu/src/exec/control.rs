@@ -101,6 +101,7 @@ impl Machine<'_> {
         self.take_out(warp, leaving);
         self.settle(warp)?;
         self.complete_barriers();
+        self.complete_cluster();
         Ok(())
     }
 
@@ -121,6 +122,7 @@ impl Machine<'_> {
         }
         self.take_out(warp, leaving);
         self.complete_barriers();
+        self.complete_cluster();
     }
 
     fn only_leaves(&self, start: u32) -> bool {

@@ -36,11 +36,11 @@ struct Copy {
 #[derive(Clone, Debug)]
 enum Pending {
     Copy(Copy),
-    /// Arrives at the mbarrier at `offset` when the lane's copies up to number `last` are done.
+    /// Arrives at the mbarrier at `slot` when the lane's copies up to number `last` are done.
     Arrive {
         lane: usize,
         last: u32,
-        offset: usize,
+        slot: RegionSlot,
         pc: u32,
     },
 }
@@ -59,8 +59,8 @@ pub(crate) struct Copies {
 
 impl Copies {
     /// A lane arrives at an mbarrier when its copies so far are done.
-    pub(crate) fn arrive_later(&mut self, lane: usize, offset: usize, pc: u32) {
-        self.pending.push_back(Pending::Arrive { lane, last: self.last_of[lane], offset, pc });
+    pub(crate) fn arrive_later(&mut self, lane: usize, slot: &RegionSlot, pc: u32) {
+        self.pending.push_back(Pending::Arrive { lane, last: self.last_of[lane], slot: *slot, pc });
     }
 }
 
@@ -138,9 +138,9 @@ impl Machine<'_> {
                 self.move_bytes(&copy);
                 Ok(())
             }
-            Pending::Arrive { lane, last, offset, pc } => {
+            Pending::Arrive { lane, last, slot, pc } => {
                 let known = self.cta.clocks.of_copies(warp * 32 + lane as u32, last);
-                self.arrive_by_copies(lane, offset, &known)
+                self.arrive_by_copies(lane, &slot, &known)
                     .map_err(|stop| Box::new(RaisedFault { pc: Some(pc), ..*stop }))
             }
         }

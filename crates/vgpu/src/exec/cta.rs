@@ -1,8 +1,9 @@
 //! A CTA: its shared and local memory, its barriers and its clocks.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use crate::clock::Clocks;
+use crate::clock::{Clocks, Cluster};
 use crate::exec::barrier::{Barrier, Release};
 use crate::exec::bulk::{Bulk, Groups};
 use crate::exec::copy::Copies;
@@ -14,12 +15,29 @@ use crate::memory::Region;
 use crate::program::Program;
 use crate::shadow::RecentRecords;
 
+/// Where a CTA is.
+#[derive(Clone, Debug)]
+pub(crate) struct CtaPlace {
+    /// Index in the grid.
+    pub(crate) index: [u32; 3],
+    /// Rank in its cluster.
+    pub(crate) rank: u32,
+    /// Numbers of the CTAs of its cluster, by rank.
+    pub(crate) cluster: Rc<[u32]>,
+}
+
 /// What the threads of one CTA share, and their local memory.
 pub(crate) struct Cta {
     /// Number of the CTA, counted over all launches on the memory, from 1.
     pub(crate) number: u32,
     /// Index in the grid.
     pub(crate) index: [u32; 3],
+    /// Rank in its cluster.
+    pub(crate) rank: u32,
+    /// Numbers of the CTAs of its cluster, by rank.
+    pub(crate) cluster: Rc<[u32]>,
+    /// All its threads have exited.
+    pub(crate) has_ended: bool,
     pub(crate) shared: Region,
     /// The local memory of all threads, one after another.
     pub(crate) local: Region,
@@ -58,17 +76,22 @@ pub(crate) struct Cta {
 }
 
 impl Cta {
-    pub(crate) fn new(program: &Program, launch: &Launch, options: &Options, number: u32, index: [u32; 3]) -> Cta {
+    pub(crate) fn new(program: &Program, launch: &Launch, options: &Options, place: &CtaPlace) -> Cta {
+        let CtaPlace { index, rank, cluster } = place;
+        let number = cluster[*rank as usize];
         let threads: u32 = launch.block.iter().product();
         let warps = threads.div_ceil(32);
         let alive: Vec<u32> = (0..warps).map(|warp| first_lanes(threads - warp * 32)).collect();
         let shared_bytes = program.dynamic_shared_offset() + u64::from(launch.dynamic_shared_bytes);
         Cta {
             number,
-            index,
+            index: *index,
+            rank: *rank,
+            cluster: Rc::clone(cluster),
+            has_ended: false,
             shared: Region::poison(shared_bytes as usize),
             local: Region::poison(program.local_bytes as usize * warps as usize * 32),
-            clocks: Clocks::new(number, warps * 32),
+            clocks: Clocks::new(Cluster { own: number, all: Rc::clone(cluster) }, warps * 32),
             recent: vec![RecentRecords::new(); warps as usize],
             recent_of_copies: RecentRecords::new(),
             engine: Vec::new(),

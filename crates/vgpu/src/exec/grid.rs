@@ -2,7 +2,8 @@
 
 use crate::banks::Banks;
 use crate::clock::Flag;
-use crate::exec::cta::Cta;
+use crate::exec::cluster::ClusterState;
+use crate::exec::cta::{Cta, CtaPlace};
 use crate::exec::machine::Machine;
 use crate::exec::random::Random;
 use crate::exec::undefined::{KnownRaces, Origins};
@@ -64,6 +65,7 @@ fn run_once(
     let PreparedLaunch { program, launch, first_cta, params, constants, options, most_resident } = *prepared;
     let [x, y, z] = launch.grid;
     let count = x.saturating_mul(y).saturating_mul(z);
+    let place = CtaPlace { index: [0; 3], rank: 0, cluster: [first_cta].into() };
     let mut machine = Machine {
         program,
         launch,
@@ -73,7 +75,9 @@ fn run_once(
         memory,
         stats: Stats::new(program.code.len()),
         banks: Banks::new(),
-        cta: Cta::new(program, launch, options, first_cta, [0; 3]),
+        cta: Cta::new(program, launch, options, &place),
+        peers: Vec::new(),
+        cluster: ClusterState::default(),
         apart: by_line(program, |line| options.apart.get(&line).copied()),
         any_wins: by_line(program, |line| options.any_wins.contains(&line)),
         first_cta,

@@ -3,6 +3,7 @@
 use crate::banks::Banks;
 use crate::clock::Flag;
 use crate::exec::access::RegionId;
+use crate::exec::cluster::ClusterState;
 use crate::exec::cta::Cta;
 use crate::exec::post_dominators::PostDominators;
 use crate::exec::random::Random;
@@ -30,6 +31,10 @@ pub(super) struct Machine<'a> {
     pub(super) banks: Banks,
     /// The CTA that is running.
     pub(super) cta: Cta,
+    /// The CTAs of its cluster, by rank; in its own place is another one, which nobody looks at.
+    pub(super) peers: Vec<Cta>,
+    /// The barrier of its cluster.
+    pub(super) cluster: ClusterState,
     /// For each instruction, its group of stores that are declared disjoint, if it is in one.
     pub(super) apart: Vec<Option<u32>>,
     /// For each instruction, whether it is a store on an `any_wins` line.
@@ -95,6 +100,7 @@ impl Machine<'_> {
     pub(crate) fn region(&self, id: RegionId) -> &Region {
         match id {
             RegionId::Shared => &self.cta.shared,
+            RegionId::Peer(rank) => &self.peers[rank as usize].shared,
             RegionId::Local => &self.cta.local,
             RegionId::Buffer(index) => &self.memory.buffers[index].region,
         }
@@ -104,6 +110,7 @@ impl Machine<'_> {
     pub(crate) fn region_mut(&mut self, id: RegionId) -> &mut Region {
         match id {
             RegionId::Shared => &mut self.cta.shared,
+            RegionId::Peer(rank) => &mut self.peers[rank as usize].shared,
             RegionId::Local => &mut self.cta.local,
             RegionId::Buffer(index) => &mut self.memory.buffers[index].region,
         }

@@ -103,7 +103,7 @@ impl Machine<'_> {
 
     /// The bytes of an object, after the access of a lane to it was checked.
     pub(crate) fn object(&mut self, warp: &Warp, lane: usize, address: u64, is_init: bool) -> ExecResult<RegionSlot> {
-        let strong = (!is_init).then_some(Strong::relaxed(Scope::Cta));
+        let strong = (!is_init).then_some(Strong::relaxed(Scope::Cluster));
         let access = Access { strong, is_update: !is_init, ..Access::new(warp, lane, address, BYTES, false) };
         let Slot::Region(slot) = self.locate(Space::Shared, &access)? else {
             return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, "an mbarrier is in shared memory"));
@@ -126,10 +126,10 @@ impl Machine<'_> {
 
     /// The object at a slot; a fault if there is none.
     fn live(&mut self, lane: usize, slot: &RegionSlot) -> ExecResult<&mut Mbarrier> {
-        if !self.cta.mbarriers.contains_key(&slot.offset) {
+        if !self.owner(slot.id).mbarriers.contains_key(&slot.offset) {
             return Err(self.misused(lane, slot, "it is not initialized"));
         }
-        Ok(self.cta.mbarriers.entry(slot.offset).or_insert_with(|| Mbarrier::new(1)))
+        Ok(self.owner_mut(slot.id).mbarriers.entry(slot.offset).or_insert_with(|| Mbarrier::new(1)))
     }
 
     fn apply(&mut self, warp: &mut Warp, lane: usize, slot: &RegionSlot, f: &MbarrierFn) -> ExecResult<()> {
@@ -143,15 +143,15 @@ impl Machine<'_> {
                 if !(1..=MOST).contains(&count) {
                     return Err(self.misused(lane, slot, &format!("a count is from 1 to {MOST}; this one is {count}")));
                 }
-                if self.cta.mbarriers.contains_key(&slot.offset) {
+                if self.owner(slot.id).mbarriers.contains_key(&slot.offset) {
                     return Err(self.misused(lane, slot, "it is initialized again without `mbarrier.inval`"));
                 }
-                self.cta.mbarriers.insert(slot.offset, Mbarrier::new(count));
-                self.region_mut(RegionId::Shared).store(slot.offset, &[0; BYTES]);
+                self.owner_mut(slot.id).mbarriers.insert(slot.offset, Mbarrier::new(count));
+                self.region_mut(slot.id).store(slot.offset, &[0; BYTES]);
             }
             MbarrierFn::Invalidate => {
                 self.live(lane, slot)?;
-                self.cta.mbarriers.remove(&slot.offset);
+                self.owner_mut(slot.id).mbarriers.remove(&slot.offset);
             }
             MbarrierFn::Expect { bytes } => {
                 let bytes = i64::from(value(warp, bytes));
@@ -160,13 +160,13 @@ impl Machine<'_> {
             MbarrierFn::Complete { bytes } => {
                 let bytes = i64::from(value(warp, bytes));
                 self.add_bytes(lane, slot, -bytes)?;
-                self.complete_phase(slot.offset);
+                self.complete_phase(slot);
             }
             MbarrierFn::Arrive(arrive) => self.arrive_at(warp, lane, slot, &arrive)?,
             MbarrierFn::ArriveAfterCopies { is_counted } => {
                 let object = self.live(lane, slot)?;
                 object.pending += i64::from(!is_counted);
-                self.cta.copies[warp.id as usize].arrive_later(lane, slot.offset, warp.pc);
+                self.cta.copies[warp.id as usize].arrive_later(lane, slot, warp.pc);
             }
             // Handled for all lanes at once.
             MbarrierFn::Wait(_) => {}
@@ -206,7 +206,7 @@ impl Machine<'_> {
             let contribution = self.cta.clocks.release(warp.thread(lane));
             self.live(lane, slot)?.arrived.push(contribution);
         }
-        self.complete_phase(slot.offset);
+        self.complete_phase(slot);
         if let Some(d) = arrive.state {
             warp.regs[d as usize][lane] = state;
         }
@@ -214,15 +214,14 @@ impl Machine<'_> {
     }
 
     /// An arrival by copies of a thread: what it brings is known to those who wait for the phase.
-    pub(crate) fn arrive_by_copies(&mut self, lane: usize, offset: usize, known: &Far) -> ExecResult<()> {
-        let slot = RegionSlot { id: RegionId::Shared, offset, len: BYTES };
-        let object = self.live(lane, &slot)?;
+    pub(crate) fn arrive_by_copies(&mut self, lane: usize, slot: &RegionSlot, known: &Far) -> ExecResult<()> {
+        let object = self.live(lane, slot)?;
         if object.pending == 0 {
-            return Err(self.misused(lane, &slot, "copies arrive, but the current phase expects no more arrivals"));
+            return Err(self.misused(lane, slot, "copies arrive, but the current phase expects no more arrivals"));
         }
         object.pending -= 1;
         object.copied = object.copied.join(known);
-        self.complete_phase(offset);
+        self.complete_phase(slot);
         Ok(())
     }
 
@@ -231,23 +230,24 @@ impl Machine<'_> {
         self.add_bytes(lane, slot, -bytes)?;
         let object = self.live(lane, slot)?;
         object.copied = object.copied.join(known);
-        self.complete_phase(slot.offset);
+        self.complete_phase(slot);
         Ok(())
     }
 
     /// Completes the current phase if nothing is missing.
-    fn complete_phase(&mut self, offset: usize) {
+    fn complete_phase(&mut self, slot: &RegionSlot) {
         self.effects += 1;
-        let Some(object) = self.cta.mbarriers.get_mut(&offset) else { return };
+        let owner = self.owner_mut(slot.id);
+        let Some(object) = owner.mbarriers.get_mut(&slot.offset) else { return };
         if object.pending != 0 || object.bytes != 0 {
             return;
         }
         object.phases += 1;
         object.pending = object.count;
-        object.known = self.cta.clocks.known(&std::mem::take(&mut object.arrived));
+        object.known = owner.clocks.known(&std::mem::take(&mut object.arrived));
         object.known.add(&std::mem::take(&mut object.copied));
         for (warp, lanes) in std::mem::take(&mut object.sleepers) {
-            self.cta.released.push(Release::wake(warp, lanes));
+            owner.released.push(Release::wake(warp, lanes));
         }
     }
 
@@ -269,6 +269,10 @@ impl Machine<'_> {
         let mut sleeping = 0;
         for lane in lanes(exec) {
             let slot = self.object(warp, lane, addresses[lane], false)?;
+            if slot.id != RegionId::Shared {
+                let message = "a thread can only wait for an mbarrier of its own CTA";
+                return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, message));
+            }
             let phase = warp.regs[reg as usize][lane];
             let object = self.live(lane, &slot)?;
             if !is_parity && object.phases > (phase >> 20) + 1 {
@@ -311,11 +315,11 @@ impl Machine<'_> {
 
     /// A store or a copy does not touch an object.
     pub(crate) fn must_not_hit_mbarrier(&self, slot: &RegionSlot, access: &Access) -> ExecResult<()> {
-        if slot.id != RegionId::Shared {
+        if !matches!(slot.id, RegionId::Shared | RegionId::Peer(_)) {
             return Ok(());
         }
         let first = (slot.offset + 1).saturating_sub(BYTES);
-        match self.cta.mbarriers.range(first..slot.end()).next() {
+        match self.owner(slot.id).mbarriers.range(first..slot.end()).next() {
             None => Ok(()),
             Some((offset, _)) => {
                 let hit = RegionSlot { offset: *offset, len: BYTES, ..*slot };

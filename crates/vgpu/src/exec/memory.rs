@@ -135,7 +135,7 @@ impl Machine<'_> {
     ) -> ExecResult<Option<Vec<Undefined>>> {
         let races = match slot.id {
             RegionId::Local => Vec::new(),
-            RegionId::Shared | RegionId::Buffer(_) => self.races_of(slot, access)?,
+            RegionId::Shared | RegionId::Peer(_) | RegionId::Buffer(_) => self.races_of(slot, access)?,
         };
         if access.strong.is_some() {
             self.observe(slot, access);
@@ -157,7 +157,7 @@ impl Machine<'_> {
         };
         match slot.id {
             RegionId::Local => self.region_mut(slot.id).store(slot.offset, data),
-            RegionId::Shared => self.put_checked(slot, access, data)?,
+            RegionId::Shared | RegionId::Peer(_) => self.put_checked(slot, access, data)?,
             RegionId::Buffer(index) => {
                 if self.memory.buffers[index].is_read_only {
                     return Err(self.read_only(Space::Global, access));

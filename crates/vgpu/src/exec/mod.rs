@@ -8,6 +8,7 @@ mod atomic;
 mod barrier;
 mod bulk;
 mod carry;
+mod cluster;
 mod collective;
 mod compare;
 mod control;

@@ -62,16 +62,18 @@ impl Machine<'_> {
             stamp: memory.records.stamp(record, by % 32),
             cta: cta.number,
             first_cta: self.first_cta,
+            cluster: &cta.cluster,
             thread,
             base: cta.clocks.base(thread),
             far: cta.clocks.far(thread),
             copies: cta.clocks.copies(thread),
-            fenced: is_engine.then(|| cta.clocks.visible(thread).of(slot.id != RegionId::Shared)),
+            fenced: is_engine.then(|| cta.clocks.visible(thread).of(matches!(slot.id, RegionId::Buffer(_)))),
             scope,
             reads: access.is_read || access.is_update,
         };
         let region: &mut Region = match slot.id {
             RegionId::Shared => &mut cta.shared,
+            RegionId::Peer(rank) => &mut self.peers[rank as usize].shared,
             RegionId::Local => &mut cta.local,
             RegionId::Buffer(index) => &mut memory.buffers[index].region,
         };
@@ -92,6 +94,7 @@ impl Machine<'_> {
         let Some(strong) = access.strong.filter(|_| self.options.check_races) else { return };
         let region: &Region = match slot.id {
             RegionId::Shared => &self.cta.shared,
+            RegionId::Peer(rank) => &self.peers[rank as usize].shared,
             RegionId::Local => &self.cta.local,
             RegionId::Buffer(index) => &self.memory.buffers[index].region,
         };

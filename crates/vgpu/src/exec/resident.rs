@@ -1,24 +1,30 @@
-//! The CTAs that are resident at once, and their turns. Without a seed, a CTA runs until it ends or has to wait, and the
-//! next one starts only then; a seed starts them in another order and interleaves them.
+//! The clusters of CTAs that are resident at once, and their turns. Without a seed, a cluster runs until it ends or has to
+//! wait, and the next one starts only then; a seed starts them in another order and interleaves them.
 
-use crate::exec::cta::Cta;
+use std::rc::Rc;
+
+use crate::exec::cluster::ClusterState;
+use crate::exec::cta::{Cta, CtaPlace};
 use crate::exec::machine::Machine;
 use crate::exec::random::Random;
 use crate::exec::schedule::Slice;
-use crate::exec::warp::Warp;
+use crate::exec::warp::{Wait, Warp};
 use crate::fault::Fault;
 
-/// A CTA that has started and not ended.
+/// A cluster that has started and not ended.
 pub(super) struct Resident {
-    cta: Cta,
-    pub(super) warps: Vec<Warp>,
+    /// By rank.
+    ctas: Vec<Cta>,
+    /// The warps of each CTA.
+    warps: Vec<Vec<Warp>>,
+    state: ClusterState,
 }
 
-/// The order in which the CTAs of a grid start.
+/// The order in which the clusters of a grid start.
 struct Starts {
     count: u64,
     next: u64,
-    /// The CTA at place `n` is `(first + n * step) % count`; `step` has no divisor in common with `count`.
+    /// The cluster at place `n` is `(first + n * step) % count`; `step` has no divisor in common with `count`.
     first: u64,
     step: u64,
 }
@@ -38,7 +44,7 @@ impl Starts {
         Starts { count: u64::from(count), next: 0, first, step }
     }
 
-    /// The linear index of the next CTA.
+    /// The linear index of the next cluster.
     fn next(&mut self) -> Option<u32> {
         let place = (self.next < self.count).then_some(self.next)?;
         self.next += 1;
@@ -54,10 +60,11 @@ fn divisor(a: u64, b: u64) -> u64 {
 impl Machine<'_> {
     /// Runs every CTA of the grid.
     pub(super) fn run_ctas(&mut self, most_resident: u32) -> Result<(), Box<Fault>> {
-        let mut starts = Starts::new(self.completed.ctas, self.random.as_mut());
+        let size = self.launch.cluster_size();
+        let mut starts = Starts::new(self.completed.ctas / size, self.random.as_mut());
         let mut resident: Vec<Resident> = Vec::new();
         loop {
-            let room = resident.len() < most_resident as usize;
+            let room = (resident.len() as u32 + 1) * size <= most_resident.max(size);
             let started = if room { starts.next() } else { None };
             let has_started = started.is_some();
             resident.extend(started.map(|linear| self.start(linear)));
@@ -70,13 +77,9 @@ impl Machine<'_> {
             let mut progress = has_started;
             let mut running = Vec::new();
             for mut item in resident {
-                match self.run_slice(&mut item)? {
-                    Slice::Ended => progress = true,
-                    Slice::Running => {
-                        progress = true;
-                        running.push(item);
-                    }
-                    Slice::Blocked => running.push(item),
+                progress |= self.run_cluster(&mut item)?;
+                if item.ctas.iter().any(|cta| !cta.has_ended) {
+                    running.push(item);
                 }
             }
             resident = running;
@@ -86,31 +89,70 @@ impl Machine<'_> {
         }
     }
 
+    /// Starts the cluster with a linear index.
     fn start(&mut self, linear: u32) -> Resident {
-        let [x, y, _] = self.launch.grid;
-        let index = [linear % x, linear / x % y, linear / x / y];
-        let cta = Cta::new(self.program, self.launch, self.options, self.first_cta + linear, index);
-        let warps = self.warps_of(&cta);
-        Resident { cta, warps }
+        let (grid, extent) = (self.launch.grid, self.launch.cluster);
+        let clusters = [grid[0] / extent[0], grid[1] / extent[1]];
+        let first = [linear % clusters[0], linear / clusters[0] % clusters[1], linear / clusters[0] / clusters[1]];
+        let size = self.launch.cluster_size();
+        let index = |rank: u32| {
+            let inside = [rank % extent[0], rank / extent[0] % extent[1], rank / extent[0] / extent[1]];
+            [0, 1, 2].map(|axis| first[axis] * extent[axis] + inside[axis])
+        };
+        let number = |[x, y, z]: [u32; 3]| self.first_cta + x + grid[0] * (y + grid[1] * z);
+        let cluster: Rc<[u32]> = (0..size).map(|rank| number(index(rank))).collect();
+        let place = |rank: u32| CtaPlace { index: index(rank), rank, cluster: Rc::clone(&cluster) };
+        let (program, launch, options) = (self.program, self.launch, self.options);
+        let ctas: Vec<Cta> = (0..size).map(|rank| Cta::new(program, launch, options, &place(rank))).collect();
+        let warps: Vec<Vec<Warp>> = ctas.iter().map(|cta| self.warps_of(cta)).collect();
+        let state = ClusterState::new(ctas.len(), warps[0].len());
+        Resident { ctas, warps, state }
     }
 
-    /// Gives a CTA its turn.
-    fn run_slice(&mut self, item: &mut Resident) -> Result<Slice, Box<Fault>> {
-        std::mem::swap(&mut self.cta, &mut item.cta);
-        let slice = self.run_warps(&mut item.warps)?;
-        if slice == Slice::Ended {
-            self.completed.ended += 1;
+    /// Gives each CTA of a cluster its turn. Returns whether one of them did something.
+    fn run_cluster(&mut self, item: &mut Resident) -> Result<bool, Box<Fault>> {
+        let mut order: Vec<usize> = (0..item.ctas.len()).collect();
+        if let Some(random) = self.random.as_mut().filter(|_| order.len() > 1) {
+            random.shuffle(&mut order);
         }
-        std::mem::swap(&mut self.cta, &mut item.cta);
-        Ok(slice)
+        let mut progress = false;
+        std::mem::swap(&mut self.cluster, &mut item.state);
+        std::mem::swap(&mut self.peers, &mut item.ctas);
+        for rank in order {
+            if self.peers[rank].has_ended {
+                continue;
+            }
+            std::mem::swap(&mut self.cta, &mut self.peers[rank]);
+            let slice = self.run_warps(&mut item.warps[rank])?;
+            if slice == Slice::Ended {
+                self.completed.ended += 1;
+                self.cta.has_ended = true;
+            }
+            progress |= slice != Slice::Blocked;
+            std::mem::swap(&mut self.cta, &mut self.peers[rank]);
+        }
+        std::mem::swap(&mut self.peers, &mut item.ctas);
+        std::mem::swap(&mut self.cluster, &mut item.state);
+        Ok(progress)
     }
 
-    /// The fault of a launch in which no thread can run: that of its first CTA.
+    /// The fault of a launch in which no thread can run: that of the first CTA with threads that wait for something else than
+    /// the barrier of their cluster, if there is one.
     fn deadlock(&mut self, resident: &mut [Resident]) -> Box<Fault> {
-        resident.sort_by_key(|item| item.cta.number);
-        let first = &mut resident[0];
-        std::mem::swap(&mut self.cta, &mut first.cta);
-        self.deadlock_fault(&first.warps)
+        let all = resident.iter().enumerate().flat_map(|(at, item)| (0..item.ctas.len()).map(move |rank| (at, rank)));
+        let key = |(at, rank): &(usize, usize)| {
+            let (cta, warps) = (&resident[*at].ctas[*rank], &resident[*at].warps[*rank]);
+            let others = warps.iter().flat_map(|warp| warp.waits.iter().flatten());
+            let is_cause = others.into_iter().any(|wait| !matches!(wait, Wait::Cluster { .. }));
+            (!is_cause, cta.number)
+        };
+        let (at, rank) =
+            all.filter(|(at, rank)| !resident[*at].ctas[*rank].has_ended).min_by_key(key).unwrap_or((0, 0));
+        let item = &mut resident[at];
+        std::mem::swap(&mut self.cluster, &mut item.state);
+        std::mem::swap(&mut self.peers, &mut item.ctas);
+        std::mem::swap(&mut self.cta, &mut self.peers[rank]);
+        self.deadlock_fault(&item.warps[rank])
     }
 }
 

@@ -33,6 +33,8 @@ impl Machine<'_> {
         let start = self.stats.steps;
         let slice = self.random.as_mut().map_or(SLICE, |random| SLICE >> random.below(19));
         self.strong_reads = 0;
+        // Other CTAs of the cluster may have woken threads.
+        self.apply_releases(warps);
         let mut order: Vec<usize> = (0..warps.len()).collect();
         let mut has_run = false;
         loop {
@@ -105,8 +107,10 @@ impl Machine<'_> {
             grid: self.launch.grid,
             block: self.launch.block,
             cta: cta.index,
+            cluster: self.launch.cluster,
+            rank: cta.rank,
             warps: cta.alive.len() as u32,
-            dynamic_shared: map::SHARED_START + offset,
+            dynamic_shared: map::shared_start(cta.rank) + offset,
             dynamic_bytes: self.launch.dynamic_shared_bytes,
             total_bytes: cta.shared.bytes.len() as u32,
             launch: self.first_cta,
@@ -164,10 +168,11 @@ impl Machine<'_> {
         match wait {
             Wait::Collective { pc, members, .. } => (pc, format!("the member lanes {members:#010x} of its warp")),
             Wait::Aligned { pc } => (pc, "the rest of its warp".to_string()),
+            Wait::Cluster { pc } => (pc, "the barrier of its cluster".to_string()),
             Wait::Columns { pc, columns } => (pc, format!("{columns} free columns of tensor memory")),
             Wait::Barrier { pc, id } => (pc, format!("barrier {id}")),
             Wait::Phase { pc, address } => {
-                let offset = address.wrapping_sub(map::SHARED_START) as usize;
+                let offset = map::split_rank(address).1.wrapping_sub(map::SHARED_START) as usize;
                 let lacks = self.cta.mbarriers.get(&offset).map_or("it is invalid".to_string(), Mbarrier::lacks);
                 (pc, format!("the mbarrier at {}, {lacks}", self.shared_name(offset)))
             }

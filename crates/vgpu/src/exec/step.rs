@@ -60,6 +60,7 @@ impl Machine<'_> {
             Op::Trap => return Err(RaisedFault::new(FaultKind::Trap, exec, "a trap instruction was executed")),
             Op::Collective { f, members } => return self.collective(warp, exec, f, *members),
             Op::Barrier(barrier) => return self.barrier(warp, exec, barrier),
+            Op::ClusterBarrier(barrier) => return self.cluster_barrier(warp, exec, barrier),
             Op::Mbarrier(op) => return self.mbarrier(warp, exec, op),
             Op::Matrix(matrix) => return self.matrix(warp, exec, matrix),
             Op::Tensor(op) => return self.tensor(warp, exec, op),

@@ -7,6 +7,7 @@
 
 use crate::exec::undefined::{Marks, UndefinedLanes, Update};
 use crate::lanes::{Lanes, lanes};
+use crate::memory::map;
 use crate::op::{CollectiveFn, Guard};
 use crate::program::{Preset, Program};
 
@@ -21,6 +22,8 @@ pub(crate) enum Wait {
     Collective { pc: u32, members: u32, f: CollectiveFn },
     /// For the rest of the warp, before an aligned instruction.
     Aligned { pc: u32 },
+    /// At the barrier of the cluster.
+    Cluster { pc: u32 },
     /// For so many columns of tensor memory.
     Columns { pc: u32, columns: u32 },
     /// At a barrier of the CTA.
@@ -36,6 +39,10 @@ pub(crate) struct Environment {
     pub(crate) block: [u32; 3],
     /// Index of the CTA in the grid.
     pub(crate) cta: [u32; 3],
+    /// Number of CTAs of a cluster in each dimension.
+    pub(crate) cluster: [u32; 3],
+    /// Rank of the CTA in its cluster.
+    pub(crate) rank: u32,
     /// Number of warps in the CTA.
     pub(crate) warps: u32,
     /// Address of the dynamic shared memory, in the shared space.
@@ -259,6 +266,13 @@ fn preset_value(preset: Preset, warp: u32, lane: u32, environment: &Environment)
         Preset::Ntid(axis) => u64::from(axis.of(environment.block)),
         Preset::Ctaid(axis) => u64::from(axis.of(environment.cta)),
         Preset::Nctaid(axis) => u64::from(axis.of(environment.grid)),
+        Preset::Shared(address) => (map::shared_start(environment.rank) - map::SHARED_START) + address,
+        Preset::ClusterId(axis) => u64::from(axis.of(environment.cta) / axis.of(environment.cluster)),
+        Preset::ClusterCount(axis) => u64::from(axis.of(environment.grid) / axis.of(environment.cluster)),
+        Preset::ClusterCta(axis) => u64::from(axis.of(environment.cta) % axis.of(environment.cluster)),
+        Preset::ClusterSize(axis) => u64::from(axis.of(environment.cluster)),
+        Preset::ClusterRank => u64::from(environment.rank),
+        Preset::ClusterRanks => environment.cluster.iter().map(|size| u64::from(*size)).product(),
         Preset::LaneId => u64::from(lane),
         Preset::WarpId => u64::from(warp),
         Preset::WarpCount => u64::from(environment.warps),

@@ -198,7 +198,7 @@ impl Machine<'_> {
     fn wait_for_products(&mut self, warp: &mut Warp, pending: usize) -> ExecResult<()> {
         let products = self.cta.products(warp.id);
         let complete = products.pending.len().saturating_sub(pending);
-        let Some((group, number)) = products.pending.drain(..complete).last() else { return Ok(()) };
+        let Some((group, number)) = products.pending.drain(..complete).next_back() else { return Ok(()) };
         let is_changed = |(reg, values, of): &(Reg, Lanes, u32)| *of <= group && warp.regs[*reg as usize] != *values;
         let changed = products.left.iter().any(is_changed);
         products.left.retain(|(.., of)| *of > group);

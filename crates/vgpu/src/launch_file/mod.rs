@@ -304,10 +304,8 @@ impl Reader<'_> {
             let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
             return bad(at("kernel"), format!("there is no kernel `{}`; the kernels are: {known}", launch.kernel));
         };
-        if launch.cluster.is_some_and(|cluster| cluster != [1; 3]) {
-            return bad(at("cluster"), "clusters of several CTAs are not supported yet");
-        }
-        for (name, extent) in [("grid", launch.grid), ("block", launch.block)] {
+        let cluster = launch.cluster.or(kernel.required_cluster).unwrap_or([1; 3]);
+        for (name, extent) in [("grid", launch.grid), ("block", launch.block), ("cluster", cluster)] {
             if let Some(axis) = extent.iter().position(|size| *size == 0) {
                 return bad(format!("{}[{axis}]", at(name)), "expected a positive number");
             }
@@ -324,6 +322,7 @@ impl Reader<'_> {
             kernel: launch.kernel.clone(),
             grid: launch.grid,
             block: launch.block,
+            cluster,
             dynamic_shared_bytes: launch.dynamic_shared_bytes,
             args: converted,
         })

@@ -5,6 +5,11 @@ use crate::isa::Space;
 /// Address of the first byte of a CTA's shared memory in the shared space: a multiple of 1024, and not zero, as on
 /// devices that reserve the first KiB.
 pub(crate) const SHARED_START: u64 = 1024;
+/// Where the rank of a CTA in its cluster is in the addresses of its shared memory. The addresses of a CTA have its own
+/// rank, as on devices.
+pub(crate) const RANK_BIT: u32 = 24;
+/// Bits of a rank.
+pub(crate) const RANK_BITS: u32 = 8;
 const WINDOW_BYTES: u64 = 1 << 32;
 const SHARED_WINDOW: u64 = 1 << 40;
 const LOCAL_WINDOW: u64 = 2 << 40;
@@ -18,6 +23,16 @@ pub(crate) const MODULE_START: u64 = 0x7f00_0000_0000;
 pub(crate) const GUARD: u64 = 4096;
 /// Alignment of buffers and variables in global memory, in bytes.
 pub(crate) const BASE_ALIGN: u64 = 256;
+
+/// Address of the first byte of the shared memory of the CTA of a rank.
+pub(crate) fn shared_start(rank: u32) -> u64 {
+    (u64::from(rank) << RANK_BIT) + SHARED_START
+}
+
+/// The rank in an address of shared memory, and the address without it.
+pub(crate) fn split_rank(address: u64) -> (u64, u64) {
+    (address >> RANK_BIT, address & ((1 << RANK_BIT) - 1))
+}
 
 /// The start of the window of a space, which `cvta` adds.
 pub(crate) fn window(space: Space) -> u64 {

@@ -3,11 +3,13 @@
 use crate::op::memory::AtomFn;
 use crate::op::operand::{MemRef, Reg};
 
-/// The bytes in global memory.
+/// The bytes in global memory, or those that are copied within a cluster.
 #[derive(Clone, Debug)]
 pub(crate) enum BulkPlace {
     /// Adjacent ones.
     Linear { at: MemRef, bytes: Reg },
+    /// Adjacent ones in the shared memory of the own CTA, which are copied to another one's.
+    Shared { at: MemRef, bytes: Reg },
     /// The box at coordinates in the tensor that a map describes.
     Tensor { map: MemRef, coordinates: Box<[Reg]> },
 }
@@ -24,6 +26,8 @@ pub(crate) struct BulkCopy {
     /// For a copy to shared memory, the mbarrier that counts its bytes; a copy to global memory is in a group.
     pub(crate) mbarrier: Option<MemRef>,
     pub(crate) reduce: Option<BulkReduce>,
+    /// The ranks of the CTAs to which a copy is multicast, one bit each.
+    pub(crate) ranks: Option<Reg>,
 }
 
 /// The instructions on bulk copies.

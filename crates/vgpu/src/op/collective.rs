@@ -99,3 +99,13 @@ pub(crate) struct BarrierOp {
     pub(crate) aligned: bool,
     pub(crate) reduce: Option<BarrierReduce>,
 }
+
+/// `barrier.cluster`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClusterBarrier {
+    /// `.wait`, not `.arrive`.
+    pub(crate) waits: bool,
+    /// Releases or acquires; a relaxed arrival does not.
+    pub(crate) orders: bool,
+    pub(crate) is_aligned: bool,
+}

@@ -55,8 +55,8 @@ pub(crate) struct Function {
     pub(crate) max_threads: Option<[u32; 3]>,
     /// `.reqntid`.
     pub(crate) required_threads: Option<[u32; 3]>,
-    /// The line of `.reqnctapercluster` and its CTAs in each dimension.
-    pub(crate) required_cluster: Option<(u32, [u32; 3])>,
+    /// `.reqnctapercluster`: CTAs of a cluster in each dimension.
+    pub(crate) required_cluster: Option<[u32; 3]>,
     /// Line and name of each directive that may change what the function computes, and that is not executed here.
     pub(crate) unsupported_directives: Vec<(u32, String)>,
 }

@@ -6,10 +6,11 @@ use crate::ptx::lexer::{Token, TokenKind};
 use crate::ptx::parser::{Parser, syntax_error};
 
 /// Directives of a function that do not change what it computes: they guide the register allocation and the schedule.
-const HARMLESS_DIRECTIVES: [&str; 7] = [
+const HARMLESS_DIRECTIVES: [&str; 8] = [
     ".minnctapersm",
     ".maxnctapersm",
     ".maxnreg",
+    ".explicitcluster",
     ".maxclusterrank",
     ".noreturn",
     ".abi_preserve",
@@ -115,26 +116,20 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn function_directives(&mut self, function: &mut Function) -> Result<(), PtxError> {
-        let mut explicit_cluster = None;
         while !self.is_punct("{") && !self.is_punct(";") {
             let line = self.line();
             let word = self.word()?;
             match word {
                 ".pragma" => self.skip_to_semicolon(),
-                ".reqnctapercluster" => function.required_cluster = Some((line, self.extent()?)),
+                ".reqnctapercluster" => function.required_cluster = Some(self.extent()?),
                 ".maxntid" => function.max_threads = Some(self.extent()?),
                 ".reqntid" => function.required_threads = Some(self.extent()?),
-                ".explicitcluster" => explicit_cluster = Some((line, word.to_string())),
                 _ if HARMLESS_DIRECTIVES.contains(&word) => self.directive_arguments(),
                 _ => {
                     function.unsupported_directives.push((line, word.to_string()));
                     self.directive_arguments();
                 }
             }
-        }
-        // Without `.reqnctapercluster`, the launch has to give the size of the cluster, which is not supported.
-        if function.required_cluster.is_none() {
-            function.unsupported_directives.extend(explicit_cluster);
         }
         Ok(())
     }

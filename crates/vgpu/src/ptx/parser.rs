@@ -304,7 +304,7 @@ mod tests {
                       { ret; }";
         let file = parse(source).unwrap_or_default();
         let function = &file.functions[0];
-        assert_eq!(function.required_cluster, Some((4, [2, 1, 1])));
+        assert_eq!(function.required_cluster, Some([2, 1, 1]));
         assert_eq!(function.required_threads, Some([32, 1, 1]));
         assert_eq!(function.body.as_ref().map(Vec::len), Some(1));
     }

@@ -14,6 +14,8 @@ pub(crate) struct Accessor<'a> {
     pub(crate) cta: u32,
     /// The first CTA of this launch; accesses of earlier launches are ordered before it.
     pub(crate) first_cta: u32,
+    /// The CTAs of its cluster.
+    pub(crate) cluster: &'a [u32],
     /// Linear index in the CTA.
     pub(crate) thread: u32,
     /// The thread's base (see [`crate::clock`]).
@@ -54,8 +56,12 @@ impl Accessor<'_> {
 
     /// Whether a strong access of a thread of another CTA is in the scope of this one, and the other way round.
     pub(super) fn is_in_scope(&self, record: &Record) -> bool {
-        let reaches = |scope: Option<Scope>| scope.is_some_and(|scope| scope >= Scope::Gpu);
-        cta_of(record.cta) == self.cta || (reaches(record.scope) && reaches(self.scope))
+        let cta = cta_of(record.cta);
+        if cta == self.cta {
+            return true;
+        }
+        let Some(least) = record.scope.min(self.scope) else { return false };
+        least >= Scope::Gpu || (least >= Scope::Cluster && self.cluster.contains(&cta))
     }
 
     /// Whether a write that is ordered before this access needs a proxy fence in between: a write by a thread, if this is

@@ -47,7 +47,21 @@ impl Case {
         let By { cta, first_cta, thread, base, scope, .. } = by;
         let (records, far) = (&self.records, &self.far);
         let reads = by.updates || data.is_none();
-        let who = Accessor { records, stamp, cta, first_cta, thread, base, far, copies: 0, fenced: None, scope, reads };
+        let cluster = &[cta];
+        let who = Accessor {
+            records,
+            stamp,
+            cta,
+            first_cta,
+            cluster,
+            thread,
+            base,
+            far,
+            copies: 0,
+            fenced: None,
+            scope,
+            reads,
+        };
         match data {
             None => self.shadow.read(offset, len, &who),
             Some(values) => self.shadow.write(offset, len, Some(values), &who),

@@ -419,7 +419,6 @@ fn other_forms_are_refused_by_name() {
         ("mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "these types are not supported in m16n8k32"),
         ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "2-register vector, expected 4"),
         ("mma.aligned.m16n8k16.row.col.f32.f16.f16.f32", "the form without `.sync` is not supported"),
-        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "`wgmma` is not supported"),
     ];
     for (opcode, reason) in forms {
         let operands = operands.replace("{%r2}", if reason.starts_with('2') { "{%r2, %r3}" } else { "{%r2}" });

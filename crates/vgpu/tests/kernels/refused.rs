@@ -29,13 +29,19 @@ fn directives_that_are_not_known_to_be_harmless_are_refused() {
     let kernel =
         |directives: &str| format!(".entry k()\n{directives}\n{{\ncall f;\nret;\n}}\n.func f()\n{{\nret;\n}}\n");
     assert_eq!(unsupported_lines(&kernel(".reqntid 32\n.blocksareclusters")), [3]);
-    assert_eq!(unsupported_lines(&kernel(".explicitcluster")), [2]);
     let of_a_callee = kernel("").replace(".func f()", ".func f()\n.unheardof 3 (1, 2)");
     assert_eq!(unsupported_lines(&of_a_callee), [8]);
     for harmless in [".minnctapersm 2", ".maxnreg 32\n.maxclusterrank 8", ".explicitcluster\n.reqnctapercluster 1"] {
         let module = Module::parse(&kernel(harmless)).unwrap_or_else(|error| panic!("{error}"));
         let block = [32, 1, 1];
-        let launch = Launch { kernel: "k".to_string(), grid: [1; 3], block, dynamic_shared_bytes: 0, args: Vec::new() };
+        let launch = Launch {
+            kernel: "k".to_string(),
+            grid: [1; 3],
+            block,
+            cluster: [1; 3],
+            dynamic_shared_bytes: 0,
+            args: Vec::new(),
+        };
         let result = run(&module, &launch, &mut Memory::new(), &Options::default());
         assert!(result.is_ok(), "{harmless}: {:?}", result.err());
     }
@@ -72,7 +78,8 @@ fn two_stores_at_line_7(file: u32) -> Result<Report, RunError> {
     let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = Memory::new();
     let args = vec![Arg::Buffer { buffer: memory.allocate_poison("p", 4), byte_offset: 0 }];
-    let launch = Launch { kernel: "k".to_string(), grid: [1; 3], block: [1; 3], dynamic_shared_bytes: 0, args };
+    let launch =
+        Launch { kernel: "k".to_string(), grid: [1; 3], block: [1; 3], cluster: [1; 3], dynamic_shared_bytes: 0, args };
     let options = Options { apart: [(7, 0)].into(), ..Options::default() };
     run(&module, &launch, &mut memory, &options)
 }

@@ -40,6 +40,7 @@ pub(super) const ROWS: &[Row] = &[
         Synchronization,
         &[
             "mbarrier.arrive{.release,.relaxed}{.cta,.cluster}{.shared,.shared::cta}.b64 d, [s]",
+            "mbarrier.arrive{.release,.relaxed}.cluster.shared::cluster.b64 _, [s]",
             "mbarrier.arrive{.shared,.shared::cta}.b64 _, [s], a",
             "mbarrier.arrive.expect_tx{.release,.relaxed}{.cta,.cluster}{.shared,.shared::cta}.b64 _, [s], a",
             "mbarrier.arrive.noComplete.shared.b64 d, [s], 3",

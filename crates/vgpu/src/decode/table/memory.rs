@@ -76,8 +76,22 @@ pub(super) const ROWS: &[Row] = &[
     row("applypriority", "9.7.9.16", Memory, &["applypriority{.global}.L2::evict_normal [x], 128"], |_, m, _| {
         no_effect(m)
     }),
-    row("isspacep", "9.7.9.19", Memory, &["isspacep.{const,global,local,shared,shared::cta,param} p, a"], |d, m, o| {
-        one(d.is_space(m, o))
+    row(
+        "isspacep",
+        "9.7.9.19",
+        Memory,
+        &["isspacep.{const,global,local,shared,shared::cta,shared::cluster,param} p, a"],
+        |d, m, o| one(d.is_space(m, o)),
+    ),
+    row(
+        "mapa",
+        "9.7.9.23",
+        Memory,
+        &["mapa{.shared::cluster}.{u32,u64} d, a, b", "mapa.shared::cluster.u32 d, s, 1"],
+        |d, m, o| one(d.map_to_rank(m, o)),
+    ),
+    row("getctarank", "9.7.9.24", Memory, &["getctarank{.shared::cluster}.{u32,u64} d, a"], |d, m, o| {
+        one(d.rank_of(m, o))
     }),
     row("cvta", "9.7.9.20", Memory, &["cvta{.to}.{const,global,local,shared,param}.{u32,u64} d, a"], |d, m, o| {
         one(d.cvta(m, o))

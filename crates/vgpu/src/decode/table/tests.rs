@@ -27,7 +27,7 @@ fn refusals(instruction: &str) -> String {
     let text = format!(
         ".version 8.8\n.target sm_100a\n.address_size 64\n\
          .func (.param .b32 r) f(.param .b32 x) {{ ret; }}\n\
-         .entry k() {{\n.reg .b64 a, b, c, d, e, m, x, n;\n.reg .b64 d<8>, a<8>, b<8>, c<8>;\n.reg .b128 w, v;\n.reg .pred p, q, r;\n\
+         .entry k() {{\n.reg .b64 a, b, c, d, e, m, x, n;\n.reg .b16 h;\n.reg .b64 d<8>, a<8>, b<8>, c<8>;\n.reg .b128 w, v;\n.reg .pred p, q, r;\n\
          .shared .align 16 .b8 s[64];\n.param .b32 y;\n.param .b32 z;\nt: .branchtargets l;\nl:\n{instruction};\nret;\n}}\n"
     );
     match Module::parse(&text) {

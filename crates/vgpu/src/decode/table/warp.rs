@@ -33,6 +33,13 @@ pub(super) const ROWS: &[Row] = &[
             one(d.barrier(m, o, aligned))
         },
     ),
+    row(
+        "barrier.cluster",
+        "9.7.13.3",
+        Synchronization,
+        &["barrier.cluster.arrive{.release,.relaxed}{.aligned}", "barrier.cluster.wait{.acquire}{.aligned}"],
+        |d, m, o| one(d.cluster_barrier(m, o)),
+    ),
     row("bar.warp.sync", "9.7.13.2", Warp, &["bar.warp.sync a"], |d, _, o| one(d.warp_barrier(o))),
     row(
         "shfl",

@@ -301,7 +301,7 @@ impl Machine<'_> {
                 self.perform_tensor_copy(&copy);
                 Ok(())
             }
-            Task::Commit(commit) => self.arrive_by_copies(commit.lane, commit.slot.offset, &commit.known),
+            Task::Commit(commit) => self.arrive_by_copies(commit.lane, &commit.slot, &commit.known),
         };
         match done {
             Ok(()) => Ok(true),

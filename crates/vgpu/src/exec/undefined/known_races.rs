@@ -2,14 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use crate::exec::access::{Access, RegionId, RegionSlot};
+use crate::exec::access::Access;
 use crate::shadow::{Conflict, Who};
+
+/// A memory, whoever accesses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// The shared memory of the CTA with this number.
+    Shared(u32),
+    /// A buffer in global memory, by its index.
+    Buffer(usize),
+}
 
 /// A byte that is read, and its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Race {
-    region: RegionId,
-    /// Offset in the region, in bytes.
+    place: Place,
+    /// Offset in it, in bytes.
     offset: usize,
     /// Program counter of the read.
     pc: u32,
@@ -21,9 +30,9 @@ pub(crate) struct Race {
 pub(crate) struct KnownRaces(BTreeMap<Race, Conflict>);
 
 impl Race {
-    /// The read of the byte at `offset` in the memory of `slot` that `conflict` describes.
-    pub(crate) fn of(slot: &RegionSlot, offset: usize, conflict: &Conflict) -> Race {
-        Race { region: slot.id, offset, pc: conflict.pc, reader: conflict.who }
+    /// The read of the byte at `offset` in a memory that `conflict` describes.
+    pub(crate) fn of(place: Place, offset: usize, conflict: &Conflict) -> Race {
+        Race { place, offset, pc: conflict.pc, reader: conflict.who }
     }
 }
 
@@ -49,7 +58,7 @@ impl KnownRaces {
     }
 
     /// The write that the read of a byte races with.
-    pub(crate) fn of(&self, slot: &RegionSlot, offset: usize, access: &Access, reader: Who) -> Option<Conflict> {
-        self.0.get(&Race { region: slot.id, offset, pc: access.pc, reader }).copied()
+    pub(crate) fn of(&self, place: Place, offset: usize, access: &Access, reader: Who) -> Option<Conflict> {
+        self.0.get(&Race { place, offset, pc: access.pc, reader }).copied()
     }
 }

@@ -8,7 +8,7 @@ use crate::clock::is_copy;
 use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::machine::Machine;
 use crate::exec::order::agent;
-use crate::exec::undefined::known_races::Race;
+use crate::exec::undefined::known_races::{Place, Race};
 use crate::fault::ExecResult;
 use crate::shadow::{Conflict, ConflictRange};
 use crate::undefined::Undefined;
@@ -27,7 +27,7 @@ impl Machine<'_> {
         let mut conflicts = Vec::new();
         // A byte that is known to race leaves no record, so that other readers of it are found.
         for offset in slot.offset..slot.end() {
-            match self.known_races.of(slot, offset, access, reader) {
+            match self.known_races.of(self.place_of(slot), offset, access, reader) {
                 Some(conflict) => conflicts.push(ConflictRange { offset, len: 1, conflict }),
                 None => {
                     let byte = RegionSlot { offset, len: 1, ..*slot };
@@ -36,6 +36,14 @@ impl Machine<'_> {
             }
         }
         Ok(conflicts)
+    }
+
+    /// The memory of a slot, whoever accesses it.
+    fn place_of(&self, slot: &RegionSlot) -> Place {
+        match slot.id {
+            RegionId::Buffer(index) => Place::Buffer(index),
+            RegionId::Shared | RegionId::Local | RegionId::Peer(_) => Place::Shared(self.owner(slot.id).number),
+        }
     }
 
     /// The undefined bits of each byte of a load.
@@ -90,8 +98,9 @@ impl Machine<'_> {
             let is_later = !self.is_last && !conflict.other_is_strong && self.new_races.len() < MAX_DEFERRED_RACES;
             if !conflict.other_is_write && is_later {
                 let write = Conflict { pc: access.pc, other_is_write: true, ..*conflict };
-                (*offset..offset + len).for_each(|at| self.new_races.insert(Race::of(slot, at, conflict), write));
-            } else if conflict.other_is_write && slot.id == RegionId::Shared && is_now {
+                let place = self.place_of(slot);
+                (*offset..offset + len).for_each(|at| self.new_races.insert(Race::of(place, at, conflict), write));
+            } else if conflict.other_is_write && matches!(slot.id, RegionId::Shared | RegionId::Peer(_)) && is_now {
                 let origin = self.origins.number(access.thread / 32, access.pc, *stop);
                 let bytes = (*offset..offset + len).map(|at| (at, Undefined { bits: 0xff, origin }));
                 self.region_mut(slot.id).undefined.extend(bytes);
