@@ -31,7 +31,7 @@ pub enum Ending {
 }
 
 /// Instructions that are dropped.
-const DROPPED: [(&str, &str); 12] = [
+const DROPPED: [(&str, &str); 22] = [
     ("bar.sync", "drop barrier"),
     ("barrier.sync", "drop barrier"),
     ("bar.warp.sync", "drop warp barrier"),
@@ -44,6 +44,31 @@ const DROPPED: [(&str, &str); 12] = [
     ("mbarrier.arrive", "drop arrival"),
     ("cp.async.mbarrier.arrive", "drop arrival"),
     ("mbarrier.init", "drop init"),
+    ("barrier.cluster.arrive", "drop barrier"),
+    ("barrier.cluster.wait", "drop barrier"),
+    ("tcgen05.fence", "drop fence"),
+    ("tcgen05.wait", "drop wait"),
+    ("tcgen05.commit", "drop commit"),
+    ("tcgen05.alloc", "drop allocation"),
+    ("tcgen05.dealloc", "drop deallocation"),
+    ("wgmma.fence", "drop fence"),
+    ("wgmma.commit_group", "drop commit"),
+    ("wgmma.wait_group", "drop wait"),
+];
+
+/// Fields of the descriptor of a matrix, by the lowest bit of a step: start address, stride offset and swizzle.
+const MATRIX_FIELDS: [(u32, &str); 3] =
+    [(0, "change start address"), (32, "change stride offset"), (62, "change swizzle")];
+
+/// Fields of the instruction descriptor of `tcgen05.mma`: types of D, A and B, directions of A and B, N and M.
+const INSTRUCTION_FIELDS: [(u32, &str); 7] = [
+    (4, "change type"),
+    (7, "change type"),
+    (10, "change type"),
+    (15, "change direction"),
+    (16, "change direction"),
+    (17, "change shape"),
+    (24, "change shape"),
 ];
 
 /// Words of an opcode that are weakened.
@@ -113,7 +138,24 @@ fn changes(instruction: &str) -> Vec<(&'static str, String)> {
             found.push(("flip parity", flipped));
         }
     }
-    if opcode.starts_with("cp.async.wait_group") || opcode.starts_with("cp.async.bulk.wait_group") {
+    let exclusive = |at: usize, bits: u32, field: u32| {
+        let changed = with(&replaced(at, "%mutated".to_string()));
+        let (register, step) = (format!(".b{bits} %mutated"), 1u64 << field);
+        format!("{{ .reg {register}; xor.b{bits} %mutated, {}, {step}; {changed} }}", parts[at])
+    };
+    if opcode.starts_with("tcgen05.mma") || opcode.starts_with("wgmma.mma_async") {
+        for at in (0..parts.len()).filter(|at| parts[*at].starts_with("%rd")) {
+            found.extend(MATRIX_FIELDS.map(|(field, operator)| (operator, exclusive(at, 64, field))));
+        }
+    }
+    if opcode.starts_with("tcgen05.mma") {
+        found.extend(INSTRUCTION_FIELDS.map(|(field, operator)| (operator, exclusive(3, 32, field))));
+    }
+    if opcode.starts_with("tcgen05.dealloc") {
+        found.push(("fewer columns", added(1, -32)));
+    }
+    let waits = ["cp.async.wait_group", "cp.async.bulk.wait_group", "wgmma.wait_group"];
+    if waits.iter().any(|wait| opcode.starts_with(wait)) {
         found.push(("wait for one group less", added(0, 1)));
     }
     if opcode.starts_with("mbarrier.init") {

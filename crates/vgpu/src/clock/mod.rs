@@ -19,7 +19,7 @@ pub(crate) use released::{Cluster, Flag, Known, Released, Visible};
 
 use crate::isa::Scope;
 
-/// The clock of one thread at its arrival at a barrier.
+/// The clock of one thread at its arrival at a barrier, or at the start of an asynchronous operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Contribution {
     /// Number of the thread's CTA.
@@ -116,6 +116,15 @@ impl Clocks {
         let found = Contribution { cta, thread, own, base, far, copies, visible };
         clock.own += 1;
         found
+    }
+
+    /// What is ordered before an asynchronous operation that the thread starts, and so before those who wait for it: what the
+    /// thread has learned, and what proxy fences have made visible, but not its other accesses.
+    pub(crate) fn started(&self, thread: u32) -> Contribution {
+        let clock = &self.threads[thread as usize];
+        let far = clock.visible.0.iter().fold(clock.far.clone(), |far, visible| far.join(visible));
+        let (cta, base, visible) = (self.cluster.own, Rc::clone(&clock.base), clock.visible.clone());
+        Contribution { cta, thread, own: 0, base, far, copies: 0, visible }
     }
 
     /// Sets the base of every thread in `receivers` to the maximum of all contributions.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::clock::Agent;
+use crate::clock::{Agent, Contribution};
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, resolve_spaces};
 use crate::exec::atomic::combine;
 use crate::exec::machine::Machine;
@@ -49,6 +49,8 @@ pub(crate) struct Bulk {
     /// What bytes outside the tensor become, for each element.
     fill: Vec<u8>,
     reduce: Option<BulkReduce>,
+    /// What was ordered before its start.
+    before: Contribution,
     /// The object that counts its bytes, and their number.
     mbarrier: Option<(RegionSlot, i64)>,
 }
@@ -305,8 +307,8 @@ impl Machine<'_> {
                 Some((self.object(warp, lane, address, false)?, bytes))
             }
         };
-        let reduce = copy.reduce;
-        self.cta.engine.push(Bulk { warp: warp.id, read, writer, moves, fill, reduce, mbarrier });
+        let (reduce, before) = (copy.reduce, self.cta.clocks.started(warp.thread(lane)));
+        self.cta.engine.push(Bulk { warp: warp.id, read, writer, moves, fill, reduce, before, mbarrier });
         if mbarrier.is_none() {
             self.cta.groups.entry(warp.thread(lane)).or_default().open.copies.push((reader, writer));
         }
@@ -352,7 +354,7 @@ impl Machine<'_> {
         }
         if let Some((slot, bytes)) = &bulk.mbarrier {
             let known = self.cta.clocks.of_agents([bulk.read.copy, Some(bulk.writer)].into_iter().flatten());
-            let completed = self.bytes_arrive(bulk.read.lane, slot, *bytes, &known);
+            let completed = self.bytes_arrive(bulk.read.lane, slot, *bytes, &known, &bulk.before);
             return completed.map_err(|stop| Box::new(RaisedFault { pc: Some(bulk.read.pc), ..*stop }));
         }
         Ok(())

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::clock::Agent;
+use crate::clock::{Agent, Contribution};
 use crate::exec::access::{Access, RegionSlot, Slot, WarpAccess, resolve_spaces};
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
@@ -41,6 +41,7 @@ enum Pending {
         lane: usize,
         last: u32,
         slot: RegionSlot,
+        before: Contribution,
         pc: u32,
     },
 }
@@ -59,8 +60,9 @@ pub(crate) struct Copies {
 
 impl Copies {
     /// A lane arrives at an mbarrier when its copies so far are done.
-    pub(crate) fn arrive_later(&mut self, lane: usize, slot: &RegionSlot, pc: u32) {
-        self.pending.push_back(Pending::Arrive { lane, last: self.last_of[lane], slot: *slot, pc });
+    pub(crate) fn arrive_later(&mut self, lane: usize, slot: &RegionSlot, before: Contribution, pc: u32) {
+        let last = self.last_of[lane];
+        self.pending.push_back(Pending::Arrive { lane, last, slot: *slot, before, pc });
     }
 }
 
@@ -138,9 +140,9 @@ impl Machine<'_> {
                 self.move_bytes(&copy);
                 Ok(())
             }
-            Pending::Arrive { lane, last, slot, pc } => {
+            Pending::Arrive { lane, last, slot, before, pc } => {
                 let known = self.cta.clocks.of_copies(warp * 32 + lane as u32, last);
-                self.arrive_by_copies(lane, &slot, &known)
+                self.arrive_by_copies(lane, &slot, &known, before)
                     .map_err(|stop| Box::new(RaisedFault { pc: Some(pc), ..*stop }))
             }
         }

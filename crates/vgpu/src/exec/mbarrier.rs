@@ -166,7 +166,8 @@ impl Machine<'_> {
             MbarrierFn::ArriveAfterCopies { is_counted } => {
                 let object = self.live(lane, slot)?;
                 object.pending += i64::from(!is_counted);
-                self.cta.copies[warp.id as usize].arrive_later(lane, slot, warp.pc);
+                let before = self.cta.clocks.started(warp.thread(lane));
+                self.cta.copies[warp.id as usize].arrive_later(lane, slot, before, warp.pc);
             }
             // Handled for all lanes at once.
             MbarrierFn::Wait(_) => {}
@@ -213,23 +214,39 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// An arrival by copies of a thread: what it brings is known to those who wait for the phase.
-    pub(crate) fn arrive_by_copies(&mut self, lane: usize, slot: &RegionSlot, known: &Far) -> ExecResult<()> {
+    /// An arrival by what a thread has started: `known`, and what was ordered before its start, is known to those who wait
+    /// for the phase.
+    pub(crate) fn arrive_by_copies(
+        &mut self,
+        lane: usize,
+        slot: &RegionSlot,
+        known: &Far,
+        before: Contribution,
+    ) -> ExecResult<()> {
         let object = self.live(lane, slot)?;
         if object.pending == 0 {
             return Err(self.misused(lane, slot, "copies arrive, but the current phase expects no more arrivals"));
         }
         object.pending -= 1;
         object.copied = object.copied.join(known);
+        object.arrived.push(before);
         self.complete_phase(slot);
         Ok(())
     }
 
-    /// Bytes of a copy have come, which brings `known`.
-    pub(crate) fn bytes_arrive(&mut self, lane: usize, slot: &RegionSlot, bytes: i64, known: &Far) -> ExecResult<()> {
+    /// Bytes of a copy have come, which brings `known`, and what was ordered before its start.
+    pub(crate) fn bytes_arrive(
+        &mut self,
+        lane: usize,
+        slot: &RegionSlot,
+        bytes: i64,
+        known: &Far,
+        before: &Contribution,
+    ) -> ExecResult<()> {
         self.add_bytes(lane, slot, -bytes)?;
         let object = self.live(lane, slot)?;
         object.copied = object.copied.join(known);
+        object.arrived.push(before.clone());
         self.complete_phase(slot);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::clock::{Agent, Far};
+use crate::clock::{Agent, Contribution, Far};
 use crate::exec::access::{Access, RegionSlot};
 use crate::exec::machine::Machine;
 use crate::exec::shared_matrix::{Major, UNIT};
@@ -22,6 +22,14 @@ pub(super) enum Task {
     Product(Box<Product>),
     Copy(Box<Copy>),
     Commit(Box<Commit>),
+}
+
+/// A thread that issues products and copies, how many it has issued, and what was ordered before the last one.
+#[derive(Debug)]
+pub(super) struct Issuer {
+    thread: u32,
+    number: u32,
+    before: Contribution,
 }
 
 /// Who started something, and the columns that it uses.
@@ -71,6 +79,7 @@ pub(super) struct Commit {
     pc: u32,
     slot: RegionSlot,
     known: Far,
+    before: Contribution,
 }
 
 impl Task {
@@ -93,22 +102,26 @@ impl Start {
 impl Machine<'_> {
     /// The agent of a thread that issues products and copies, with their number so far.
     fn issuer(&mut self, thread: u32) -> (usize, Agent) {
-        let issued = &mut self.cta.tensor.issued;
-        let found = issued.iter().position(|(known, _)| *known == thread);
+        let before = self.cta.clocks.started(thread);
+        let issuers = &mut self.cta.tensor.issuers;
+        let found = issuers.iter().position(|issuer| issuer.thread == thread);
         let slot = found.unwrap_or_else(|| {
-            if issued.len() < ISSUERS as usize {
-                issued.push((thread, 0));
+            if issuers.len() < ISSUERS as usize {
+                issuers.push(Issuer { thread, number: 0, before });
             }
-            issued.len() - 1
+            issuers.len() - 1
         });
-        let number = issued[slot].1;
+        let number = issuers[slot].number;
         (slot, Agent { thread: threads_of(&self.cta) + slot as u32, number, is_engine: true })
     }
 
     /// The agent of a new product or copy.
     fn next_issue(&mut self, thread: u32) -> Agent {
         let (slot, agent) = self.issuer(thread);
-        self.cta.tensor.issued[slot].1 += 1;
+        let before = self.cta.clocks.started(thread);
+        let issuer = &mut self.cta.tensor.issuers[slot];
+        issuer.number += 1;
+        issuer.before = before;
         Agent { number: agent.number + 1, ..agent }
     }
 
@@ -266,9 +279,10 @@ impl Machine<'_> {
         self.must_be_defined(warp, at.base, 1 << lane, "decide which mbarrier is meant")?;
         let address = self.shared_address(warp, lane, at)?;
         let slot = self.object(warp, lane, address, false)?;
-        let (_, agent) = self.issuer(warp.thread(lane));
+        let (issuer, agent) = self.issuer(warp.thread(lane));
         let known = self.cta.clocks.of_agents([agent].into_iter());
-        let commit = Commit { warp: warp.id, lane, pc: warp.pc, slot, known };
+        let before = self.cta.tensor.issuers[issuer].before.clone();
+        let commit = Commit { warp: warp.id, lane, pc: warp.pc, slot, known, before };
         self.cta.tensor.queue.push_back(Task::Commit(Box::new(commit)));
         Ok(())
     }
@@ -301,7 +315,7 @@ impl Machine<'_> {
                 self.perform_tensor_copy(&copy);
                 Ok(())
             }
-            Task::Commit(commit) => self.arrive_by_copies(commit.lane, &commit.slot, &commit.known),
+            Task::Commit(commit) => self.arrive_by_copies(commit.lane, &commit.slot, &commit.known, commit.before),
         };
         match done {
             Ok(()) => Ok(true),

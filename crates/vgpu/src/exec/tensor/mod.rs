@@ -33,7 +33,7 @@ use crate::lanes::{FULL, lanes};
 use crate::op::{MemRef, Reg, TensorOp};
 use crate::undefined::Undefined;
 
-use engine::Task;
+use engine::{Issuer, Task};
 use memory::{Area, By, COLUMNS, Mark, TensorMemory};
 use moves::Moves;
 
@@ -57,8 +57,8 @@ pub(crate) struct Tensor {
     pub(crate) memory: TensorMemory,
     /// The moves of each warp.
     moves: Vec<Moves>,
-    /// The threads that have issued products or copies, and how many.
-    issued: Vec<(u32, u32)>,
+    /// The threads that have issued products or copies.
+    issuers: Vec<Issuer>,
     queue: VecDeque<Task>,
     /// Warps that wait for columns.
     waiting: Vec<u32>,
