@@ -31,10 +31,12 @@ fn numbers(element: MmaType) -> Vec<(f64, u32)> {
     }
 }
 
-/// A multiplicand: `lines` x `k` numbers, their bytes in shared memory, and the descriptor of each K-step.
+/// A multiplicand: `lines` x `k` numbers, their bytes in shared memory, and the descriptor of each K-step. The CTAs of a pair
+/// have half of the lines each.
 struct Multiplicand {
     values: Vec<f64>,
-    bytes: Vec<u8>,
+    /// For each CTA.
+    bytes: Vec<Vec<u8>>,
     steps: Vec<u64>,
 }
 
@@ -57,6 +59,8 @@ enum Engine {
     Tcgen05 {
         ws: bool,
     },
+    /// `tcgen05` by a pair of CTAs.
+    Pair,
     /// The left multiplicand may be in registers.
     Wgmma {
         registers: bool,
@@ -66,7 +70,7 @@ enum Engine {
 /// The first descriptor of a tile, and what each K-step adds to its address in bytes.
 fn described(engine: Engine, layout: &Layout, shape: [i64; 2], bits: i64, major: Major) -> (u64, Vec<i64>) {
     match engine {
-        Engine::Tcgen05 { .. } => {
+        Engine::Tcgen05 { .. } | Engine::Pair => {
             let operand = tcgen05_descriptor(layout, shape, bits, major).unwrap();
             (operand.descriptor.encode(), operand.advance)
         }
@@ -92,11 +96,18 @@ fn filled(rng: &mut Rng, element: MmaType, layout: &Layout, count: i64) -> (Vec<
     (values, bytes)
 }
 
+/// The multiplicands of two CTAs as one.
+fn paired([mut even, odd]: [Multiplicand; 2]) -> Multiplicand {
+    even.values.extend(odd.values);
+    even.bytes.extend(odd.bytes);
+    even
+}
+
 /// A multiplicand that no descriptor describes.
 fn row_major(rng: &mut Rng, element: MmaType, [lines, k]: [i64; 2]) -> Multiplicand {
     let layout = TileLayout::row_major(&[lines, k]).unwrap().into();
     let (values, bytes) = filled(rng, element, &layout, lines * k);
-    Multiplicand { values, bytes, steps: vec![0; (k * element.bits() / 256) as usize] }
+    Multiplicand { values, bytes: vec![bytes], steps: vec![0; (k * element.bits() / 256) as usize] }
 }
 
 fn multiplicand(
@@ -114,7 +125,7 @@ fn multiplicand(
     let (word, advance) = described(engine, &layout, [lines, k], bits, major);
     let (values, bytes) = filled(rng, element, &layout, lines * k);
     let steps = advance.iter().map(|advance| word + (*advance as u64 >> 4)).collect();
-    Multiplicand { values, bytes, steps }
+    Multiplicand { values, bytes: vec![bytes], steps }
 }
 
 /// PTX that copies `bytes` bytes from the address in `%rd_{name}` to `tile` + `start`.
@@ -131,27 +142,31 @@ fn copied(name: &str, start: usize, bytes: usize) -> String {
 /// Runs `body` by a warpgroup after A and B were copied to the start of `tile` and to `b_start`; `%rd8` is the address of
 /// `tile` in units of 16 bytes, `%rd9` that of `out`. Returns the words of `out`.
 fn execute(target: &str, [a, b]: [&Multiplicand; 2], out_words: usize, body: &str, seed: u64) -> Vec<u32> {
-    let b_start = b_start(a);
+    let (b_start, ctas) = (b_start(a), a.bytes.len());
+    let (of_a, of_b) = (a.bytes[0].len(), b.bytes[0].len());
     let text = format!(
         ".version 8.8\n.target {target}\n.address_size 64\n\
          .visible .entry k(.param .u64 a, .param .u64 b, .param .u64 out)\n{{\n.reg .pred %p<8>;\n.reg .b32 %r<32>;\n\
          .reg .b64 %rd<16>;\n.reg .b64 %rd_A;\n.reg .b64 %rd_B;\n.shared .align 1024 .b8 tile[{}];\n\
          .shared .align 8 .b8 bar[8];\n.shared .align 4 .b8 slot[4];\n\
          ld.param.u64 %rd_A, [a];\nld.param.u64 %rd_B, [b];\nld.param.u64 %rd9, [out];\n\
-         mov.u32 %r1, %tid.x;\nmov.u32 %r20, tile;\nshr.u32 %r22, %r20, 4;\ncvt.u64.u32 %rd8, %r22;\n\
-         setp.eq.u32 %p1, %r1, 0;\nsetp.lt.u32 %p3, %r1, 32;\n{}{}fence.proxy.async.shared::cta;\n{body}\nret;\n}}\n",
-        b_start + b.bytes.len(),
-        copied("A", 0, a.bytes.len()),
-        copied("B", b_start, b.bytes.len()),
+         mov.u32 %r1, %tid.x;\nmov.u32 %r20, tile;\nand.b32 %r22, %r20, 0x3ffff;\nshr.u32 %r22, %r22, 4;\ncvt.u64.u32 %rd8, %r22;\n\
+         setp.eq.u32 %p1, %r1, 0;\nsetp.lt.u32 %p3, %r1, 32;\nmov.u32 %r19, %cluster_ctarank;\n\
+         mul.wide.u32 %rd4, %r19, {of_a};\nadd.u64 %rd_A, %rd_A, %rd4;\nmul.wide.u32 %rd4, %r19, {of_b};\n\
+         add.u64 %rd_B, %rd_B, %rd4;\nmul.wide.u32 %rd4, %r19, {};\nadd.u64 %rd9, %rd9, %rd4;\n{}{}fence.proxy.async.shared::cta;\n{body}\nret;\n}}\n",
+        b_start + of_b,
+        4 * out_words,
+        copied("A", 0, of_a),
+        copied("B", b_start, of_b),
     );
     let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = Memory::new();
-    let left = memory.allocate("a", a.bytes.clone());
-    let right = memory.allocate("b", b.bytes.clone());
-    let out = memory.allocate("out", vec![0; 4 * out_words]);
+    let left = memory.allocate("a", a.bytes.concat());
+    let right = memory.allocate("b", b.bytes.concat());
+    let out = memory.allocate("out", vec![0; 4 * ctas * out_words]);
     let args = [left, right, out].map(|buffer| Arg::Buffer { buffer, byte_offset: 0 }).to_vec();
-    let (grid, block) = ([1, 1, 1], [128, 1, 1]);
-    let launch = Launch { kernel: "k".to_string(), grid, block, cluster: [1; 3], dynamic_shared_bytes: 0, args };
+    let (grid, block) = ([ctas as u32, 1, 1], [128, 1, 1]);
+    let launch = Launch { kernel: "k".to_string(), grid, block, cluster: grid, dynamic_shared_bytes: 0, args };
     // Lanes of tensor memory without a row of D hold what was never written, which `out` may get.
     let observed = Some([left].into());
     let options = Options { seed, observed, ..Options::default() };
@@ -161,7 +176,7 @@ fn execute(target: &str, [a, b]: [&Multiplicand; 2], out_words: usize, body: &st
 
 /// Where B is in shared memory.
 fn b_start(a: &Multiplicand) -> usize {
-    a.bytes.len().next_multiple_of(1024)
+    a.bytes[0].len().next_multiple_of(1024)
 }
 
 /// The descriptors of both operands of each K-step, in `%rd6` and `%rd7`, and an instruction that uses them.
@@ -171,6 +186,17 @@ fn steps([a, b]: [&Multiplicand; 2], instruction: impl Fn(usize) -> String) -> S
         format!("add.u64 %rd6, %rd8, {left};\nadd.u64 %rd7, %rd8, {right};\n{}\n", instruction(at))
     };
     (0..a.steps.len()).map(step).collect()
+}
+
+/// Each CTA of a pair has its part of the operands and of tensor memory; the even one issues the products.
+fn pair_body(both: [&Multiplicand; 2], name: &str, descriptor: u32, columns: i64) -> String {
+    let barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
+    let before = format!("tcgen05.fence::before_thread_sync;\n{barrier}");
+    tcgen05_body(both, (name, descriptor), columns)
+        .replace("cta_group::1", "cta_group::2")
+        .replace("@!%p1 bra ISSUED;", "setp.eq.and.u32 %p4, %r19, 0, %p1;\n@!%p4 bra ISSUED;")
+        .replace("shared::cluster.b64 [bar];", "shared::cluster.multicast::cluster.b64 [bar], 3;")
+        .replace("tcgen05.fence::before_thread_sync;\nbar.sync 0;\n", &before)
 }
 
 /// `tcgen05.mma` and what surrounds it. Afterwards `out` has `columns` words of each lane of tensor memory.
@@ -231,7 +257,7 @@ fn wgmma_body(both: [&Multiplicand; 2], name: &str, registers: i64, flags: &str,
          wgmma.fence.sync.aligned;\n{mmas}wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n\
          mul.wide.u32 %rd4, %r1, {};\nadd.u64 %rd9, %rd9, %rd4;\n{stores}",
         registers + 4 * both[0].steps.len() as i64,
-        both[0].bytes.len() / 64,
+        both[0].bytes[0].len() / 64,
         4 * registers
     )
 }
@@ -251,6 +277,11 @@ impl Case {
         let Case { engine, types: [_, a, b], shape: [m, n, k], .. } = self;
         let mut rng = Rng::starting_at(seed);
         let is_in_registers = engine == Engine::Wgmma { registers: true };
+        if engine == Engine::Pair {
+            let left = paired([0, 1].map(|_| multiplicand(&mut rng, engine, a, self.a, [m / 2, k])));
+            let right = paired([0, 1].map(|_| multiplicand(&mut rng, engine, b, self.b, [n / 2, k])));
+            return self.compare([&left, &right], &self.by_pair([&left, &right], seed));
+        }
         let left = match is_in_registers {
             true => row_major(&mut rng, a, [m, k]),
             false => multiplicand(&mut rng, engine, a, self.a, [m, k]),
@@ -259,8 +290,15 @@ impl Case {
         let both = [&left, &right];
         let found = match engine {
             Engine::Tcgen05 { ws } => self.by_tcgen05(both, ws, seed),
+            Engine::Pair => self.by_pair(both, seed),
             Engine::Wgmma { registers } => self.by_wgmma(both, registers, seed),
         };
+        self.compare(both, &found);
+    }
+
+    /// D is the product.
+    fn compare(&self, [left, right]: [&Multiplicand; 2], found: &[f64]) {
+        let [m, n, k] = self.shape;
         for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
             let terms =
                 (0..k).map(|at| left.values[(row * k + at) as usize] * right.values[(column * k + at) as usize]);
@@ -291,6 +329,26 @@ impl Case {
         let words = execute("sm_100a", both, (128 * columns) as usize, &body, seed);
         let place = |flat: i64| layout.position(flat, &axis::TLANE) * columns + layout.position(flat, &axis::TCOL);
         (0..m * n).map(|flat| self.value(words[place(flat) as usize])).collect()
+    }
+
+    fn by_pair(&self, both: [&Multiplicand; 2], seed: u64) -> Vec<f64> {
+        let Case { types: [d, a, b], shape: [m, n, _], .. } = *self;
+        let transpose = [self.a.0 == Major::MN, self.b.0 == Major::MN];
+        let shape = InstructionShape { cta_group: CtaGroup::Two, m, n, k: 256 / a.bits() };
+        let (kind, descriptor) = dense(shape, InstructionTypes { d, a, b }, transpose).unwrap();
+        let place = TmemMma { m, cta_group: CtaGroup::Two, ws: false };
+        let layout = tmem_mma_operand_layout(TmemOperand::D, &[m / 2, n], place).unwrap();
+        let columns = if m == 256 { n } else { n / 2 };
+        let name = format!(".cta_group::1.kind::{}", kind.name());
+        let body = pair_body(both, &name, descriptor.encode(), columns);
+        let of_cta = 128 * columns;
+        let words = execute("sm_100a", both, of_cta as usize, &body, seed);
+        let place = |flat: i64| layout.position(flat, &axis::TLANE) * columns + layout.position(flat, &axis::TCOL);
+        let value = |flat: i64| {
+            let (cta, inside) = (flat / (m / 2 * n), flat % (m / 2 * n));
+            self.value(words[(cta * of_cta + place(inside)) as usize])
+        };
+        (0..m * n).map(value).collect()
     }
 
     fn by_wgmma(&self, both: [&Multiplicand; 2], registers: bool, seed: u64) -> Vec<f64> {
@@ -427,4 +485,16 @@ fn the_left_multiplicand_of_a_warpgroup_may_be_in_registers() {
     }
     let b = (Major::MN, SwizzleMode::B64);
     Case { types: F16, shape: [64, 64, 64], a: (Major::K, SwizzleMode::None), b, engine }.check(9);
+}
+
+#[test]
+fn a_pair_of_ctas_has_halves_of_both_operands() {
+    let engine = Engine::Pair;
+    for (number, (m, n)) in [(256, 256), (256, 64), (128, 128), (128, 32)].into_iter().enumerate() {
+        Case { types: F16, shape: [m, n, 64], a: K, b: K, engine }.check(number as u64);
+    }
+    let mn = (Major::MN, SwizzleMode::B128);
+    Case { types: F16, shape: [256, 128, 64], a: mn, b: mn, engine }.check(5);
+    let types = [MmaType::F32, MmaType::E4m3, MmaType::E5m2];
+    Case { types, shape: [256, 64, 128], a: K, b: (Major::K, SwizzleMode::None), engine }.check(6);
 }

@@ -84,11 +84,8 @@ impl Decoder<'_> {
         mods: &mut Mods<'_>,
         operands: &'o [Operand],
     ) -> Decoded<(&'o [Operand], Option<Reg>)> {
-        // With one CTA, the mbarrier is that of the CTA that the copy is made to.
-        mods.take("cta_group::1");
-        if mods.take("cta_group::2") {
-            return Err("`.cta_group::2` is not supported yet".to_string());
-        }
+        // The group says whose mbarrier may be told; here it may be any.
+        mods.find(|part| part.starts_with("cta_group::").then_some(()));
         let mut rest = operands;
         if mods.take("L2::cache_hint") {
             rest = rest.split_last().map_or(rest, |(_, rest)| rest);

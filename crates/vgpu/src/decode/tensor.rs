@@ -4,7 +4,7 @@ use crate::decode::copy::immediate;
 use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::isa::{DType, Space};
+use crate::isa::{DType, Kind, Space};
 use crate::op::{Left, MemRef, Op, ProductKind, TensorCopy, TensorMma, TensorMove, TensorOp, TensorShape};
 use crate::ptx::ast::Operand;
 
@@ -13,7 +13,7 @@ const MOST_SHIFT: u32 = 15;
 
 impl Decoder<'_> {
     pub(crate) fn tensor_allocate(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
-        take_one_cta(mods)?;
+        take_group(mods)?;
         take_sync_aligned(mods);
         mods.take("b32");
         let is_shared = mods.take("shared::cta") || mods.take("shared");
@@ -23,7 +23,7 @@ impl Decoder<'_> {
     }
 
     pub(crate) fn tensor_free(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
-        take_one_cta(mods)?;
+        take_group(mods)?;
         take_sync_aligned(mods);
         mods.take("b32");
         expect_count(operands, 2)?;
@@ -34,7 +34,7 @@ impl Decoder<'_> {
     /// An aligned instruction without operands.
     pub(crate) fn tensor_aligned(&mut self, mods: &mut Mods<'_>, op: TensorOp) -> Decoded<Op> {
         if matches!(op, TensorOp::Relinquish) {
-            take_one_cta(mods)?;
+            take_group(mods)?;
         }
         take_sync_aligned(mods);
         Ok(tensor(op))
@@ -76,7 +76,7 @@ impl Decoder<'_> {
     }
 
     pub(crate) fn tensor_mma(&mut self, mods: &mut Mods<'_>, operands: &[Operand], is_stationary: bool) -> Decoded<Op> {
-        take_one_cta(mods)?;
+        let is_pair = take_group(mods)?;
         mods.drop_all(|part| part.starts_with("collector::"));
         let kind = take_kind(mods)?;
         let is_scaled = matches!(kind, ProductKind::Scaled { .. });
@@ -94,8 +94,8 @@ impl Decoder<'_> {
         }
         let mut disabled = Vec::new();
         if let [Operand::Vector(masks), after @ ..] = rest {
-            if masks.len() != 4 {
-                return Err("the lanes of one CTA have four masks".to_string());
+            if masks.len() != if is_pair { 8 } else { 4 } {
+                return Err("the lanes of a CTA have four masks".to_string());
             }
             for mask in masks {
                 disabled.push(self.source(mask, DType::B32)?);
@@ -110,16 +110,16 @@ impl Decoder<'_> {
         if is_scaled != scales.is_some() || shift > MOST_SHIFT {
             return Err("these operands do not fit the kind".to_string());
         }
-        if is_stationary && (is_scaled || matches!(a, Left::Tensor(_))) {
-            return Err("`.ws` is supported without scale factors, with A in shared memory".to_string());
+        if is_stationary && (is_pair || is_scaled || matches!(a, Left::Tensor(_))) {
+            return Err("`.ws` is supported for one CTA, without scale factors, with A in shared memory".to_string());
         }
         let (accumulates, disabled) = (self.predicate(accumulates)?, disabled.into_boxed_slice());
-        let mma = TensorMma { kind, is_stationary, d, a, b, descriptor, scales, disabled, accumulates, shift };
+        let mma = TensorMma { is_pair, kind, is_stationary, d, a, b, descriptor, scales, disabled, accumulates, shift };
         Ok(tensor(TensorOp::Mma(mma)))
     }
 
     pub(crate) fn tensor_copy_in(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
-        take_one_cta(mods)?;
+        let is_pair = take_group(mods)?;
         let all = [0, 32, 64, 96];
         let (rows, bytes, quarters) = if mods.take("128x256b") {
             (128, 32, all)
@@ -136,20 +136,24 @@ impl Decoder<'_> {
         };
         expect_count(operands, 2)?;
         let (at, from) = (self.tensor_address(&operands[0])?, self.source(&operands[1], DType::B64)?);
-        Ok(tensor(TensorOp::Copy { at, from, shape: TensorCopy { rows, bytes, quarters } }))
+        Ok(tensor(TensorOp::Copy { at, from, shape: TensorCopy { rows, bytes, is_pair, quarters } }))
     }
 
     pub(crate) fn tensor_commit(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
-        take_one_cta(mods)?;
+        take_group(mods)?;
         if !mods.take("mbarrier::arrive::one") {
             return Err("the arrival is missing".to_string());
         }
         mods.take("b64");
-        expect_count(operands, 1)?;
-        // The shared memory of the own CTA is at the same addresses in the window of its cluster.
+        let is_multicast = mods.take("multicast::cluster");
+        expect_count(operands, if is_multicast { 2 } else { 1 })?;
         let is_shared = mods.take("shared::cluster");
         let at = self.mem_ref(&operands[0], if is_shared { Space::Shared } else { Space::Generic })?;
-        Ok(tensor(TensorOp::Commit { at }))
+        let ranks = match operands.get(1) {
+            Some(ranks) => Some(self.source(ranks, DType::new(Kind::Bits, 16))?),
+            None => None,
+        };
+        Ok(tensor(TensorOp::Commit { at, ranks }))
     }
 }
 
@@ -157,8 +161,13 @@ pub(super) fn tensor(op: TensorOp) -> Op {
     Op::Tensor(Box::new(op))
 }
 
-fn take_one_cta(mods: &mut Mods<'_>) -> Decoded<()> {
-    if mods.take("cta_group::1") { Ok(()) } else { Err("only `.cta_group::1` is supported".to_string()) }
+/// Takes the group: whether it is a pair of CTAs.
+fn take_group(mods: &mut Mods<'_>) -> Decoded<bool> {
+    match (mods.take("cta_group::1"), mods.take("cta_group::2")) {
+        (true, false) => Ok(false),
+        (false, true) => Ok(true),
+        _ => Err("the `.cta_group` is missing".to_string()),
+    }
 }
 
 fn take_sync_aligned(mods: &mut Mods<'_>) {

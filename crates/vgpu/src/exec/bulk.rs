@@ -203,11 +203,7 @@ impl Machine<'_> {
         let Some(ranks) = copy.ranks else {
             return self.queue_bulk(warp, lane, copy, None, &parts, fill);
         };
-        let ranks = warp.regs[ranks as usize][lane] as u32 & 0xffff;
-        if ranks == 0 || ranks >> self.peers.len().max(1) != 0 {
-            let message = format!("a multicast to the ranks {ranks:#06x} of a cluster of {}", self.peers.len().max(1));
-            return Err(RaisedFault::new(FaultKind::IllegalInstruction, exec, message));
-        }
+        let ranks = self.ranks(warp.regs[ranks as usize][lane], lane)?;
         for rank in lanes(ranks) {
             self.queue_bulk(warp, lane, copy, Some(rank as u32), &parts, fill.clone())?;
         }
@@ -256,9 +252,7 @@ impl Machine<'_> {
     ) -> ExecResult<()> {
         let to_rank = |address: u64| match rank {
             None => address,
-            Some(rank) => {
-                address_map::split_rank(address).1 + address_map::shared_start(rank) - address_map::SHARED_START
-            }
+            Some(rank) => address_map::with_rank(address, rank),
         };
         let (reader, writer) = self.new_agents();
         let read = self.bulk_access(warp, lane, 0, Some(reader));

@@ -55,6 +55,16 @@ impl Machine<'_> {
         if rank == self.cta.rank as usize { &mut self.cta } else { &mut self.peers[rank] }
     }
 
+    /// The ranks of a multicast, one bit each.
+    pub(crate) fn ranks(&self, value: u64, lane: usize) -> ExecResult<u32> {
+        let (ranks, size) = (value as u32 & 0xffff, self.peers.len().max(1));
+        if ranks == 0 || ranks >> size != 0 {
+            let message = format!("a multicast to the ranks {ranks:#06x} of a cluster of {size}");
+            return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, message));
+        }
+        Ok(ranks)
+    }
+
     pub(crate) fn cluster_barrier(&mut self, warp: &mut Warp, exec: u32, op: &ClusterBarrier) -> ExecResult<()> {
         let here = if op.is_aligned { self.gather_alive(warp, exec)? } else { Some(exec) };
         let Some(here) = here else { return Ok(()) };

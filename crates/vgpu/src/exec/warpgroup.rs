@@ -145,7 +145,7 @@ impl Machine<'_> {
         size: (usize, usize),
     ) -> ExecResult<Values> {
         let read = self.bulk_access(warp, 0, 0, Some(agent));
-        let units = self.read_units(warp, 0, agent, units)?;
+        let units = self.read_units(warp, 0, (agent, self.cta.rank), units)?;
         Ok(self.shared_values((warp.id, &read), &units, multiplier, size))
     }
 

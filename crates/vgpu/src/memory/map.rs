@@ -34,6 +34,11 @@ pub(crate) fn split_rank(address: u64) -> (u64, u64) {
     (address >> RANK_BIT, address & ((1 << RANK_BIT) - 1))
 }
 
+/// The same address in the shared memory of the CTA of a rank.
+pub(crate) fn with_rank(address: u64, rank: u32) -> u64 {
+    split_rank(address).1 | u64::from(rank) << RANK_BIT
+}
+
 /// The start of the window of a space, which `cvta` adds.
 pub(crate) fn window(space: Space) -> u64 {
     match space {

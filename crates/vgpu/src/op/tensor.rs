@@ -54,6 +54,8 @@ pub(crate) enum Left {
 /// `tcgen05.mma`.
 #[derive(Clone, Debug)]
 pub(crate) struct TensorMma {
+    /// `.cta_group::2`: a pair of CTAs, each with half of the rows.
+    pub(crate) is_pair: bool,
     pub(crate) kind: ProductKind,
     /// `.ws`: other numbers of rows, which may be side by side on the lanes.
     pub(crate) is_stationary: bool,
@@ -64,7 +66,7 @@ pub(crate) struct TensorMma {
     pub(crate) descriptor: Reg,
     /// The scale factors of A and B.
     pub(crate) scales: Option<(MemRef, MemRef)>,
-    /// Masks of the lanes that are not written, 32 each; none, or four registers.
+    /// Masks of the lanes that are not written, 32 each; none, or four registers for each CTA.
     pub(crate) disabled: Box<[Reg]>,
     /// Whether the product is added to D.
     pub(crate) accumulates: Guard,
@@ -78,6 +80,8 @@ pub(crate) struct TensorCopy {
     pub(crate) rows: u32,
     /// 16 or 32.
     pub(crate) bytes: u32,
+    /// `.cta_group::2`: each CTA of a pair copies its own.
+    pub(crate) is_pair: bool,
     /// For each of the four quarters of the lanes, the first row that goes there.
     pub(crate) quarters: [u32; 4],
 }
@@ -108,9 +112,11 @@ pub(crate) enum TensorOp {
         from: Reg,
         shape: TensorCopy,
     },
-    /// Arrives at an mbarrier when everything that the thread has started is complete.
+    /// Arrives at an mbarrier when everything that the thread has started is complete, or at one in each CTA of a mask of
+    /// ranks.
     Commit {
         at: MemRef,
+        ranks: Option<Reg>,
     },
 }
 

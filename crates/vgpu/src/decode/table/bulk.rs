@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
             "cp.async.bulk.tensor.1d.{shared::cluster,shared::cta}.global{.tile}.mbarrier::complete_tx::bytes [s], [x, {a}], [s]",
             "cp.async.bulk.tensor.2d.{shared::cluster,shared::cta}.global{.tile}.mbarrier::complete_tx::bytes [s], [x, {a, b}], [s]",
             "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [s], [x, {a, b, c}], [s], d",
-            "cp.async.bulk.tensor.2d.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes.multicast::cluster{.cta_group::1} [s], [x, {a, b}], [s], h",
+            "cp.async.bulk.tensor.2d.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes.multicast::cluster{.cta_group::1,.cta_group::2} [s], [x, {a, b}], [s], h",
             "cp.async.bulk.tensor.5d.shared::cta.global.mbarrier::complete_tx::bytes [s], [x, {a, b, c, d, e}], [s]",
             "cp.async.bulk.tensor.1d.global.shared::cta{.tile}.bulk_group [x, {a}], [s]",
             "cp.async.bulk.tensor.2d.global.shared::cta{.tile}.bulk_group [x, {a, b}], [s]",

@@ -3,16 +3,18 @@
 use std::ops::Range;
 
 use crate::clock::{Agent, Contribution, Far};
-use crate::exec::access::{Access, RegionSlot};
+use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::machine::Machine;
 use crate::exec::shared_matrix::{Major, UNIT};
-use crate::exec::tensor::instruction::Shape;
+use crate::exec::tensor::instruction::{Group, Shape};
 use crate::exec::tensor::memory::{Area, By, COLUMNS, LANES, Mark};
 use crate::exec::tensor::operands::{Datapath, Units, columns_of, is_in_tensor_memory, units_of};
 use crate::exec::tensor::product::{Values, multiply, scale};
 use crate::exec::tensor::{ISSUERS, threads_of};
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
+use crate::lanes::lanes;
+use crate::memory::map;
 use crate::op::{Left, MemRef, ProductKind, Reg, TensorCopy, TensorMma};
 use crate::undefined::Undefined;
 
@@ -48,18 +50,29 @@ enum Source {
     Tensor(u32),
 }
 
+/// What one CTA has of a product: its rows.
+#[derive(Debug)]
+struct Half {
+    /// Its shared memory.
+    id: RegionId,
+    a: Source,
+    /// Lanes that are not written.
+    disabled: u128,
+}
+
 #[derive(Debug)]
 pub(super) struct Product {
     start: Start,
+    /// The shape of the rows of one CTA.
     shape: Shape,
     path: Datapath,
     d: u32,
-    a: Source,
-    b: Units,
+    /// One for each CTA.
+    halves: Vec<Half>,
+    /// The columns that each CTA has of B.
+    b: Vec<Units>,
     /// Addresses of the scale factors, and how many each line has.
     scales: Option<(u32, u32, usize)>,
-    /// Lanes that are not written.
-    disabled: u128,
     accumulates: bool,
     shift: u32,
 }
@@ -68,7 +81,8 @@ pub(super) struct Product {
 pub(super) struct Copy {
     start: Start,
     to: u32,
-    units: Units,
+    /// For each CTA, its shared memory and the units there.
+    parts: Vec<(RegionId, Units)>,
     shape: TensorCopy,
 }
 
@@ -125,16 +139,35 @@ impl Machine<'_> {
         Agent { number: agent.number + 1, ..agent }
     }
 
-    /// Records an access to tensor memory by the engine.
-    fn engine_access(&mut self, warp: &Warp, lane: usize, agent: Agent, area: &Area, by: By) -> ExecResult<()> {
-        self.must_be_allocated(area, 1 << lane)?;
+    /// Records an access by the engine to the tensor memory of the CTA that has a region.
+    fn engine_access(
+        &mut self,
+        (warp, lane): (&Warp, usize),
+        agent: Agent,
+        (id, area): (RegionId, &Area),
+        by: By,
+    ) -> ExecResult<()> {
+        self.must_be_allocated(id, area, 1 << lane)?;
         if !self.options.check_races {
             return Ok(());
         }
-        let thread = warp.thread(lane);
-        let mark = Mark { agent: agent.thread, number: agent.number, pc: warp.pc, by };
-        let known = self.known_of_tensor(thread);
-        self.tensor_access(thread, 1 << lane, area, mark, by != By::Multiplicand, &known)
+        let mark = Mark { cta: self.cta.number, agent: agent.thread, number: agent.number, pc: warp.pc, by };
+        self.tensor_access((warp.thread(lane), 1 << lane), id, area, mark, by != By::Multiplicand)
+    }
+
+    /// The shared memories of the CTAs that execute an instruction together, the one of the even rank first.
+    fn group(&self, lane: usize, is_pair: bool) -> ExecResult<Vec<RegionId>> {
+        if !is_pair {
+            return Ok(vec![RegionId::Shared]);
+        }
+        let own = self.cta.rank;
+        let id = |rank: u32| if rank == own { RegionId::Shared } else { RegionId::Peer(rank) };
+        let illegal = |message: &str| Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, message));
+        match self.peers.get((own ^ 1) as usize) {
+            Some(other) if !other.has_ended => Ok(vec![id(own & !1), id(own | 1)]),
+            Some(_) => illegal("the other CTA of the pair has exited"),
+            None => illegal("a pair of CTAs is in one cluster, and this CTA has no other one with it"),
+        }
     }
 
     pub(super) fn start_product(&mut self, warp: &Warp, lane: usize, op: &TensorMma) -> ExecResult<()> {
@@ -142,50 +175,81 @@ impl Machine<'_> {
         self.must_have_defined_operands(warp, lane, op)?;
         let value = |reg: Reg| warp.regs[reg as usize][lane];
         let descriptor = value(op.descriptor) as u32;
-        let shape = Shape::read(descriptor, op.kind, op.is_stationary).map_err(|reason| {
+        let group = match (op.is_pair, op.is_stationary) {
+            (true, _) => Group::Pair,
+            (_, true) => Group::Stationary,
+            _ => Group::One,
+        };
+        let whole = Shape::read(descriptor, op.kind, group).map_err(|reason| {
             let message = format!("the instruction descriptor {descriptor:#010x}: {reason}");
             RaisedFault::new(FaultKind::BadDescriptor, exec, message)
         })?;
+        let ids = self.group(lane, op.is_pair)?;
+        let shape = Shape { m: whole.m / ids.len(), ..whole };
+        let path = Datapath::of(shape.m, op.is_stationary, op.is_pair);
         let agent = self.next_issue(warp.thread(lane));
-        let mut columns = Vec::new();
-        let a = match &op.a {
-            Left::Shared(reg) => {
-                let matrix = self.shared_matrix(lane, value(*reg))?;
-                let units = units_of(&matrix, &shape.a, (0, shape.m), shape.k);
-                Source::Shared(self.read_units(warp, lane, agent, &units)?)
-            }
-            Left::Tensor(at) => {
-                let address = self.tensor_address(warp, lane, at);
-                let area = self.multiplicand_area(lane, address, &shape)?;
-                columns.push(area.columns.clone());
-                self.engine_access(warp, lane, agent, &area, By::Multiplicand)?;
-                Source::Tensor(address)
-            }
-        };
-        let matrix = self.shared_matrix(lane, value(op.b))?;
-        let units = units_of(&matrix, &shape.b, (0, shape.n), shape.k);
-        let b = self.read_units(warp, lane, agent, &units)?;
-        let scales = self.scale_areas(warp, lane, agent, op, &shape, &mut columns)?;
-        let path = Datapath::of(shape.m, op.is_stationary);
+        let (mut columns, mut halves, mut b) = (Vec::new(), Vec::new(), Vec::new());
+        let mut scales = None;
         let d = self.tensor_address(warp, lane, &op.d);
-        let (first_lane, first_column) = ((d >> 16) as usize, (d & 0xffff) as usize);
-        let Some(groups) = path.groups(first_lane) else {
-            let message = format!("an accumulator of {} rows does not begin on lane {first_lane}", shape.m);
-            return Err(RaisedFault::new(FaultKind::TmemMisuse, exec, message));
-        };
-        let area = Area { groups, columns: first_column..first_column + path.columns(shape.n) };
-        columns.push(area.columns.clone());
-        let by = By::Accumulator { at: d, m: shape.m, n: shape.n };
-        self.engine_access(warp, lane, agent, &area, by)?;
-        let masks = op.disabled.iter().rev().map(|reg| value(*reg) as u32);
-        let disabled = masks.fold(0u128, |all, mask| all << 32 | u128::from(mask));
+        let sums = self.sums_area(lane, d, path, &shape)?;
+        columns.push(sums.columns.clone());
+        for (number, id) in ids.iter().enumerate() {
+            let a = self.start_left((warp, lane), agent, op, (*id, path), &shape, &mut columns)?;
+            let matrix = self.shared_matrix(lane, value(op.b))?;
+            let units = units_of(&matrix, &shape.b, (0, shape.n / ids.len()), shape.k);
+            b.push(self.read_units(warp, lane, (agent, self.owner(*id).rank), &units)?);
+            scales = self.scale_areas((warp, lane), agent, op, (*id, &shape), &mut columns)?;
+            let by = By::Accumulator { at: d, m: whole.m, n: whole.n };
+            self.engine_access((warp, lane), agent, (*id, &sums), by)?;
+            let masks = op.disabled.iter().skip(4 * number).take(4).map(|reg| value(*reg) as u32);
+            let disabled = masks.rev().fold(0u128, |all, mask| all << 32 | u128::from(mask));
+            halves.push(Half { id: *id, a, disabled });
+        }
         let accumulates = warp.guard(op.accumulates) & exec != 0;
         let read = self.bulk_access(warp, lane, 0, Some(agent));
         let start = Start { warp: warp.id, read, agent, columns };
         let shift = op.shift;
-        let product = Product { start, shape, path, d, a, b, scales, disabled, accumulates, shift };
+        let product = Product { start, shape, path, d, halves, b, scales, accumulates, shift };
         self.cta.tensor.queue.push_back(Task::Product(Box::new(product)));
         Ok(())
+    }
+
+    /// The lanes and columns of an accumulator.
+    fn sums_area(&self, lane: usize, d: u32, path: Datapath, shape: &Shape) -> ExecResult<Area> {
+        let (first_lane, first_column) = ((d >> 16) as usize, (d & 0xffff) as usize);
+        match path.groups(first_lane) {
+            Some(groups) => Ok(Area { groups, columns: first_column..first_column + path.columns(shape.n) }),
+            None => {
+                let message = format!("an accumulator of {} rows does not begin on lane {first_lane}", shape.m);
+                Err(RaisedFault::new(FaultKind::TmemMisuse, 1 << lane, message))
+            }
+        }
+    }
+
+    /// Records the reads of the left multiplicand of a CTA.
+    fn start_left(
+        &mut self,
+        (warp, lane): (&Warp, usize),
+        agent: Agent,
+        op: &TensorMma,
+        (id, path): (RegionId, Datapath),
+        shape: &Shape,
+        columns: &mut Vec<Range<usize>>,
+    ) -> ExecResult<Source> {
+        match &op.a {
+            Left::Shared(reg) => {
+                let matrix = self.shared_matrix(lane, warp.regs[*reg as usize][lane])?;
+                let units = units_of(&matrix, &shape.a, (0, shape.m), shape.k);
+                Ok(Source::Shared(self.read_units(warp, lane, (agent, self.owner(id).rank), &units)?))
+            }
+            Left::Tensor(at) => {
+                let address = self.tensor_address(warp, lane, at);
+                let area = self.multiplicand_area(lane, address, shape, path)?;
+                columns.push(area.columns.clone());
+                self.engine_access((warp, lane), agent, (id, &area), By::Multiplicand)?;
+                Ok(Source::Tensor(address))
+            }
+        }
     }
 
     fn must_have_defined_operands(&self, warp: &Warp, lane: usize, op: &TensorMma) -> ExecResult<()> {
@@ -206,13 +270,13 @@ impl Machine<'_> {
         }
     }
 
-    fn multiplicand_area(&self, lane: usize, address: u32, shape: &Shape) -> ExecResult<Area> {
+    fn multiplicand_area(&self, lane: usize, address: u32, shape: &Shape, path: Datapath) -> ExecResult<Area> {
         let (first_lane, first_column) = ((address >> 16) as usize, (address & 0xffff) as usize);
         let misuse = |message: String| Err(RaisedFault::new(FaultKind::TmemMisuse, 1 << lane, message));
         if !is_in_tensor_memory(&shape.a) {
             return misuse("A in tensor memory is K-major, of elements of 8, 16 or 32 bits".to_string());
         }
-        match Datapath::of(shape.m, false).groups(first_lane) {
+        match path.groups(first_lane) {
             Some(groups) => Ok(Area { groups, columns: first_column..first_column + columns_of(&shape.a, shape.k) }),
             None => misuse(format!("a multiplicand of {} rows does not begin on lane {first_lane}", shape.m)),
         }
@@ -221,11 +285,10 @@ impl Machine<'_> {
     /// Records the reads of the scale factors: line `i` has its own on lane `i % 32` of every quarter, in column `i / 32`.
     fn scale_areas(
         &mut self,
-        warp: &Warp,
-        lane: usize,
+        (warp, lane): (&Warp, usize),
         agent: Agent,
         op: &TensorMma,
-        shape: &Shape,
+        (id, shape): (RegionId, &Shape),
         columns: &mut Vec<Range<usize>>,
     ) -> ExecResult<Option<(u32, u32, usize)>> {
         let (Some((a, b)), ProductKind::Scaled { block, .. }) = (&op.scales, op.kind) else { return Ok(None) };
@@ -240,7 +303,7 @@ impl Machine<'_> {
             }
             let area = Area::of_columns(first, lines.div_ceil(32));
             columns.push(area.columns.clone());
-            self.engine_access(warp, lane, agent, &area, By::Multiplicand)?;
+            self.engine_access((warp, lane), agent, (id, &area), By::Multiplicand)?;
         }
         Ok(Some((addresses[0], addresses[1], shape.k / block as usize)))
     }
@@ -261,42 +324,71 @@ impl Machine<'_> {
         let in_row = u64::from(shape.bytes) / UNIT;
         let unit = |at: u64| matrix.unit(Major::K, at % in_row, at / in_row);
         let addresses: Vec<u64> = (0..u64::from(shape.rows) * in_row).map(unit).collect();
-        let units = self.read_units(warp, lane, agent, &addresses)?;
         let to = self.tensor_address(warp, lane, at);
         if to >> 16 != 0 {
             let message = format!("a copy writes from lane 0 on, not from lane {}", to >> 16);
             return Err(RaisedFault::new(FaultKind::TmemMisuse, exec, message));
         }
         let area = Area::of_columns((to & 0xffff) as usize, shape.bytes as usize / 4);
-        self.engine_access(warp, lane, agent, &area, By::Copy)?;
+        let mut parts = Vec::new();
+        for id in self.group(lane, shape.is_pair)? {
+            parts.push((id, self.read_units(warp, lane, (agent, self.owner(id).rank), &addresses)?));
+            self.engine_access((warp, lane), agent, (id, &area), By::Copy)?;
+        }
         let read = self.bulk_access(warp, lane, 0, Some(agent));
         let start = Start { warp: warp.id, read, agent, columns: vec![area.columns] };
-        self.cta.tensor.queue.push_back(Task::Copy(Box::new(Copy { start, to, units, shape })));
+        self.cta.tensor.queue.push_back(Task::Copy(Box::new(Copy { start, to, parts, shape })));
         Ok(())
     }
 
-    pub(super) fn commit_tensor(&mut self, warp: &Warp, lane: usize, at: &MemRef) -> ExecResult<()> {
-        self.must_be_defined(warp, at.base, 1 << lane, "decide which mbarrier is meant")?;
+    /// With `ranks`, the mbarriers at the same place in the CTAs of this mask are told.
+    pub(super) fn commit_tensor(
+        &mut self,
+        warp: &Warp,
+        lane: usize,
+        at: &MemRef,
+        ranks: Option<Reg>,
+    ) -> ExecResult<()> {
+        for reg in [Some(at.base), ranks].into_iter().flatten() {
+            self.must_be_defined(warp, reg, 1 << lane, "decide which mbarrier is meant")?;
+        }
         let address = self.shared_address(warp, lane, at)?;
-        let slot = self.object(warp, lane, address, false)?;
+        let addresses = match ranks {
+            None => vec![address],
+            Some(ranks) => {
+                let mask = self.ranks(warp.regs[ranks as usize][lane], lane)?;
+                lanes(mask).map(|rank| map::with_rank(address, rank as u32)).collect()
+            }
+        };
         let (issuer, agent) = self.issuer(warp.thread(lane));
         let known = self.cta.clocks.of_agents([agent].into_iter());
-        let before = self.cta.tensor.issuers[issuer].before.clone();
-        let commit = Commit { warp: warp.id, lane, pc: warp.pc, slot, known, before };
-        self.cta.tensor.queue.push_back(Task::Commit(Box::new(commit)));
+        for address in addresses {
+            let slot = self.object(warp, lane, address, false)?;
+            let (known, before) = (known.clone(), self.cta.tensor.issuers[issuer].before.clone());
+            let commit = Commit { warp: warp.id, lane, pc: warp.pc, slot, known, before };
+            self.cta.tensor.queue.push_back(Task::Commit(Box::new(commit)));
+        }
         Ok(())
     }
 
-    /// The PTX line of a product or copy that uses some of these columns and is not known to be complete.
-    pub(super) fn running_task(&self, columns: Range<usize>, is_known: &dyn Fn(u32, u32) -> bool) -> Option<u32> {
-        let uses = |start: &Start| {
-            let overlaps = |used: &Range<usize>| used.start < columns.end && columns.start < used.end;
-            start.columns.iter().any(overlaps) && !is_known(start.agent.thread, start.agent.number)
-        };
-        let running = self.cta.tensor.queue.iter().find(|task| match task {
-            Task::Product(product) => uses(&product.start),
-            Task::Copy(copy) => uses(&copy.start),
-            Task::Commit(_) => false,
+    /// The PTX line of a product or copy of the CTA or of the other one of its pair that uses some of these columns and is
+    /// not known to be complete.
+    pub(super) fn running_task(&self, columns: Range<usize>, is_known: &dyn Fn(u32, u32, u32) -> bool) -> Option<u32> {
+        let other = self.peers.get((self.cta.rank ^ 1) as usize);
+        let running = [Some(&self.cta), other].into_iter().flatten().find_map(|cta| {
+            let uses = |start: &Start| {
+                let overlaps = |used: &Range<usize>| used.start < columns.end && columns.start < used.end;
+                start.columns.iter().any(overlaps) && !is_known(cta.number, start.agent.thread, start.agent.number)
+            };
+            cta.tensor.queue.iter().find(|task| match task {
+                Task::Product(product) => {
+                    product.halves.len() + usize::from(cta.number == self.cta.number) > 1 && uses(&product.start)
+                }
+                Task::Copy(copy) => {
+                    copy.parts.len() + usize::from(cta.number == self.cta.number) > 1 && uses(&copy.start)
+                }
+                Task::Commit(_) => false,
+            })
         });
         running.map(|task| self.program.line(task.start().0))
     }
@@ -324,17 +416,30 @@ impl Machine<'_> {
     }
 
     fn perform_product(&mut self, product: &Product) {
+        let Product { start, shape, .. } = product;
+        let mut b = Values::default();
+        for units in &product.b {
+            let part =
+                self.shared_values((start.warp, &start.read), units, &shape.b, (shape.n / product.b.len(), shape.k));
+            b.elements.extend(part.elements);
+            b.origins.extend(part.origins);
+        }
+        for half in &product.halves {
+            self.perform_half(product, half, b.clone());
+        }
+    }
+
+    fn perform_half(&mut self, product: &Product, half: &Half, mut b: Values) {
         let Product { start, shape, path, .. } = product;
-        let Shape { m, n, k, .. } = *shape;
+        let (Shape { m, n, k, .. }, id) = (*shape, half.id);
         let (warp, pc) = (start.warp, start.read.pc);
-        let mut a = match &product.a {
+        let mut a = match &half.a {
             Source::Shared(units) => self.shared_values((warp, &start.read), units, &shape.a, (m, k)),
-            Source::Tensor(address) => self.tensor_values((warp, pc), *address, &shape.a, (m, k)),
+            Source::Tensor(address) => self.tensor_values((warp, pc), (id, *address), &shape.a, (m, k), *path),
         };
-        let mut b = self.shared_values((warp, &start.read), &product.b, &shape.b, (n, k));
         if let Some((of_a, of_b, factors)) = product.scales {
-            self.read_scales((warp, pc), &mut a, (of_a, shape.a.scale_byte), factors, shape);
-            self.read_scales((warp, pc), &mut b, (of_b, shape.b.scale_byte), factors, shape);
+            self.read_scales((warp, pc), &mut a, (id, of_a, shape.a.scale_byte), factors, shape);
+            self.read_scales((warp, pc), &mut b, (id, of_b, shape.b.scale_byte), factors, shape);
         }
         let (first_lane, first_column) = ((product.d >> 16) as usize, (product.d & 0xffff) as usize);
         let place = |at: usize| {
@@ -347,7 +452,7 @@ impl Machine<'_> {
         for at in 0..m * n {
             if product.accumulates {
                 let (lane, column) = place(at);
-                let (word, undefined) = self.cta.tensor.memory.get(lane, column);
+                let (word, undefined) = self.owner(id).tensor.memory.get(lane, column);
                 words[at] = word;
                 let undefined = undefined.unwrap_or_else(|| self.unwritten_tensor(warp, pc));
                 marks[at] = undefined.is_some().then_some(undefined.origin);
@@ -357,12 +462,11 @@ impl Machine<'_> {
             }
         }
         multiply(shape, &a, &b, &mut words, product.shift);
+        let memory = &mut self.owner_mut(id).tensor.memory;
         for (at, (word, origin)) in words.into_iter().zip(marks).enumerate() {
             let (lane, column) = place(at);
-            if product.disabled >> lane & 1 == 0 {
-                let undefined =
-                    origin.map_or(Undefined::default(), |origin| Undefined { bits: u64::from(u32::MAX), origin });
-                self.cta.tensor.memory.set(lane, column, word, undefined);
+            if half.disabled >> lane & 1 == 0 {
+                memory.set(lane, column, word, of_origin(origin));
             }
         }
     }
@@ -372,13 +476,13 @@ impl Machine<'_> {
         &mut self,
         (warp, pc): (u32, u32),
         values: &mut Values,
-        (address, first_byte): (u32, u32),
+        (id, address, first_byte): (RegionId, u32, u32),
         factors: usize,
         shape: &Shape,
     ) {
         for line in 0..values.origins.len() {
             let (lane, column) = (line % 32, (address & 0xffff) as usize + line / 32);
-            let (word, undefined) = self.cta.tensor.memory.get(lane, column);
+            let (word, undefined) = self.owner(id).tensor.memory.get(lane, column);
             let undefined = undefined.unwrap_or_else(|| self.unwritten_tensor(warp, pc));
             let bytes = first_byte as usize..first_byte as usize + factors;
             if bytes.clone().any(|byte| undefined.bits >> (8 * byte) & 0xff != 0) {
@@ -389,20 +493,23 @@ impl Machine<'_> {
     }
 
     fn perform_tensor_copy(&mut self, copy: &Copy) {
-        let Copy { start, to, units, shape } = copy;
+        let Copy { start, to, shape, .. } = copy;
         let in_row = shape.bytes as usize / UNIT as usize;
-        for lane in 0..LANES {
+        for ((id, units), lane) in copy.parts.iter().flat_map(|part| (0..LANES).map(move |lane| (part, lane))) {
             let row = shape.quarters[lane / 32] as usize + lane % 32;
             for unit in 0..in_row {
                 let (bytes, origin) = self.unit_bytes(start.warp, &start.read, units, row * in_row + unit);
-                let undefined =
-                    origin.map_or(Undefined::default(), |origin| Undefined { bits: u64::from(u32::MAX), origin });
                 for (word, part) in bytes.chunks_exact(4).enumerate() {
                     let column = (*to & 0xffff) as usize + unit * 4 + word;
                     let value = u32::from_le_bytes([part[0], part[1], part[2], part[3]]);
-                    self.cta.tensor.memory.set(lane, column % COLUMNS, value, undefined);
+                    self.owner_mut(*id).tensor.memory.set(lane, column % COLUMNS, value, of_origin(origin));
                 }
             }
         }
     }
+}
+
+/// The undefined bits of a word that is undefined because of something.
+fn of_origin(origin: Option<u32>) -> Undefined {
+    origin.map_or(Undefined::default(), |origin| Undefined { bits: u64::from(u32::MAX), origin })
 }

@@ -52,6 +52,17 @@ pub(crate) struct Multiplier {
     pub(crate) scale_byte: u32,
 }
 
+/// Who multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// One CTA.
+    One,
+    /// One CTA, with `.ws`.
+    Stationary,
+    /// A pair of CTAs.
+    Pair,
+}
+
 /// What a product multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
@@ -66,7 +77,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Reads a descriptor. Errors: what the kind does not have.
-    pub(crate) fn read(word: u32, kind: ProductKind, is_stationary: bool) -> Result<Shape, String> {
+    pub(crate) fn read(word: u32, kind: ProductKind, group: Group) -> Result<Shape, String> {
         let field = |first: u32, bits: u32| word >> first & ((1 << bits) - 1);
         if field(0, 3) != 0 {
             return Err("it has the bits of a sparse product".to_string());
@@ -100,7 +111,7 @@ impl Shape {
             return Err("K = 96 is not supported on this target".to_string());
         }
         let (m, n) = (field(24, 5) as usize * 16, field(17, 6) as usize * 8);
-        check_shape(kind, is_stationary, m, n)?;
+        check_shape(kind, group, m, n)?;
         let sum = if is_scaled { Sum::F32 } else { sum(kind, field(4, 2), field(3, 1) == 1)? };
         let scale = if field(23, 1) == 1 { Scale::Ue8m0 } else { Scale::Ue4m3 };
         check_scale(kind, scale, a.scale_byte, b.scale_byte)?;
@@ -140,26 +151,30 @@ fn check_multiplier(kind: ProductKind, element: Element, major: Major, is_negate
     Ok(())
 }
 
-/// The shapes of one CTA (PTX ISA, section 9.7.16.2.1).
-fn check_shape(kind: ProductKind, is_stationary: bool, m: usize, n: usize) -> Result<(), String> {
-    let is_one_of = |step: usize| n.is_multiple_of(step) && (step..=256).contains(&n);
-    let is_legal = match (kind, m) {
-        (_, 32 | 64 | 128) if is_stationary => matches!(n, 64 | 128 | 256),
-        (ProductKind::I8, 64 | 128) => is_one_of(16) || n == 8 || n == 24,
-        (ProductKind::F16 | ProductKind::Tf32 | ProductKind::F8f6f4, 64) => is_one_of(8),
-        (_, 128) => is_one_of(8),
+/// The shapes (PTX ISA, section 9.7.16.2.1).
+fn check_shape(kind: ProductKind, group: Group, m: usize, n: usize) -> Result<(), String> {
+    let is_step = |step: usize| n.is_multiple_of(step) && (step..=256).contains(&n);
+    let is_legal = match (group, kind, m) {
+        (Group::Stationary, _, 32 | 64 | 128) => matches!(n, 64 | 128 | 256),
+        (Group::One, ProductKind::I8, 64 | 128) => is_step(16) || n == 8 || n == 24,
+        (Group::One, ProductKind::F16 | ProductKind::Tf32 | ProductKind::F8f6f4, 64) => is_step(8),
+        (Group::One, _, 128) => is_step(8),
+        (Group::Pair, ProductKind::I8, 128 | 256) => is_step(32),
+        (Group::Pair, _, 128 | 256) => is_step(16),
         _ => false,
     };
     if is_legal {
         return Ok(());
     }
-    let legal = match kind {
-        _ if is_stationary => "M = 32, 64 or 128 and N = 64, 128 or 256",
-        ProductKind::Scaled { .. } => "M = 128 and N = 8, 16, .. 256",
-        ProductKind::I8 => "M = 64 or 128 and N = 8, 16, 24, 32, 48, .. 256",
-        _ => "M = 64 or 128 and N = 8, 16, .. 256",
+    let legal = match (group, kind) {
+        (Group::Stationary, _) => "one CTA has M = 32, 64 or 128 and N = 64, 128 or 256",
+        (Group::One, ProductKind::Scaled { .. }) => "one CTA has M = 128 and N = 8, 16, .. 256",
+        (Group::One, ProductKind::I8) => "one CTA has M = 64 or 128 and N = 8, 16, 24, 32, 48, .. 256",
+        (Group::One, _) => "one CTA has M = 64 or 128 and N = 8, 16, .. 256",
+        (Group::Pair, ProductKind::I8) => "a pair of CTAs has M = 128 or 256 and N = 32, 64, .. 256",
+        (Group::Pair, _) => "a pair of CTAs has M = 128 or 256 and N = 16, 32, .. 256",
     };
-    Err(format!("M = {m} and N = {n}; one CTA has {legal}"))
+    Err(format!("M = {m} and N = {n}; {legal}"))
 }
 
 fn sum(kind: ProductKind, code: u32, saturates: bool) -> Result<Sum, String> {
@@ -202,7 +217,7 @@ mod tests {
 
     #[test]
     fn fields_are_where_the_isa_has_them() {
-        let shape = Shape::read(word(128, 256, 1, 1, 0) | 1 << 16 | 1 << 13, ProductKind::F16, false).unwrap();
+        let shape = Shape::read(word(128, 256, 1, 1, 0) | 1 << 16 | 1 << 13, ProductKind::F16, Group::One).unwrap();
         assert_eq!((shape.m, shape.n, shape.k, shape.sum), (128, 256, 16, Sum::F32));
         assert_eq!((shape.a.element, shape.a.major, shape.a.is_negated), (Element::Float(BF16), Major::K, true));
         assert_eq!((shape.b.element, shape.b.major, shape.b.is_negated), (Element::Float(F16), Major::Mn, false));
@@ -211,16 +226,16 @@ mod tests {
     #[test]
     fn scale_factors_have_a_byte_and_a_format() {
         let kind = ProductKind::Scaled { is_four_bit: false, block: 32 };
-        let shape = Shape::read(word(128, 64, 0, 0, 5) | 1 << 23 | 3 << 29 | 2 << 4, kind, false).unwrap();
+        let shape = Shape::read(word(128, 64, 0, 0, 5) | 1 << 23 | 3 << 29 | 2 << 4, kind, Group::One).unwrap();
         assert_eq!((shape.a.scale_byte, shape.b.scale_byte, shape.scale), (3, 2, Scale::Ue8m0));
         let kind = ProductKind::Scaled { is_four_bit: true, block: 32 };
-        let odd = Shape::read(word(128, 64, 0, 1, 1) | 1 << 23 | 1 << 29, kind, false).unwrap_err();
+        let odd = Shape::read(word(128, 64, 0, 1, 1) | 1 << 23 | 1 << 29, kind, Group::One).unwrap_err();
         assert_eq!(odd, "scale factors begin at a multiple of 2 bytes in a word, not at 1 and 0");
     }
 
     #[test]
     fn what_the_kind_does_not_have_is_refused() {
-        let refusal = |word: u32, kind: ProductKind| Shape::read(word, kind, false).unwrap_err();
+        let refusal = |word: u32, kind: ProductKind| Shape::read(word, kind, Group::One).unwrap_err();
         let wide = refusal(word(48, 16, 1, 0, 0), ProductKind::F16);
         assert_eq!(wide, "M = 48 and N = 16; one CTA has M = 64 or 128 and N = 8, 16, .. 256");
         assert!(refusal(word(128, 40, 2, 0, 0), ProductKind::I8).starts_with("M = 128 and N = 40"));
@@ -231,6 +246,6 @@ mod tests {
             "multiplicands of 4 or 6 bits are K-major"
         );
         assert_eq!(refusal(4, ProductKind::F16), "it has the bits of a sparse product");
-        assert!(Shape::read(word(32, 64, 1, 0, 0), ProductKind::F16, true).is_ok());
+        assert!(Shape::read(word(32, 64, 1, 0, 0), ProductKind::F16, Group::Stationary).is_ok());
     }
 }

@@ -49,7 +49,9 @@ pub(crate) enum By {
 /// An access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// Who made it, among the copies of the CTA.
+    /// Number of the CTA whose thread started it.
+    pub(crate) cta: u32,
+    /// Who made it, among the copies of that CTA.
     pub(crate) agent: u32,
     pub(crate) number: u32,
     pub(crate) pc: u32,
@@ -57,15 +59,15 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Whether it is ordered before someone who knows this of the CTA.
-    pub(crate) fn is_known(&self, cta: u32, known: &Far) -> bool {
-        known.count(copies_of(cta), self.agent) >= self.number
+    /// Whether it is ordered before someone who knows this.
+    pub(crate) fn is_known(&self, known: &Far) -> bool {
+        known.count(copies_of(self.cta), self.agent) >= self.number
     }
 
     /// Whether the tensor core itself orders `self` before `next`, which is issued by the same thread later (PTX ISA, section
     /// "Memory Consistency Model Canonical synchronization patterns": the pipelined pairs).
     fn is_pipelined(&self, next: &Mark) -> bool {
-        let is_same_engine = self.agent == next.agent;
+        let is_same_engine = (self.cta, self.agent) == (next.cta, next.agent);
         is_same_engine
             && match (self.by, next.by) {
                 (By::Accumulator { .. }, By::Accumulator { .. }) => self.by == next.by,
@@ -156,21 +158,11 @@ impl TensorMemory {
         }
     }
 
-    /// Records an access. Returns one that it conflicts with, if it is not ordered after all that it would conflict with by
-    /// what is known of this CTA.
-    pub(crate) fn access(
-        &mut self,
-        cta: u32,
-        area: &Area,
-        mark: Mark,
-        writes: bool,
-        known: &Far,
-    ) -> Option<(Mark, bool)> {
-        let is_before = |other: &Mark| {
-            (other.agent, other.number) == (mark.agent, mark.number)
-                || other.is_pipelined(&mark)
-                || other.is_known(cta, known)
-        };
+    /// Records an access by someone who knows `known`. Returns one that it conflicts with and is not ordered after, and whether
+    /// that is a write.
+    pub(crate) fn access(&mut self, area: &Area, mark: Mark, writes: bool, known: &Far) -> Option<(Mark, bool)> {
+        let id = |mark: &Mark| (mark.cta, mark.agent, mark.number);
+        let is_before = |other: &Mark| id(other) == id(&mark) || other.is_pipelined(&mark) || other.is_known(known);
         let mut conflict = None;
         for group in (0..LANES / GROUP).filter(|group| area.groups >> group & 1 == 1) {
             for cell in &mut self.cells[group * COLUMNS..][area.columns.clone()] {
@@ -182,7 +174,7 @@ impl TensorMemory {
                     cell.reads.clear();
                     cell.write = Some(mark);
                 } else if cell.reads.last() != Some(&mark) {
-                    cell.reads.retain(|read| read.agent != mark.agent);
+                    cell.reads.retain(|read| (read.cta, read.agent) != (mark.cta, mark.agent));
                     cell.reads.push(mark);
                 }
             }
@@ -196,7 +188,7 @@ mod tests {
     use super::*;
 
     fn mark(agent: u32, number: u32, by: By) -> Mark {
-        Mark { agent, number, pc: 0, by }
+        Mark { cta: 1, agent, number, pc: 0, by }
     }
 
     #[test]
@@ -227,8 +219,7 @@ mod tests {
         let area = Area::of_columns(0, 32);
         let sums = |number: u32, m: usize| mark(9, number, By::Accumulator { at: 0, m, n: 32 });
         let nothing = Far::default();
-        let mut access =
-            |area: &Area, mark: Mark, writes: bool| memory.access(1, area, mark, writes, &nothing).is_some();
+        let mut access = |area: &Area, mark: Mark, writes: bool| memory.access(area, mark, writes, &nothing).is_some();
         assert!(!access(&area, sums(1, 128), true) && !access(&area, sums(2, 128), true));
         assert!(access(&area, sums(3, 64), true), "another shape");
         assert!(access(&area, mark(9, 4, By::Multiplicand), false), "sums are no multiplicand yet");
@@ -242,9 +233,9 @@ mod tests {
         memory.allocate(32);
         let nothing = Far::default();
         let lanes = |first: usize| Area::of_lanes(first, 32, 0..1);
-        assert!(memory.access(1, &lanes(0), mark(1, 1, By::Registers), false, &nothing).is_none());
-        assert!(memory.access(1, &lanes(32), mark(3, 1, By::Registers), true, &nothing).is_none());
-        let found = memory.access(1, &lanes(0), mark(3, 2, By::Registers), true, &nothing);
+        assert!(memory.access(&lanes(0), mark(1, 1, By::Registers), false, &nothing).is_none());
+        assert!(memory.access(&lanes(32), mark(3, 1, By::Registers), true, &nothing).is_none());
+        let found = memory.access(&lanes(0), mark(3, 2, By::Registers), true, &nothing);
         assert_eq!(found, Some((mark(1, 1, By::Registers), false)));
     }
 }

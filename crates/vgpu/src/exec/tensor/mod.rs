@@ -22,7 +22,7 @@ pub(crate) use product::{Values, element, multiply};
 use std::collections::VecDeque;
 
 use crate::clock::{Agent, Far};
-use crate::exec::access::{Access, resolve_spaces};
+use crate::exec::access::{Access, RegionId, resolve_spaces};
 use crate::exec::barrier::Release;
 use crate::exec::cta::Cta;
 use crate::exec::machine::Machine;
@@ -117,9 +117,9 @@ impl Machine<'_> {
                 let lane = self.single_lane(exec, "a copy")?;
                 self.start_tensor_copy(warp, lane, (at, *from), *shape)?;
             }
-            TensorOp::Commit { at } => {
+            TensorOp::Commit { at, ranks } => {
                 for lane in lanes(exec) {
-                    self.commit_tensor(warp, lane, at)?;
+                    self.commit_tensor(warp, lane, at, *ranks)?;
                 }
             }
         }
@@ -190,9 +190,9 @@ impl Machine<'_> {
         let first = address as usize;
         let misuse = |message: String| Err(RaisedFault::new(FaultKind::TmemMisuse, FULL, message));
         // The lanes of a warp may know different things: it is enough that one knows.
-        let known = |agent: u32, number: u32| {
-            let mark = Mark { agent, number, pc: 0, by: By::Registers };
-            (0..32).any(|lane| mark.is_known(self.cta.number, self.cta.clocks.far(warp.thread(lane))))
+        let known = |cta: u32, agent: u32, number: u32| {
+            let mark = Mark { cta, agent, number, pc: 0, by: By::Registers };
+            (0..32).any(|lane| mark.is_known(self.cta.clocks.far(warp.thread(lane))))
         };
         let running = self.running_task(first..first + columns.min(COLUMNS), &known);
         if let Some(line) = running {
@@ -212,13 +212,14 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Faults unless the columns of an area are in one allocation.
-    fn must_be_allocated(&self, area: &Area, exec: u32) -> ExecResult<()> {
-        if self.cta.tensor.memory.has(&area.columns) {
+    /// Faults unless the columns of an area are in one allocation of the CTA that has a region.
+    fn must_be_allocated(&self, id: RegionId, area: &Area, exec: u32) -> ExecResult<()> {
+        if self.owner(id).tensor.memory.has(&area.columns) {
             return Ok(());
         }
         let (first, last) = (area.columns.start, area.columns.end - 1);
-        let message = format!("columns {first} to {last} of tensor memory are not in one allocation");
+        let whose = if id == RegionId::Shared { "" } else { " of the other CTA of the pair" };
+        let message = format!("columns {first} to {last} of tensor memory{whose} are not in one allocation");
         Err(RaisedFault::new(FaultKind::TmemMisuse, exec, message))
     }
 
@@ -230,23 +231,23 @@ impl Machine<'_> {
         self.cta.clocks.tensor(thread).clone()
     }
 
-    /// Records an access to tensor memory by a thread, which must be ordered after what it conflicts with.
+    /// Records an access to the tensor memory of the CTA that has a region by a thread, which must be ordered after what it
+    /// conflicts with.
     fn tensor_access(
         &mut self,
-        thread: u32,
-        exec: u32,
+        (thread, exec): (u32, u32),
+        id: RegionId,
         area: &Area,
         mark: Mark,
         writes: bool,
-        known: &Far,
     ) -> ExecResult<()> {
-        let cta = self.cta.number;
-        let conflict = self.cta.tensor.memory.access(cta, area, mark, writes, known);
+        let known = self.known_of_tensor(thread);
+        let conflict = self.owner_mut(id).tensor.memory.access(area, mark, writes, &known);
         let Some((other, other_writes)) = conflict else { return Ok(()) };
         let (own, does) = (if writes { "write" } else { "read" }, if other_writes { "write" } else { "read" });
         let line = self.program.line(other.pc);
         // What the thread knows, but has not fenced.
-        let is_fence_missing = other.is_known(cta, self.cta.clocks.far(thread));
+        let is_fence_missing = other.is_known(self.cta.clocks.far(thread));
         let missing = match other.by {
             _ if is_fence_missing => "`tcgen05.fence::after_thread_sync` is missing between them",
             By::Registers if self.is_unfinished(&other) => {
@@ -272,7 +273,8 @@ impl Machine<'_> {
     /// Whether a load or store has not been waited for.
     fn is_unfinished(&self, mark: &Mark) -> bool {
         let index = (mark.agent - threads_of(&self.cta) - ISSUERS) as usize;
-        self.cta.tensor.moves.get(index / 2).is_some_and(|moves| moves.finished[index % 2] < mark.number)
+        let owner = self.peers.iter().find(|cta| cta.number == mark.cta).unwrap_or(&self.cta);
+        owner.tensor.moves.get(index / 2).is_some_and(|moves| moves.finished[index % 2] < mark.number)
     }
 
     /// A word of tensor memory and its undefined bits.

@@ -2,6 +2,7 @@
 //! Shape" of `tcgen05`).
 
 use crate::clock::Agent;
+use crate::exec::access::RegionId;
 use crate::exec::machine::Machine;
 use crate::exec::tensor::memory::{Area, By, Mark};
 use crate::exec::tensor::{Direction, register_agent};
@@ -84,7 +85,7 @@ impl Machine<'_> {
             areas.push(Area::of_lanes(lane, op.shape.lanes(), first..first + columns));
         }
         for area in &areas {
-            self.must_be_allocated(area, FULL)?;
+            self.must_be_allocated(RegionId::Shared, area, FULL)?;
         }
         Ok((lane, column, areas))
     }
@@ -94,11 +95,11 @@ impl Machine<'_> {
             return Ok(());
         }
         let agent = register_agent(&self.cta, warp.id, direction);
-        let mark = Mark { agent: agent.thread, number: agent.number, pc: warp.pc, by: By::Registers };
-        let known = self.known_of_tensor(warp.thread(0));
+        let cta = self.cta.number;
+        let mark = Mark { cta, agent: agent.thread, number: agent.number, pc: warp.pc, by: By::Registers };
         let writes = direction == Direction::Store;
         for area in areas {
-            self.tensor_access(warp.thread(0), FULL, area, mark, writes, &known)?;
+            self.tensor_access((warp.thread(0), FULL), RegionId::Shared, area, mark, writes)?;
         }
         Ok(())
     }

@@ -15,6 +15,8 @@ use crate::memory::map;
 /// Units of 16 bytes of shared memory, by their offsets, and which of them race.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Units {
+    /// The shared memory that they are in; `None` for that of the own CTA.
+    peer: Option<u32>,
     pub(crate) offsets: Vec<usize>,
     /// First offset, number of bytes and origin of the undefined bits.
     races: Vec<(usize, usize, u32)>,
@@ -32,9 +34,11 @@ pub(super) enum Datapath {
 }
 
 impl Datapath {
-    pub(super) fn of(m: usize, is_stationary: bool) -> Datapath {
+    /// The datapath of the rows of one CTA.
+    pub(super) fn of(m: usize, is_stationary: bool, is_pair: bool) -> Datapath {
         match (m, is_stationary) {
             (128, _) => Datapath::Whole,
+            (_, false) if is_pair => Datapath::Parts(2),
             (_, false) => Datapath::Quarters,
             (_, true) => Datapath::Parts(128 / m),
         }
@@ -94,12 +98,21 @@ impl Machine<'_> {
         })
     }
 
-    /// Checks the reads of units by an agent, and records them.
-    pub(crate) fn read_units(&mut self, warp: &Warp, lane: usize, agent: Agent, units: &[u64]) -> ExecResult<Units> {
+    /// Checks the reads of units by an agent in the shared memory of the CTA of a rank, and records them. The addresses in
+    /// descriptors have no rank.
+    pub(crate) fn read_units(
+        &mut self,
+        warp: &Warp,
+        lane: usize,
+        (agent, rank): (Agent, u32),
+        units: &[u64],
+    ) -> ExecResult<Units> {
+        let start = map::shared_start(rank) - map::SHARED_START;
         let mut sorted = units.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
-        let mut found = Units::default();
+        let peer = (rank != self.cta.rank).then_some(rank);
+        let mut found = Units { peer, ..Units::default() };
         let mut at = 0;
         while at < sorted.len() {
             let first = sorted[at];
@@ -109,8 +122,11 @@ impl Machine<'_> {
                 at += 1;
             }
             at += 1;
-            let access =
-                Access { copy: Some(agent), is_load: false, ..Access::new(warp, lane, first, len as usize, true) };
+            let access = Access {
+                copy: Some(agent),
+                is_load: false,
+                ..Access::new(warp, lane, start + first, len as usize, true)
+            };
             let Slot::Region(slot) = self.place(Space::Shared, &access)? else { continue };
             let races = self.races_of(&slot, &access)?;
             self.must_be_fenced(Space::Shared, &access, &races)?;
@@ -127,7 +143,7 @@ impl Machine<'_> {
     /// The bytes of a unit, and where an undefined bit of it comes from, if there is one.
     pub(super) fn unit_bytes(&mut self, warp: u32, read: &Access, units: &Units, at: usize) -> ([u8; 16], Option<u32>) {
         let (offset, len) = (units.offsets[at], UNIT as usize);
-        let region = self.region(RegionId::Shared);
+        let region = self.region(units.peer.map_or(RegionId::Shared, RegionId::Peer));
         let mut bytes = [0u8; 16];
         bytes.copy_from_slice(&region.bytes[offset..offset + len]);
         let raced = units.races.iter().find(|(first, count, _)| *first < offset + len && offset < first + count);
@@ -136,7 +152,8 @@ impl Machine<'_> {
         if known.is_some() || region.is_written(offset, len) {
             return (bytes, known);
         }
-        let access = Access { address: map::SHARED_START + offset as u64, len, ..*read };
+        let rank = units.peer.unwrap_or(self.cta.rank);
+        let access = Access { address: map::shared_start(rank) + offset as u64, len, ..*read };
         let stop = self.unwritten(Space::Shared, &access);
         (bytes, Some(self.origins.number(warp, read.pc, *stop)))
     }
@@ -170,13 +187,13 @@ impl Machine<'_> {
     pub(super) fn tensor_values(
         &mut self,
         (warp, pc): (u32, u32),
-        address: u32,
+        (id, address): (RegionId, u32),
         multiplier: &Multiplier,
         (rows, k): (usize, usize),
+        path: Datapath,
     ) -> Values {
         let (first_lane, first_column) = ((address >> 16) as usize, (address & 0xffff) as usize);
         let in_unit = multiplier.element.in_unit();
-        let path = Datapath::of(rows, false);
         let mut values = Values { elements: Vec::new(), origins: vec![None; rows], ..Values::default() };
         for row in 0..rows {
             let (lane, _) = path.place(rows, 1, row, 0);
@@ -184,7 +201,7 @@ impl Machine<'_> {
                 let mut bytes = [0u8; 16];
                 for (word, part) in bytes.chunks_exact_mut(4).enumerate() {
                     let column = (first_column + unit * 4 + word) % COLUMNS;
-                    let (bits, undefined) = self.cta.tensor.memory.get(first_lane + lane, column);
+                    let (bits, undefined) = self.owner(id).tensor.memory.get(first_lane + lane, column);
                     part.copy_from_slice(&bits.to_le_bytes());
                     let undefined = undefined.unwrap_or_else(|| self.unwritten_tensor(warp, pc));
                     if undefined.is_some() {
