@@ -102,6 +102,8 @@ pub(crate) struct Program {
     pub(crate) predicates: u32,
     /// Registers that are initialized at the start of each warp and never written.
     pub(crate) presets: Vec<(Reg, Preset)>,
+    /// The accumulators and left multiplicands of `wgmma` in registers.
+    pub(crate) warpgroup_registers: Vec<Reg>,
     /// Static shared variables, in order of their offsets.
     pub(crate) shared: Vec<SharedVariable>,
     pub(crate) static_shared_bytes: u32,

@@ -156,7 +156,10 @@ fn a_box_is_stored_from_shared_memory() {
     let unwaited = case.fault(&body(fence, ""));
     assert_eq!(
         (unwaited.kind, unwaited.message.as_str()),
-        (FaultKind::BarrierMisuse, "the CTA exits while a bulk copy still reads its shared memory")
+        (
+            FaultKind::BarrierMisuse,
+            "the CTA exits while a bulk copy still reads its shared memory; its thread has not waited for its group"
+        )
     );
     let reused = case.fault(&body(fence, &format!("st.shared.u16 [tile], %h1;\n{wait}")));
     assert_eq!(reused.kind, FaultKind::Race);

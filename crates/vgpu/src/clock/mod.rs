@@ -166,14 +166,17 @@ impl Clocks {
         known
     }
 
-    /// A thread learns what a phase of an mbarrier brings.
-    pub(crate) fn learn_known(&mut self, thread: u32, known: &Known) {
-        let clock = &mut self.threads[thread as usize];
-        if let Some(base) = &known.base {
-            clock.base = join_counts(&clock.base, base);
+    /// A thread observes the completion of a phase of an mbarrier, and learns what it brings: at once if it acquires, else at
+    /// its next fence.
+    pub(crate) fn observe_phase(&mut self, thread: u32, known: &Known, acquires: bool) {
+        let cta = self.cluster.own;
+        let base = known.base.iter().fold(Far::default(), |far, base| far.join(&Far::default().with(cta, base)));
+        let (known, visible) = (known.far.join(&base), known.visible.clone());
+        let released = Released { cta, scope: Scope::Cluster, known, visible };
+        match acquires {
+            true => self.learn(thread, &released),
+            false => self.threads[thread as usize].observed.push(released),
         }
-        clock.far = clock.far.join(&known.far);
-        clock.visible = clock.visible.join(&known.visible);
     }
 
     /// A proxy fence: what the thread knows and has done so far becomes visible to the asynchronous proxy, in shared or in
@@ -253,11 +256,6 @@ impl Clocks {
             known = known.join(&Far::default().with(copies_of(cta), &Rc::new(copies)));
         }
         Released { cta, scope, known, visible: clock.visible.clone() }
-    }
-
-    /// What a thread hands over at the barrier of its cluster.
-    pub(crate) fn release_to_cluster(&mut self, thread: u32) -> Released {
-        self.released(thread, Scope::Cluster)
     }
 
     /// A thread learns what was released.

@@ -72,6 +72,16 @@ impl Released {
         self.cta == cluster.own || least >= Scope::Gpu || (least >= Scope::Cluster && cluster.has(self.cta))
     }
 
+    /// What was ordered before.
+    pub(crate) fn known(&self) -> &Far {
+        &self.known
+    }
+
+    /// Whether it was released to the cluster or to more.
+    pub(crate) fn reaches_cluster(&self) -> bool {
+        self.scope >= Scope::Cluster
+    }
+
     /// Both together, released to those that `self` reaches.
     pub(crate) fn joined(self, other: &Released) -> Released {
         let (known, visible) = (self.known.join(&other.known), self.visible.join(&other.visible));

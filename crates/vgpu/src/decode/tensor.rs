@@ -104,7 +104,9 @@ impl Decoder<'_> {
         }
         let (accumulates, shift) = match rest {
             [accumulates] => (accumulates, 0),
-            [accumulates, shift] if !is_scaled && !is_stationary => (accumulates, immediate(shift)?),
+            [accumulates, shift] if matches!(kind, ProductKind::F16 | ProductKind::Tf32) && !is_stationary => {
+                (accumulates, immediate(shift)?)
+            }
             _ => return Err("wrong number of operands".to_string()),
         };
         if is_scaled != scales.is_some() || shift > MOST_SHIFT {
@@ -187,22 +189,18 @@ fn take_kind(mods: &mut Mods<'_>) -> Decoded<ProductKind> {
     if let Some(kind) = plain {
         return Ok(kind);
     }
-    let block = mods.find(|part| match part {
-        "scale_vec::1X" | "scale_vec::2X" | "block32" => Some(32),
-        "scale_vec::4X" | "block16" => Some(16),
-        _ => None,
+    let vector = mods.find(|part| {
+        (part.starts_with("scale_vec::") || part.starts_with("block1") || part == "block32").then_some(part)
     });
-    let is_scaled = mods.take("block_scale");
-    let (is_four_bit, default) = match name {
-        Some("mxf8f6f4") => (false, 32),
-        Some("mxf4") => (true, 32),
-        Some("mxf4nvf4") => (true, 0),
-        _ => return Err("this kind is not supported".to_string()),
-    };
-    match block.unwrap_or(default) {
-        block @ (16 | 32) if is_scaled && (block == 32 || name == Some("mxf4nvf4")) => {
-            Ok(ProductKind::Scaled { is_four_bit, block })
-        }
-        _ => Err("the blocks of the scale factors do not fit the kind".to_string()),
+    if !mods.take("block_scale") {
+        return Err("this kind is not supported without `.block_scale`".to_string());
     }
+    let (is_four_bit, block) = match (name, vector) {
+        (Some("mxf8f6f4"), None | Some("scale_vec::1X" | "block32")) => (false, 32),
+        (Some("mxf4"), None | Some("scale_vec::2X" | "block32")) => (true, 32),
+        (Some("mxf4nvf4"), Some("scale_vec::2X" | "block32")) => (true, 32),
+        (Some("mxf4nvf4"), Some("scale_vec::4X" | "block16")) => (true, 16),
+        _ => return Err("the blocks of the scale factors do not fit the kind".to_string()),
+    };
+    Ok(ProductKind::Scaled { is_four_bit, block })
 }

@@ -61,6 +61,16 @@ impl Decoder<'_> {
             AccumulatorType::S32 { .. } => (n / 2, DType::new(Kind::Signed, 32)),
         };
         let d = self.registers(&head[0], words, true, dtype)?;
+        let mut distinct = d.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() != d.len() {
+            return Err("the registers of an accumulator are different ones".to_string());
+        }
+        self.program.warpgroup_registers.extend(distinct);
+        if let WarpgroupLeft::Registers(regs) = &a {
+            self.program.warpgroup_registers.extend(regs);
+        }
         let (b, accumulates) = (self.source(&head[2], DType::B64)?, self.predicate(&head[3])?);
         Ok(warpgroup(WarpgroupOp::Mma(WarpgroupMma { n, k, sum, d, a, b, types: multiplicands, accumulates })))
     }

@@ -51,7 +51,13 @@ impl Machine<'_> {
         let (rank, inside) = map::split_rank(access.address);
         let is_own = rank == u64::from(self.cta.rank);
         if !is_own && rank >= self.peers.len() as u64 {
-            return Err(self.out_of_bounds(Space::Shared, access));
+            let size = self.peers.len().max(1);
+            if rank >= 16 || size == 1 {
+                return Err(self.out_of_bounds(Space::Shared, access));
+            }
+            let message =
+                format!("the address is in the shared memory of rank {rank}, and the cluster has {size} CTAs");
+            return Err(RaisedFault::new(FaultKind::OutOfBounds, 1 << access.lane, message));
         }
         let id = if is_own { RegionId::Shared } else { RegionId::Peer(rank as u32) };
         let owner = self.owner(id);
@@ -209,8 +215,8 @@ impl Machine<'_> {
         let own = if access.is_read { "reads" } else { "overwrites" };
         let line = self.program.line(conflict.pc);
         let message = format!(
-            "this bulk copy {own} `{name}` + {offset}, which a thread wrote at PTX line {line}; `fence.proxy.async` is missing \
-             between them"
+            "the asynchronous proxy {own} `{name}` + {offset} here, which a thread wrote at PTX line {line}; \
+             `fence.proxy.async` is missing between them"
         );
         let mut stop = self.at_address(FaultKind::MissingFence, space, access, message);
         stop.related = Some(conflict.pc);

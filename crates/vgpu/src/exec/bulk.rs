@@ -414,17 +414,25 @@ impl Machine<'_> {
             all.filter(|group| !group.is_read).any(|group| !group.copies.is_empty())
         };
         let thread = self.cta.groups.iter().find(|(_, groups)| unread(groups)).map(|(thread, _)| *thread);
-        let load = self.cta.engine.iter().find(|bulk| bulk.mbarrier.is_some());
+        // What is written to other CTAs arrives without this one.
+        let is_own = |bulk: &&Bulk| bulk.mbarrier.as_ref().is_some_and(|(slot, _)| slot.id == RegionId::Shared);
+        let load = self.cta.engine.iter().find(is_own);
         let found = match (load, thread) {
-            (Some(bulk), _) => Some((bulk.warp, bulk.read.lane, bulk.read.pc, "writes")),
+            (Some(bulk), _) => {
+                let bar = bulk.mbarrier.as_ref().map_or(0, |(slot, _)| slot.offset);
+                let name = self.shared_name(bar);
+                let missing = format!("no thread has waited for the phase of the mbarrier at {name} that it completes");
+                Some((bulk.warp, bulk.read.lane, bulk.read.pc, "writes", missing))
+            }
             (None, Some(thread)) => {
                 let pc = self.cta.engine.iter().find(|bulk| bulk.read.thread == thread).map_or(0, |bulk| bulk.read.pc);
-                Some((thread / 32, thread as usize % 32, pc, "reads"))
+                let missing = "its thread has not waited for its group".to_string();
+                Some((thread / 32, thread as usize % 32, pc, "reads", missing))
             }
             (None, None) => None,
         };
-        if let Some((warp, lane, pc, does)) = found {
-            let message = format!("the CTA exits while a bulk copy still {does} its shared memory");
+        if let Some((warp, lane, pc, does, missing)) = found {
+            let message = format!("the CTA exits while a bulk copy still {does} its shared memory; {missing}");
             return Err(self.fault(*RaisedFault::new(FaultKind::BarrierMisuse, 1 << lane, message), pc, warp));
         }
         while self.move_some_bulk()? {}

@@ -8,6 +8,7 @@ use crate::exec::cta::Cta;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::isa::Scope;
 use crate::lanes::lanes;
 use crate::op::ClusterBarrier;
 
@@ -83,9 +84,11 @@ impl Machine<'_> {
         self.cluster.unwaited[rank][id] |= exec;
         self.cluster.arrived[rank][id] |= exec;
         self.effects += 1;
-        if releases && self.options.check_races {
+        if self.options.check_races {
             for lane in lanes(exec) {
-                let released = self.cta.clocks.release_to_cluster(warp.thread(lane));
+                // A relaxed arrival brings what the last fence has ordered.
+                let released = self.cta.clocks.written(warp.thread(lane), Scope::Cluster, releases);
+                let Some(released) = released.filter(|released| released.reaches_cluster()) else { continue };
                 let brought = &mut self.cluster.brought;
                 *brought = Some(brought.take().map_or(released.clone(), |all| all.joined(&released)));
             }

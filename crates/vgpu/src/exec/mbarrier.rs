@@ -206,6 +206,9 @@ impl Machine<'_> {
         if arrive.releases && self.options.check_races {
             let contribution = self.cta.clocks.release(warp.thread(lane));
             self.live(lane, slot)?.arrived.push(contribution);
+        } else if let Some(fenced) = self.cta.clocks.written(warp.thread(lane), Scope::Cluster, false) {
+            let object = self.live(lane, slot)?;
+            object.copied = object.copied.join(fenced.known());
         }
         self.complete_phase(slot);
         if let Some(d) = arrive.state {
@@ -298,10 +301,8 @@ impl Machine<'_> {
             let object = self.live(lane, &slot)?;
             if object.has_completed(phase, is_parity) {
                 done |= 1 << lane;
-                if wait.acquires {
-                    let known = object.known.clone();
-                    self.cta.clocks.learn_known(warp.thread(lane), &known);
-                }
+                let known = object.known.clone();
+                self.cta.clocks.observe_phase(warp.thread(lane), &known, wait.acquires);
             } else if wait.sleeps && warp.timed_out >> lane & 1 == 0 && !self.gives_up() {
                 sleeping |= 1 << lane;
                 asleep.push((slot.offset, lane));

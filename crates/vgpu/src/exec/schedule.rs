@@ -62,6 +62,7 @@ impl Machine<'_> {
             if warps.iter().all(|warp| warp.alive == 0) {
                 self.end_bulk()?;
                 self.end_tensor()?;
+                self.end_products()?;
                 return Ok(Slice::Ended);
             }
             if !progress && !self.wake_sleepers(warps)? {

@@ -42,6 +42,9 @@ impl SharedMatrix {
         if word >> 52 & 1 != 0 {
             return Err("bit 52, absolute leading offsets, is not supported on this target".to_string());
         }
+        if word >> 53 & 0xff != 0 {
+            return Err(format!("bits 53 to 60 are {:#x}, and must be 0", word >> 53 & 0xff));
+        }
         let (span, kept) = match word >> 61 {
             0 => (16, 16),
             1 => (128, 32),
@@ -80,11 +83,18 @@ impl SharedMatrix {
             };
             return self.start + along * by_along + across % 8 * UNIT + across / 8 * by_across;
         };
+        // Chunks of 32 bytes repeat after 4 rows, and these are an atom of a matrix that is adjacent along its lines.
+        let rows = if major == Major::Mn && self.kept > UNIT { 4 } else { 8 };
         // Along k a matrix is no wider than a row; the start address selects the part of the row.
         let next_row = if major == Major::Mn { along / units * self.leading } else { 0 };
         let inside = if major == Major::Mn { along % units } else { along };
-        let linear = self.start + next_row + inside * UNIT + across % 8 * self.span + across / 8 * self.stride;
+        let linear = self.start + next_row + inside * UNIT + across % rows * self.span + across / rows * self.stride;
         self.swizzled(linear)
+    }
+
+    /// Whether its swizzle keeps 32 bytes together.
+    pub(crate) fn has_wide_chunks(&self) -> bool {
+        self.kept > UNIT
     }
 
     /// Units of a row of a swizzle, if there is one.

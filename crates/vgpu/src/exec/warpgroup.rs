@@ -14,7 +14,7 @@ use crate::exec::tensor::{
 };
 use crate::exec::undefined::Update;
 use crate::exec::warp::Warp;
-use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
 use crate::lanes::{FULL, Lanes};
 use crate::op::{AccumulatorType, Multiplicand, Reg, WarpgroupLeft, WarpgroupMma, WarpgroupMultiplicand, WarpgroupOp};
 use crate::undefined::Undefined;
@@ -31,6 +31,8 @@ struct Accumulating {
     after: Box<[Undefined; 32]>,
     late: u32,
     group: u32,
+    /// The instruction.
+    pc: u32,
 }
 
 /// The products of a warp.
@@ -43,9 +45,11 @@ pub(crate) struct Products {
     accumulating: BTreeMap<Reg, Accumulating>,
     /// Registers of left multiplicands, with their values and groups.
     left: Vec<(Reg, Lanes, u32)>,
-    /// Accumulators that are complete, and what they were then: they may have been accessed since the last fence.
-    unfenced: BTreeMap<Reg, Lanes>,
-    is_fenced: bool,
+    /// What registers of products were at the last fence, or when the product that computed them was complete: others may have
+    /// accessed them since.
+    fenced: BTreeMap<Reg, Lanes>,
+    /// A checksum of what the warp has multiplied, and how many products these were.
+    done: (u64, u32),
 }
 
 impl Machine<'_> {
@@ -59,9 +63,8 @@ impl Machine<'_> {
         }
         match op {
             WarpgroupOp::Fence => {
-                let products = self.cta.products(warp.id);
-                products.is_fenced = true;
-                products.unfenced.clear();
+                let registers = self.program.warpgroup_registers.iter();
+                self.cta.products(warp.id).fenced = registers.map(|reg| (*reg, warp.regs[*reg as usize])).collect();
             }
             WarpgroupOp::Mma(mma) => self.warpgroup_mma(warp, mma)?,
             WarpgroupOp::Commit => {
@@ -78,23 +81,21 @@ impl Machine<'_> {
 
     fn warpgroup_mma(&mut self, warp: &mut Warp, op: &WarpgroupMma) -> ExecResult<()> {
         self.must_be_register_fenced(warp, op)?;
+        self.must_agree(warp, op)?;
         let shape = shape_of(op);
         let agent = self.start_warpgroup_read(warp);
         let a = match &op.a {
             WarpgroupLeft::Shared(reg) => {
-                let matrix = self.warpgroup_matrix(warp, *reg)?;
+                let matrix = SharedMatrix::of_warpgroup(warp.regs[*reg as usize][0]);
                 let first = warp.id % WARPS * ROWS as u32;
                 let rows = units_of(&matrix, &shape.a, (first as usize, ROWS), shape.k);
                 self.warpgroup_values(warp, agent, &rows, &shape.a, (ROWS, shape.k))?
             }
             WarpgroupLeft::Registers(regs) => left_of_registers(warp, regs, &shape),
         };
-        let matrix = self.warpgroup_matrix(warp, op.b)?;
+        let matrix = SharedMatrix::of_warpgroup(warp.regs[op.b as usize][0]);
         let columns = units_of(&matrix, &shape.b, (0, shape.n), shape.k);
         let b = self.warpgroup_values(warp, agent, &columns, &shape.b, (shape.n, shape.k))?;
-        if let Some(origin) = warp.undefined_pred(op.accumulates.index, FULL) {
-            return Err(self.undefined_use(origin, warp.pc, "decide whether a product is added"));
-        }
         let accumulates = warp.guard(op.accumulates) & 1 == 1;
         let products = self.cta.products(warp.id);
         let group = products.group;
@@ -112,13 +113,13 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Faults if the accumulators may have been accessed since the last `wgmma.fence`.
+    /// Faults if a register of the product was written since the last `wgmma.fence`, or since the product that computed it.
     fn must_be_register_fenced(&mut self, warp: &Warp, op: &WarpgroupMma) -> ExecResult<()> {
         let products = self.cta.products(warp.id);
-        let is_same = |reg: &Reg| {
-            products.accumulating.contains_key(reg) || products.unfenced.get(reg) == Some(&warp.regs[*reg as usize])
-        };
-        if products.is_fenced || op.d.iter().all(is_same) {
+        let is_same = |reg: &Reg| products.fenced.get(reg) == Some(&warp.regs[*reg as usize]);
+        let left: &[Reg] = if let WarpgroupLeft::Registers(regs) = &op.a { regs } else { &[] };
+        let is_computed = |reg: &Reg| products.accumulating.contains_key(reg);
+        if op.d.iter().all(|reg| is_computed(reg) || is_same(reg)) && left.iter().all(is_same) {
             return Ok(());
         }
         let message =
@@ -126,14 +127,62 @@ impl Machine<'_> {
         Err(RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, message))
     }
 
+    /// Faults unless all lanes have the same operands. The four warps are compared when the CTA ends.
+    fn must_agree(&mut self, warp: &Warp, op: &WarpgroupMma) -> ExecResult<()> {
+        let mut checksum = u64::from(warp.pc);
+        let left = if let WarpgroupLeft::Shared(reg) = &op.a { Some(*reg) } else { None };
+        for reg in left.into_iter().chain([op.b]) {
+            self.must_be_defined(warp, reg, FULL, "are an operand of a product")?;
+            let values = &warp.regs[reg as usize];
+            if let Some(lane) = values.iter().position(|value| *value != values[0]) {
+                let message = "the lanes of the warp have different descriptors of a matrix";
+                return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, message));
+            }
+            checksum = checksum.wrapping_mul(31).wrapping_add(values[0]);
+        }
+        if let Some(origin) = warp.undefined_pred(op.accumulates.index, FULL) {
+            return Err(self.undefined_use(origin, warp.pc, "decide whether a product is added"));
+        }
+        let adds = warp.guard(op.accumulates);
+        if adds != 0 && adds != FULL {
+            let message = "the lanes of the warp disagree on whether the product is added";
+            return Err(RaisedFault::new(FaultKind::IllegalInstruction, adds, message));
+        }
+        let done = &mut self.cta.products(warp.id).done;
+        *done = (done.0.wrapping_mul(31).wrapping_add(checksum ^ u64::from(adds & 1)), done.1 + 1);
+        Ok(())
+    }
+
+    /// At the end of the CTA: products have been waited for, and the warps of a warpgroup have executed the same ones.
+    pub(crate) fn end_products(&mut self) -> Result<(), Box<Fault>> {
+        let end = self.program.code.len() as u32 - 1;
+        for first in (0..self.cta.alive.len() as u32).step_by(WARPS as usize) {
+            let (done, _) = self.products_of(first);
+            for warp in first..(first + WARPS).min(self.cta.alive.len() as u32) {
+                let (other, pending) = self.products_of(warp);
+                let message = match (pending, other == done) {
+                    (Some(_), _) => "the warp exits before `wgmma.wait_group` has waited for its products",
+                    (None, false) => "the warps of a warpgroup have executed different products",
+                    (None, true) => continue,
+                };
+                let kind =
+                    if pending.is_some() { FaultKind::AsyncRegisterHazard } else { FaultKind::IllegalInstruction };
+                let pc = pending.unwrap_or(end);
+                return Err(self.fault(*RaisedFault::new(kind, FULL, message), pc, warp));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a warp has multiplied, and the instruction of a product that it has not waited for.
+    fn products_of(&mut self, warp: u32) -> ((u64, u32), Option<u32>) {
+        let products = self.cta.products(warp);
+        (products.done, products.accumulating.values().next().map(|known| known.pc))
+    }
+
     fn start_warpgroup_read(&mut self, warp: &Warp) -> Agent {
         self.cta.tensor.start_read(warp.id);
         register_agent(&self.cta, warp.id, Direction::Load)
-    }
-
-    fn warpgroup_matrix(&self, warp: &Warp, reg: Reg) -> ExecResult<SharedMatrix> {
-        self.must_be_defined(warp, reg, FULL, "are an operand of a product")?;
-        Ok(SharedMatrix::of_warpgroup(warp.regs[reg as usize][0]))
     }
 
     fn warpgroup_values(
@@ -188,10 +237,9 @@ impl Machine<'_> {
                 }
                 warp.regs[*reg as usize][lane] = u64::from(word);
             }
-            self.cta.products(warp.id).accumulating.insert(*reg, Accumulating { after, late, group });
+            self.cta.products(warp.id).accumulating.insert(*reg, Accumulating { after, late, group, pc: warp.pc });
             updates.push(Update::Reg(*reg, Box::new([Undefined { bits: u64::from(u32::MAX), origin: late }; 32])));
         }
-        self.cta.products(warp.id).is_fenced = true;
         warp.update_marks(FULL, updates);
     }
 
@@ -210,10 +258,9 @@ impl Machine<'_> {
             let Some(known) = products.accumulating.remove(&reg) else { continue };
             let held = |lane: usize| warp.undefined(reg, lane);
             is_overwritten |= (0..32).any(|lane| held(lane).origin != known.late || !held(lane).is_some());
-            products.unfenced.insert(reg, warp.regs[reg as usize]);
+            products.fenced.insert(reg, warp.regs[reg as usize]);
             updates.push(Update::Reg(reg, known.after));
         }
-        products.is_fenced = false;
         if is_overwritten {
             let message = "a register of a product was written before `wgmma.wait_group` has waited for it";
             return Err(RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, message));

@@ -19,8 +19,8 @@ const CONST_WINDOW: u64 = 4 << 40;
 pub(crate) const GLOBAL_START: u64 = 0x7000_0000_0000;
 /// Where the module's own global variables start, above every buffer.
 pub(crate) const MODULE_START: u64 = 0x7f00_0000_0000;
-/// Gap between adjacent buffers in global memory, in bytes.
-pub(crate) const GUARD: u64 = 4096;
+/// Gap between adjacent buffers in global memory, in bytes: an index that is wrong by less stays outside of every buffer.
+pub(crate) const GUARD: u64 = 1 << 30;
 /// Alignment of buffers and variables in global memory, in bytes.
 pub(crate) const BASE_ALIGN: u64 = 256;
 

@@ -3,7 +3,8 @@
 use super::Unit::{Copies, Synchronization};
 use super::{Row, no_effect, one, row};
 use crate::decode::bulk::bulk;
-use crate::op::BulkOp;
+use crate::isa::Scope;
+use crate::op::{BulkOp, FenceOrder, Op};
 
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -76,8 +77,9 @@ pub(super) const ROWS: &[Row] = &[
             Ok(vec![bulk(BulkOp::FenceProxy { shared: shared || all, global: global || all })])
         },
     ),
-    // The objects are visible to the engine: their initialization needs no fence here.
+    // More than the initializations are ordered here.
     row("fence.mbarrier_init", "9.7.13.4", Synchronization, &["fence.mbarrier_init.release.cluster"], |_, m, _| {
-        no_effect(m)
+        m.drop_all(|part| part == "release" || part == "cluster");
+        Ok(vec![Op::Fence { scope: Scope::Cluster, order: FenceOrder::Release }])
     }),
 ];

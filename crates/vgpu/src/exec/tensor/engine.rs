@@ -195,7 +195,7 @@ impl Machine<'_> {
         columns.push(sums.columns.clone());
         for (number, id) in ids.iter().enumerate() {
             let a = self.start_left((warp, lane), agent, op, (*id, path), &shape, &mut columns)?;
-            let matrix = self.shared_matrix(lane, value(op.b))?;
+            let matrix = self.multiplicand_matrix(lane, value(op.b), &shape.b)?;
             let units = units_of(&matrix, &shape.b, (0, shape.n / ids.len()), shape.k);
             b.push(self.read_units(warp, lane, (agent, self.owner(*id).rank), &units)?);
             scales = self.scale_areas((warp, lane), agent, op, (*id, &shape), &mut columns)?;
@@ -238,13 +238,14 @@ impl Machine<'_> {
     ) -> ExecResult<Source> {
         match &op.a {
             Left::Shared(reg) => {
-                let matrix = self.shared_matrix(lane, warp.regs[*reg as usize][lane])?;
+                let matrix = self.multiplicand_matrix(lane, warp.regs[*reg as usize][lane], &shape.a)?;
                 let units = units_of(&matrix, &shape.a, (0, shape.m), shape.k);
                 Ok(Source::Shared(self.read_units(warp, lane, (agent, self.owner(id).rank), &units)?))
             }
             Left::Tensor(at) => {
                 let address = self.tensor_address(warp, lane, at);
-                let area = self.multiplicand_area(lane, address, shape, path)?;
+                let d = self.tensor_address(warp, lane, &op.d);
+                let area = self.multiplicand_area(lane, (address, d), shape, path)?;
                 columns.push(area.columns.clone());
                 self.engine_access((warp, lane), agent, (id, &area), By::Multiplicand)?;
                 Ok(Source::Tensor(address))
@@ -270,11 +271,23 @@ impl Machine<'_> {
         }
     }
 
-    fn multiplicand_area(&self, lane: usize, address: u32, shape: &Shape, path: Datapath) -> ExecResult<Area> {
+    fn multiplicand_area(
+        &self,
+        lane: usize,
+        (address, d): (u32, u32),
+        shape: &Shape,
+        path: Datapath,
+    ) -> ExecResult<Area> {
         let (first_lane, first_column) = ((address >> 16) as usize, (address & 0xffff) as usize);
         let misuse = |message: String| Err(RaisedFault::new(FaultKind::TmemMisuse, 1 << lane, message));
         if !is_in_tensor_memory(&shape.a) {
             return misuse("A in tensor memory is K-major, of elements of 8, 16 or 32 bits".to_string());
+        }
+        if first_lane != (d >> 16) as usize {
+            return misuse(format!(
+                "A begins on lane {first_lane} and D on lane {}; both begin on the same one",
+                d >> 16
+            ));
         }
         match path.groups(first_lane) {
             Some(groups) => Ok(Area { groups, columns: first_column..first_column + columns_of(&shape.a, shape.k) }),
@@ -481,15 +494,30 @@ impl Machine<'_> {
         shape: &Shape,
     ) {
         for line in 0..values.origins.len() {
-            let (lane, column) = (line % 32, (address & 0xffff) as usize + line / 32);
-            let (word, undefined) = self.owner(id).tensor.memory.get(lane, column);
-            let undefined = undefined.unwrap_or_else(|| self.unwritten_tensor(warp, pc));
+            let column = (address & 0xffff) as usize + line / 32;
+            let (word, undefined) = self.scale_word((warp, pc), id, line % 32, column);
             let bytes = first_byte as usize..first_byte as usize + factors;
             if bytes.clone().any(|byte| undefined.bits >> (8 * byte) & 0xff != 0) {
                 values.origins[line] = values.origins[line].or(Some(undefined.origin));
             }
             values.scales.extend(bytes.map(|byte| scale(word.to_le_bytes()[byte], shape.scale)));
         }
+    }
+
+    /// A word of scale factors, which all quarters of the lanes have.
+    fn scale_word(&mut self, (warp, pc): (u32, u32), id: RegionId, lane: usize, column: usize) -> (u32, Undefined) {
+        let (word, mut undefined) = self.owner(id).tensor.memory.get(lane, column);
+        for other in (lane + 32..LANES).step_by(32) {
+            let (copy, of_copy) = self.owner(id).tensor.memory.get(other, column);
+            if copy != word && of_copy.is_some() {
+                let message = "the quarters of the lanes of tensor memory have different scale factors";
+                let stop = RaisedFault::new(FaultKind::TmemMisuse, 1, message);
+                let origin = self.origins.number(warp, pc, *stop);
+                return (word, Undefined { bits: u64::from(u32::MAX), origin });
+            }
+            undefined = undefined.zip(of_copy).map(|(one, other)| one.or(other));
+        }
+        (word, undefined.unwrap_or_else(|| self.unwritten_tensor(warp, pc)))
     }
 
     fn perform_tensor_copy(&mut self, copy: &Copy) {

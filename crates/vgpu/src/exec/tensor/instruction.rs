@@ -86,6 +86,10 @@ impl Shape {
             ProductKind::Scaled { is_four_bit, .. } => (true, is_four_bit),
             ProductKind::F16 | ProductKind::Tf32 | ProductKind::F8f6f4 | ProductKind::I8 => (false, false),
         };
+        let reserved: &[(u32, u32)] = if is_scaled { &[(3, 1), (6, 1), (24, 3)] } else { &[(6, 1), (23, 1), (29, 1)] };
+        if let Some((first, _)) = reserved.iter().find(|(first, bits)| field(*first, *bits) != 0) {
+            return Err(format!("it has reserved bits from bit {first} on"));
+        }
         let multiplier = |first: u32, negate: u32, major: u32, id: u32| {
             let code = field(first, 3);
             let element =
@@ -112,6 +116,10 @@ impl Shape {
         }
         let (m, n) = (field(24, 5) as usize * 16, field(17, 6) as usize * 8);
         check_shape(kind, group, m, n)?;
+        let per_cta = n / if group == Group::Pair { 2 } else { 1 };
+        if b.major == Major::Mn && b.element.in_unit() == 16 && !per_cta.is_multiple_of(16) {
+            return Err(format!("N = {n}, and a B of 8 bits that is N-major has N in steps of 16 for each CTA"));
+        }
         let sum = if is_scaled { Sum::F32 } else { sum(kind, field(4, 2), field(3, 1) == 1)? };
         let scale = if field(23, 1) == 1 { Scale::Ue8m0 } else { Scale::Ue4m3 };
         check_scale(kind, scale, a.scale_byte, b.scale_byte)?;

@@ -72,6 +72,7 @@ impl Mark {
             && match (self.by, next.by) {
                 (By::Accumulator { .. }, By::Accumulator { .. }) => self.by == next.by,
                 (By::Accumulator { .. }, _) | (_, By::Registers) | (By::Registers, _) => false,
+                (By::Multiplicand, By::Accumulator { .. }) => false,
                 (By::Copy | By::Multiplicand, _) => true,
             }
     }
@@ -133,6 +134,13 @@ impl TensorMemory {
     /// Columns that are allocated.
     pub(crate) fn allocated(&self) -> usize {
         self.allocations.iter().map(|(_, columns)| columns).sum()
+    }
+
+    /// What is allocated, in words.
+    pub(crate) fn allocations_text(&self) -> String {
+        let each = |(first, columns): &(usize, usize)| format!("{columns} columns at {first:#x}");
+        let all: Vec<String> = self.allocations.iter().map(each).collect();
+        if all.is_empty() { "none".to_string() } else { all.join(", ") }
     }
 
     /// Whether one allocation has all these columns.

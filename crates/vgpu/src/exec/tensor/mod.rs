@@ -60,6 +60,8 @@ pub(crate) struct Tensor {
     /// The threads that have issued products or copies.
     issuers: Vec<Issuer>,
     queue: VecDeque<Task>,
+    /// The last instruction that has allocated columns.
+    allocated_at: u32,
     /// Warps that wait for columns.
     waiting: Vec<u32>,
 }
@@ -101,8 +103,8 @@ impl Machine<'_> {
             TensorOp::Relinquish => self.cta.tensor.memory.is_relinquished = true,
             TensorOp::Load(moved) => self.load_tensor(warp, moved)?,
             TensorOp::Store(moved) => self.store_tensor(warp, moved)?,
-            TensorOp::WaitLoads => self.wait_for_moves(warp, Direction::Load),
-            TensorOp::WaitStores => self.wait_for_moves(warp, Direction::Store),
+            TensorOp::WaitLoads => self.wait_for_moves(warp, Direction::Load)?,
+            TensorOp::WaitStores => self.wait_for_moves(warp, Direction::Store)?,
             TensorOp::FenceBefore => {
                 lanes(exec).for_each(|lane| self.cta.clocks.fence_tensor_before(warp.thread(lane)));
             }
@@ -171,6 +173,7 @@ impl Machine<'_> {
             warp.block(FULL, pc, |_| Wait::Columns { pc, columns });
             return Ok(());
         };
+        self.cta.tensor.allocated_at = warp.pc;
         let (addresses, parts) = resolve_spaces(&warp.regs, at, 1);
         if parts.iter().any(|(space, lanes)| *lanes != 0 && *space != Space::Shared) {
             let message = "the address of an allocation is written to shared memory";
@@ -198,18 +201,36 @@ impl Machine<'_> {
         if let Some(line) = running {
             return misuse(format!("the product or copy at PTX line {line} may still use these columns"));
         }
-        let late = self.cta.tensor.moves.iter().position(|moves| moves.started != moves.finished);
-        if let Some(late) = late {
-            return misuse(format!("warp {late} has not waited for its loads and stores of tensor memory"));
+        if let Some((kind, message)) = self.unfinished_moves() {
+            return Err(RaisedFault::new(kind, FULL, message));
         }
         if !self.cta.tensor.memory.free(first, columns) {
-            return misuse(format!("there is no allocation of {columns} columns at {address:#x}"));
+            let others = self.cta.tensor.memory.allocations_text();
+            return misuse(format!("there is no allocation of {columns} columns at {address:#x}; there are {others}"));
         }
         for waiting in std::mem::take(&mut self.cta.tensor.waiting) {
             self.cta.released.push(Release::wake(waiting, FULL));
         }
         self.effects += 1;
         Ok(())
+    }
+
+    /// The fault of a warp that has not waited for its loads or stores when columns are freed.
+    fn unfinished_moves(&self) -> Option<(FaultKind, String)> {
+        for (warp, moves) in self.cta.tensor.moves.iter().enumerate() {
+            for (index, what) in [(0, "load"), (1, "store")] {
+                if moves.started[index] != moves.finished[index] {
+                    let (line, wait) = (self.program.line(moves.last[index]), &what[..2].replace("lo", "ld"));
+                    let kind = if index == 0 { FaultKind::AsyncRegisterHazard } else { FaultKind::TmemMisuse };
+                    let message = format!(
+                        "columns are freed, and warp {warp} has not waited for its {what} at PTX line {line} by \
+                         `tcgen05.wait::{wait}`"
+                    );
+                    return Some((kind, message));
+                }
+            }
+        }
+        None
     }
 
     /// Faults unless the columns of an area are in one allocation of the CTA that has a region.
@@ -273,8 +294,14 @@ impl Machine<'_> {
     /// Whether a load or store has not been waited for.
     fn is_unfinished(&self, mark: &Mark) -> bool {
         let index = (mark.agent - threads_of(&self.cta) - ISSUERS) as usize;
-        let owner = self.peers.iter().find(|cta| cta.number == mark.cta).unwrap_or(&self.cta);
-        owner.tensor.moves.get(index / 2).is_some_and(|moves| moves.finished[index % 2] < mark.number)
+        let is_own = mark.cta == self.cta.number;
+        let other = self.peers.iter().find(|cta| !is_own && cta.number == mark.cta);
+        other
+            .unwrap_or(&self.cta)
+            .tensor
+            .moves
+            .get(index / 2)
+            .is_some_and(|moves| moves.finished[index % 2] < mark.number)
     }
 
     /// A word of tensor memory and its undefined bits.
@@ -300,8 +327,10 @@ impl Machine<'_> {
         match self.cta.tensor.memory.allocated() {
             0 => Ok(()),
             columns => {
-                let message = format!("the CTA exits with {columns} columns of tensor memory allocated");
-                let pc = self.program.code.len() as u32 - 1;
+                let message = format!(
+                    "the CTA exits with {columns} columns of tensor memory allocated; `tcgen05.dealloc` is missing"
+                );
+                let pc = self.cta.tensor.allocated_at;
                 Err(self.fault(*RaisedFault::new(FaultKind::TmemLeak, FULL, message), pc, 0))
             }
         }

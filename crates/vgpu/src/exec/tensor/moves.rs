@@ -22,6 +22,8 @@ pub(crate) struct Moves {
     /// How many have started, and how many the warp has waited for: loads, then stores.
     pub(crate) started: [u32; 2],
     pub(crate) finished: [u32; 2],
+    /// The last instructions.
+    pub(crate) last: [u32; 2],
     /// Registers that loads have not written, with the origin of their undefined bits and the bits that are undefined then.
     loading: Vec<(Reg, u32, Box<[Undefined; 32]>)>,
 }
@@ -42,7 +44,12 @@ impl TensorShape {
         }
     }
 
-    /// The lane and the column, from the address on, of a register of a thread.
+    /// Columns from the address to the first one of a thread.
+    fn first_column(self, thread: usize) -> usize {
+        if let TensorShape::S16x32bx2 { second } = self { thread / 16 * second as usize } else { 0 }
+    }
+
+    /// The lane and the column, from the thread's first one on, of a register of a thread.
     fn place(self, thread: usize, register: usize) -> (usize, usize) {
         let (row, quarter) = (thread / 4, thread % 4);
         match self {
@@ -52,7 +59,7 @@ impl TensorShape {
             TensorShape::S16x256b => {
                 (row + 8 * (register >> 1 & 1), 8 * (register >> 2) + 2 * quarter + (register & 1))
             }
-            TensorShape::S16x32bx2 { second } => (thread % 16, thread / 16 * second as usize + register),
+            TensorShape::S16x32bx2 { .. } => (thread % 16, register),
         }
     }
 }
@@ -95,6 +102,7 @@ impl Machine<'_> {
             return Ok(());
         }
         let agent = register_agent(&self.cta, warp.id, direction);
+        self.cta.tensor.moves(warp.id).last[direction as usize] = warp.pc;
         let cta = self.cta.number;
         let mark = Mark { cta, agent: agent.thread, number: agent.number, pc: warp.pc, by: By::Registers };
         let writes = direction == Direction::Store;
@@ -119,7 +127,8 @@ impl Machine<'_> {
                 let (lane, column) = op.shape.place(thread, number);
                 let (mut word, mut undefined) = (0, Undefined::default());
                 for half in 0..halves {
-                    let (lane, column) = (first_lane + lane, first_column + column * halves + half);
+                    let (lane, column) =
+                        (first_lane + lane, first_column + op.shape.first_column(thread) + column * halves + half);
                     let (bits, known) = self.read_tensor(warp, lane, column);
                     let shift = 16 * half as u32;
                     let kept = if op.packs { bits & 0xffff } else { bits };
@@ -149,7 +158,8 @@ impl Machine<'_> {
                     let shift = 16 * half as u32;
                     let (kept, mask) = if op.packs { (word >> shift & 0xffff, 0xffff) } else { (word, u32::MAX) };
                     let bits = undefined.with(undefined.bits >> shift & u64::from(mask));
-                    let (lane, column) = (first_lane + lane, first_column + column * halves + half);
+                    let (lane, column) =
+                        (first_lane + lane, first_column + op.shape.first_column(thread) + column * halves + half);
                     self.cta.tensor.memory.set(lane, column, kept, bits);
                 }
             }
@@ -158,18 +168,20 @@ impl Machine<'_> {
     }
 
     /// Waits for the loads or the stores of a warp.
-    pub(crate) fn wait_for_moves(&mut self, warp: &mut Warp, direction: Direction) {
+    pub(crate) fn wait_for_moves(&mut self, warp: &mut Warp, direction: Direction) -> ExecResult<()> {
         let Agent { thread, number, is_engine } = register_agent(&self.cta, warp.id, direction);
         let moves = self.cta.tensor.moves(warp.id);
         moves.finished[direction as usize] = number;
         let loaded = if direction == Direction::Load { std::mem::take(&mut moves.loading) } else { Vec::new() };
         for (reg, late, marks) in loaded {
-            // Registers that were written meanwhile keep what they have.
-            let is_loading = |thread: &usize| {
-                let held = warp.undefined(reg, *thread);
-                held.is_some() && held.origin == late
-            };
-            let exec = (0..32).filter(is_loading).fold(0, |all, thread| all | 1 << thread);
+            let held = |thread: usize| warp.undefined(reg, thread);
+            if let Some(lane) = (0..32).find(|thread| !held(*thread).is_some()) {
+                let message = "a register of a load was written before `tcgen05.wait::ld` has waited for it";
+                return Err(RaisedFault::new(FaultKind::AsyncRegisterHazard, 1 << lane, message));
+            }
+            // A later load of the same register has the last word.
+            let is_last = |thread: &usize| held(*thread).origin == late;
+            let exec = (0..32).filter(is_last).fold(0, |all, thread| all | 1 << thread);
             warp.update_marks(exec, vec![Update::Reg(reg, marks)]);
         }
         for lane in 0..32 {
@@ -179,5 +191,6 @@ impl Machine<'_> {
                 self.cta.clocks.fence_tensor_before(warp.thread(lane));
             }
         }
+        Ok(())
     }
 }

@@ -90,12 +90,24 @@ pub(crate) fn units_of(
 }
 
 impl Machine<'_> {
-    /// A descriptor of a matrix in shared memory.
+    /// The descriptor of a multiplicand in shared memory.
+    pub(super) fn multiplicand_matrix(&self, lane: usize, word: u64, of: &Multiplier) -> ExecResult<SharedMatrix> {
+        let matrix = self.shared_matrix(lane, word)?;
+        let is_turned = of.major == Major::Mn;
+        let is_wide = of.element == Element::Tf32;
+        if is_turned && is_wide != matrix.has_wide_chunks() {
+            let reason = match is_wide {
+                true => "a tf32 matrix that is not K-major has the 128-byte swizzle of 32-byte chunks",
+                false => "only tf32 matrices have the 128-byte swizzle of 32-byte chunks",
+            };
+            return Err(bad_matrix(lane, word, reason));
+        }
+        Ok(matrix)
+    }
+
+    /// The descriptor of a matrix in shared memory.
     pub(super) fn shared_matrix(&self, lane: usize, word: u64) -> ExecResult<SharedMatrix> {
-        SharedMatrix::of_tensor(word).map_err(|reason| {
-            let message = format!("the descriptor {word:#018x} of a matrix in shared memory: {reason}");
-            RaisedFault::new(FaultKind::BadDescriptor, 1 << lane, message)
-        })
+        SharedMatrix::of_tensor(word).map_err(|reason| bad_matrix(lane, word, &reason))
     }
 
     /// Checks the reads of units by an agent in the shared memory of the CTA of a rank, and records them. The addresses in
@@ -127,7 +139,8 @@ impl Machine<'_> {
                 is_load: false,
                 ..Access::new(warp, lane, start + first, len as usize, true)
             };
-            let Slot::Region(slot) = self.place(Space::Shared, &access)? else { continue };
+            let place = self.place(Space::Shared, &access);
+            let Slot::Region(slot) = place.map_err(|stop| outside_of_matrix(*stop, units.first()))? else { continue };
             let races = self.races_of(&slot, &access)?;
             self.must_be_fenced(Space::Shared, &access, &races)?;
             for range in &races {
@@ -223,4 +236,19 @@ pub(super) fn columns_of(multiplier: &Multiplier, k: usize) -> usize {
 /// Whether a left multiplicand of these elements can be in tensor memory here.
 pub(super) fn is_in_tensor_memory(multiplier: &Multiplier) -> bool {
     multiplier.major == Major::K && !matches!(multiplier.element, Element::Padded(_))
+}
+
+/// The fault of a matrix that its descriptor places outside of shared memory.
+fn outside_of_matrix(stop: RaisedFault, start: Option<&u64>) -> Box<RaisedFault> {
+    let start = start.copied().unwrap_or(0);
+    let message = format!(
+        "{}; a matrix operand that starts at {start:#x} reaches it by the offsets in its descriptor",
+        stop.message
+    );
+    Box::new(RaisedFault { message, ..stop })
+}
+
+fn bad_matrix(lane: usize, word: u64, reason: &str) -> Box<RaisedFault> {
+    let message = format!("the descriptor {word:#018x} of a matrix in shared memory: {reason}");
+    RaisedFault::new(FaultKind::BadDescriptor, 1 << lane, message)
 }
