@@ -103,6 +103,15 @@ fn both_barriers_are_needed() {
 }
 
 #[test]
+fn a_fence_before_a_relaxed_arrival_releases() {
+    let relaxed = "barrier.cluster.arrive.relaxed.aligned";
+    let fenced = |fence: &str| exchange().replacen("barrier.cluster.arrive.aligned", &format!("{fence}\n{relaxed}"), 1);
+    words(&fenced("fence.acq_rel.cluster;"), [2, 1, 1], [2, 1, 1]);
+    words(&fenced("fence.mbarrier_init.release.cluster;"), [2, 1, 1], [2, 1, 1]);
+    assert_eq!(fault(&fenced("fence.acq_rel.cta;")).kind, FaultKind::Race);
+}
+
+#[test]
 fn an_arrival_and_a_wait_are_a_pair() {
     let twice = fault("barrier.cluster.arrive;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\nret;");
     assert!(twice.message.contains("again before it has waited"), "{twice}");
@@ -171,6 +180,9 @@ fn a_copy_is_multicast_to_the_ranks_of_a_mask() {
     let name = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster";
     let found = words(&multicast(&format!("{name} [%r3], [%rd1], 128, [%r7], 15;")), [4, 1, 1], [4, 1, 1]);
     assert_eq!(found[..128], (0..128).map(|place| place % 32).collect::<Vec<u32>>());
+    // What is on its way to another CTA does not need the one that has started it.
+    let last = |body: String| body.replace(&format!("{BARRIER}ret;"), "ret;");
+    words(&last(multicast(&format!("{name} [%r3], [%rd1], 128, [%r7], 3;"))), [2, 1, 1], [2, 1, 1]);
     let partial = fault(&multicast(&format!("{name} [%r3], [%rd1], 128, [%r7], 1;")));
     assert_eq!((partial.kind, partial.cta), (FaultKind::Deadlock, [1, 0, 0]));
     let wide = fault(&multicast(&format!("{name} [%r3], [%rd1], 128, [%r7], 7;")));

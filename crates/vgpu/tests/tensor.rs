@@ -120,6 +120,7 @@ fn every_step_of_a_product_is_needed() {
             "a register of a load was written before `tcgen05.wait::ld`",
         ),
         ("0x400800100100", "0x20400800100100", BadDescriptor, "bits 53 to 60"),
+        ("0x8040010, 0;", "0x8040050, 0;", BadDescriptor, "it has reserved bits from bit 6 on"),
         ("0x400800100100", "0x7fff00100100", OutOfBounds, "a matrix operand that starts at"),
         ("tcgen05.fence::before_thread_sync;\nbar.sync 0;", "", TmemMisuse, ""),
         ("b32 %r21, 32", "b32 %r21, 64", TmemMisuse, "no allocation of 64 columns at 0x0; there are 32 columns at 0x0"),
@@ -271,6 +272,27 @@ fn shapes_put_registers_where_the_isa_shows_them() {
             );
         }
     }
+}
+
+#[test]
+fn the_second_half_of_a_split_is_as_many_columns_further_when_it_is_packed() {
+    let stores: String = (0..4)
+        .map(|part| {
+            format!(
+                "add.u32 %r12, %r4, {0};\nadd.u32 %r13, %r5, {0};\nadd.u32 %r14, %r6, {0};\nadd.u32 %r15, %r7, {0};\n\
+                 tcgen05.st.sync.aligned.32x32b.x4.b32 [%r21+{0}], {{%r12, %r13, %r14, %r15}};\n",
+                4 * part
+            )
+        })
+        .collect();
+    let load =
+        "tcgen05.ld.sync.aligned.16x32bx2.x2.pack::16b.b32 {%r8, %r9}, [%r21], 6;\nmov.b32 %r10, 0;\nmov.b32 %r11, 0;";
+    let found = words(&moved(&stores, load, true));
+    let pair = |lane: u32, column: u32| (lane << 8 | (column + 2)) << 16 | (lane << 8 | (column + 1));
+    assert_eq!(found[..2], [pair(0, 0), pair(0, 2)]);
+    assert_eq!(found[4 * 17..4 * 17 + 2], [pair(1, 6), pair(1, 8)]);
+    let outside = "tcgen05.ld.sync.aligned.16x32bx2.x1.pack::16b.b32 {%r8}, [%r21], 31;";
+    assert_eq!(fault(&moved(&stores, outside, true)).kind, FaultKind::TmemMisuse);
 }
 
 #[test]

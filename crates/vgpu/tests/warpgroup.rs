@@ -82,6 +82,25 @@ fn every_step_of_a_product_is_needed() {
             "was written before `wgmma.wait_group` has waited for it",
         ),
         (
+            "wgmma.fence.sync.aligned;",
+            "wgmma.fence.sync.aligned;\nmov.b32 %r4, 0x3f800000;",
+            AsyncRegisterHazard,
+            "`wgmma.fence` is missing",
+        ),
+        (
+            "wgmma.fence.sync.aligned;",
+            "wgmma.fence.sync.aligned;\nsetp.lt.u32 %p3, %r1, 32;\n@%p3 ret;",
+            IllegalInstruction,
+            "the warps of a warpgroup have executed different products",
+        ),
+        (
+            "add.u64 %rd4, %rd2, 0x800080080;",
+            "and.b32 %r8, %r1, 1;\ncvt.u64.u32 %rd4, %r8;\nadd.u64 %rd4, %rd4, %rd2;\nadd.u64 %rd4, %rd4, 0x800080080;",
+            IllegalInstruction,
+            "the lanes of the warp have different descriptors",
+        ),
+        ("wgmma.wait_group.sync.aligned 0;", "ret;", AsyncRegisterHazard, "the warp exits before `wgmma.wait_group`"),
+        (
             "wgmma.commit_group.sync.aligned;",
             "wgmma.commit_group.sync.aligned;\nst.shared.b32 [%r3], 0;",
             Race,

@@ -148,6 +148,14 @@ mod tests {
     }
 
     #[test]
+    fn wide_chunks_repeat_after_four_rows() {
+        let matrix = descriptor(1024, 4096, 2048, 1);
+        assert_eq!(matrix.unit(Major::Mn, 0, 4), 1024 + 2048);
+        assert_eq!(matrix.unit(Major::Mn, 3, 1), 1024 + 128 + 16);
+        assert_eq!(matrix.unit(Major::K, 0, 8), 1024 + 2048);
+    }
+
+    #[test]
     fn descriptors_that_the_instruction_does_not_have_are_refused() {
         for word in [0, 1 << 46 | 1 << 52, 1 << 46 | 3 << 61, 1 << 46 | 7 << 61] {
             assert!(SharedMatrix::of_tensor(word).is_err(), "{word:#x}");

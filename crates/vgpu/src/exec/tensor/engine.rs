@@ -495,8 +495,9 @@ impl Machine<'_> {
     ) {
         for line in 0..values.origins.len() {
             let column = (address & 0xffff) as usize + line / 32;
-            let (word, undefined) = self.scale_word((warp, pc), id, line % 32, column);
             let bytes = first_byte as usize..first_byte as usize + factors;
+            let used = bytes.clone().fold(0u32, |all, byte| all | 0xff << (8 * byte));
+            let (word, undefined) = self.scale_word((warp, pc), id, (line % 32, column), used);
             if bytes.clone().any(|byte| undefined.bits >> (8 * byte) & 0xff != 0) {
                 values.origins[line] = values.origins[line].or(Some(undefined.origin));
             }
@@ -504,12 +505,18 @@ impl Machine<'_> {
         }
     }
 
-    /// A word of scale factors, which all quarters of the lanes have.
-    fn scale_word(&mut self, (warp, pc): (u32, u32), id: RegionId, lane: usize, column: usize) -> (u32, Undefined) {
+    /// A word of scale factors; all quarters of the lanes have the same bits of it that are used.
+    fn scale_word(
+        &mut self,
+        (warp, pc): (u32, u32),
+        id: RegionId,
+        (lane, column): (usize, usize),
+        used: u32,
+    ) -> (u32, Undefined) {
         let (word, mut undefined) = self.owner(id).tensor.memory.get(lane, column);
         for other in (lane + 32..LANES).step_by(32) {
             let (copy, of_copy) = self.owner(id).tensor.memory.get(other, column);
-            if copy != word && of_copy.is_some() {
+            if (copy ^ word) & used != 0 && of_copy.is_some() {
                 let message = "the quarters of the lanes of tensor memory have different scale factors";
                 let stop = RaisedFault::new(FaultKind::TmemMisuse, 1, message);
                 let origin = self.origins.number(warp, pc, *stop);
