@@ -353,13 +353,16 @@ impl Reader<'_> {
         }
         let size = size as usize;
         if let Some(name) = &arg.buffer {
-            let Some((_, buffer)) = self.buffers.iter().find(|(known, _)| known == name) else {
-                return bad(format!("{path}.buffer"), format!("there is no buffer `{name}`"));
-            };
+            let buffer = self.named(format!("{path}.buffer"), name)?;
             if size != 8 {
                 return bad(path, format!("an address has 8 B; the parameter has {size}"));
             }
-            return Ok(Arg::Buffer { buffer: *buffer, byte_offset: arg.byte_offset.unwrap_or(0) });
+            let byte_offset = arg.byte_offset.unwrap_or(0);
+            let bytes = self.memory.bytes(buffer).len();
+            if byte_offset > bytes as u64 {
+                return bad(format!("{path}.byte_offset"), format!("the buffer `{name}` has {bytes} B"));
+            }
+            return Ok(Arg::Buffer { buffer, byte_offset });
         }
         if arg.byte_offset.is_some() {
             return bad(format!("{path}.byte_offset"), "an offset stands beside `buffer` only");
@@ -373,17 +376,25 @@ impl Reader<'_> {
         }
     }
 
+    /// The buffer with a name; `path` is where the file names it.
+    fn named(&self, path: String, name: &str) -> Read<BufferId> {
+        if let Some((_, id)) = self.buffers.iter().find(|(known, _)| known == name) {
+            return Ok(*id);
+        }
+        let known: Vec<String> = self.buffers.iter().map(|(known, _)| format!("`{known}`")).collect();
+        let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
+        bad(path, format!("there is no buffer `{name}`; the buffers are: {known}"))
+    }
+
     fn tensor_map(&self, path: &str, map: &schema::Map) -> Read<Vec<u8>> {
-        let Some((_, id)) = self.buffers.iter().find(|(known, _)| *known == map.buffer) else {
-            return bad(format!("{path}.buffer"), format!("there is no buffer `{}`", map.buffer));
-        };
+        let id = self.named(format!("{path}.buffer"), &map.buffer)?;
         let schema::Interleave::None = map.interleave;
         let fills_nan = map.oob_fill == schema::Fill::Nan;
         if fills_nan && !map.dtype.is_float() {
             return bad(format!("{path}.oob_fill"), "only floating-point elements can be filled with NaN");
         }
         let encoded = TensorMap {
-            address: self.memory.address(*id).unwrap_or(0).wrapping_add(map.byte_offset),
+            address: self.memory.address(id).unwrap_or(0).wrapping_add(map.byte_offset),
             element_bytes: map.dtype.bytes(),
             fills_nan,
             dims: map.dims.clone(),
@@ -396,16 +407,22 @@ impl Reader<'_> {
             let at = at.map_or(String::new(), |at| format!("[{at}]"));
             return bad(format!("{path}.{field}{at}"), message);
         }
+        let rows = encoded.dims.iter().skip(1).zip(&encoded.strides);
+        let last_row = rows.map(|(extent, stride)| u128::from(extent - 1) * u128::from(*stride)).sum::<u128>();
+        let row = u128::from(encoded.dims[0]) * u128::from(encoded.element_bytes);
+        let (end, have) = (u128::from(map.byte_offset) + last_row + row, self.memory.bytes(id).len());
+        if end > have as u128 {
+            let message = format!("the tensor ends {end} B after the start of `{}`, which has {have} B", map.buffer);
+            return bad(format!("{path}.dims"), message);
+        }
         Ok(encoded.encode().to_vec())
     }
 
     fn expectation(&self, at: usize, expect: &schema::Expect) -> Read<Expectation> {
         let path = |name: &str| format!("expect[{at}].{name}");
-        let Some((_, id)) = self.buffers.iter().find(|(known, _)| *known == expect.buffer) else {
-            return bad(path("buffer"), format!("there is no buffer `{}`", expect.buffer));
-        };
+        let id = self.named(path("buffer"), &expect.buffer)?;
         let array = self.array(&path("npy"), &expect.npy)?;
-        let (have, want) = (array.bytes.len(), self.memory.bytes(*id).len());
+        let (have, want) = (array.bytes.len(), self.memory.bytes(id).len());
         if array.dtype.bytes() != expect.dtype.bytes() {
             let (stored, wanted) = (array.dtype.name(), expect.dtype.name());
             return bad(

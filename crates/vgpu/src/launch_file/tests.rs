@@ -123,7 +123,14 @@ fn an_error_names_its_path() {
         said("{\"u32\": 32}", "{\"bytes\": \"001\"}"),
         "args[2].bytes: expected an even number of hexadecimal digits"
     );
-    assert_eq!(said("{\"buffer\": \"a\"}", "{\"buffer\": \"c\"}"), "args[0].buffer: there is no buffer `c`");
+    assert_eq!(
+        said("{\"buffer\": \"a\"}", "{\"buffer\": \"c\"}"),
+        "args[0].buffer: there is no buffer `c`; the buffers are: `a`, `b`"
+    );
+    assert_eq!(
+        said("{\"buffer\": \"a\"}", "{\"buffer\": \"a\", \"byte_offset\": 129}"),
+        "args[0].byte_offset: the buffer `a` has 128 B"
+    );
     assert!(said("\"npy\": \"a.npy\"", "\"npy\": \"c.npy\"").starts_with("buffers.a.npy: "));
     assert!(
         said("\"dtype\": \"u32\", \"shape\"", "\"dtype\": \"u33\", \"shape\"")
@@ -204,6 +211,10 @@ fn a_map_that_the_hardware_refuses_is_named_with_its_path() {
     assert!(said("\"none\"", "\"16B\"").starts_with("args[0].tensor_map.interleave: unknown variant `16B`"));
     assert_eq!(
         said("{\"buffer\": \"x\", \"dtype\"", "{\"buffer\": \"z\", \"dtype\""),
-        "args[0].tensor_map.buffer: there is no buffer `z`"
+        "args[0].tensor_map.buffer: there is no buffer `z`; the buffers are: `x`, `y`"
+    );
+    assert_eq!(
+        said("\"dims\": [64, 16]", "\"dims\": [64, 17]"),
+        "args[0].tensor_map.dims: the tensor ends 2176 B after the start of `x`, which has 2048 B"
     );
 }
