@@ -58,7 +58,8 @@ fn ptx_that_is_none() {
 
 #[test]
 fn an_instruction_that_is_not_supported() {
-    let failure = with_ptx(|ptx| ptx.replacen("bar.warp.sync", "suld.b.1d.b32.trap %r1, [%rd1, {%r1}]; bar.warp.sync", 1));
+    let failure =
+        with_ptx(|ptx| ptx.replacen("bar.warp.sync", "suld.b.1d.b32.trap %r1, [%rd1, {%r1}]; bar.warp.sync", 1));
     assert_failure("unsupported_instruction", &failure, FailureKind::Unsupported);
 }
 

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::clock::Agent;
 use crate::exec::machine::Machine;
-use crate::exec::shared_matrix::{Major, SharedMatrix};
-use crate::exec::tensor::{
-    Direction, Element, Multiplier, Scale, Shape, Sum, Values, element, multiply, register_agent, units_of,
+use crate::exec::product::{
+    Element, Major, Multiplier, Scale, Shape, SharedMatrix, Sum, Values, element, multiply, units_of,
 };
+use crate::exec::tensor::{Direction, register_agent};
 use crate::exec::undefined::Update;
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};

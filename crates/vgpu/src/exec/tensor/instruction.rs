@@ -1,56 +1,8 @@
 //! Instruction descriptors (PTX ISA, section "Instruction descriptor" of `tcgen05.mma`): types, shape and directions.
 
-use crate::exec::shared_matrix::Major;
-use crate::float::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, Format};
+use crate::exec::product::{Element, Major, Multiplier, Scale, Shape, Sum};
+use crate::float::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16};
 use crate::op::ProductKind;
-
-/// How elements of a multiplicand are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Element {
-    Float(Format),
-    /// A float of 4 or 6 bits, sixteen of which are adjacent in 16 bytes.
-    Padded(Format),
-    Tf32,
-    Integer {
-        signed: bool,
-    },
-}
-
-impl Element {
-    /// Elements in a unit of 16 bytes.
-    pub(crate) fn in_unit(self) -> usize {
-        match self {
-            Element::Float(format) => 128 / format.bits() as usize,
-            Element::Padded(_) | Element::Integer { .. } => 16,
-            Element::Tf32 => 4,
-        }
-    }
-}
-
-/// The type of the accumulator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sum {
-    F16,
-    F32,
-    S32 { saturates: bool },
-}
-
-/// The format of scale factors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
-    Ue8m0,
-    Ue4m3,
-}
-
-/// A multiplicand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Multiplier {
-    pub(crate) element: Element,
-    pub(crate) is_negated: bool,
-    pub(crate) major: Major,
-    /// Which byte of a word has its first scale factor.
-    pub(crate) scale_byte: u32,
-}
 
 /// Who multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,18 +13,6 @@ pub(crate) enum Group {
     Stationary,
     /// A pair of CTAs.
     Pair,
-}
-
-/// What a product multiplies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) m: usize,
-    pub(crate) n: usize,
-    pub(crate) k: usize,
-    pub(crate) a: Multiplier,
-    pub(crate) b: Multiplier,
-    pub(crate) sum: Sum,
-    pub(crate) scale: Scale,
 }
 
 impl Shape {

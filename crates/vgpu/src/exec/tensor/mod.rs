@@ -13,11 +13,6 @@ mod instruction;
 mod memory;
 mod moves;
 mod operands;
-mod product;
-
-pub(crate) use instruction::{Element, Multiplier, Scale, Shape, Sum};
-pub(crate) use operands::units_of;
-pub(crate) use product::{Values, element, multiply};
 
 use std::collections::VecDeque;
 

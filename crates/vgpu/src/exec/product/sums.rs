@@ -1,4 +1,4 @@
-//! Products of matrices that `tcgen05.mma` computes.
+//! The sums of products.
 //!
 //! The ISA does not specify the order and rounding of floating-point sums. Here a sum starts with the element of D and adds
 //! one product after another, in the order of k: products are exact, and every addition is rounded to the nearest f32, ties
@@ -6,8 +6,7 @@
 //! f64, and their sum is added to D with one rounding. Integer sums are exact, and wrap or saturate at the end.
 
 use crate::exec::mma::multiply_add;
-use crate::exec::shared_matrix::UNIT;
-use crate::exec::tensor::instruction::{Element, Multiplier, Scale, Shape, Sum};
+use crate::exec::product::{Element, Multiplier, Scale, Shape, Sum, UNIT};
 use crate::float::{E4M3, F16, bits32, narrow, widen};
 use crate::isa::Round;
 

@@ -1,0 +1,11 @@
+//! Products of matrices that lie in shared memory: what `wgmma` and `tcgen05.mma` have in common.
+
+mod shape;
+mod shared_matrix;
+mod sums;
+mod units;
+
+pub(crate) use shape::{Element, Multiplier, Scale, Shape, Sum};
+pub(crate) use shared_matrix::{Major, SharedMatrix, UNIT};
+pub(crate) use sums::{Values, element, multiply, scale};
+pub(crate) use units::{Units, units_of};

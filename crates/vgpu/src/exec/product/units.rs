@@ -1,0 +1,165 @@
+//! The units of 16 bytes of shared memory that multiplicands consist of.
+
+use crate::clock::Agent;
+use crate::exec::access::{Access, RegionId, Slot};
+use crate::exec::machine::Machine;
+use crate::exec::product::sums::{Values, element};
+use crate::exec::product::{Element, Major, Multiplier, SharedMatrix, UNIT};
+use crate::exec::warp::Warp;
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::isa::Space;
+use crate::memory::map;
+
+/// Units of 16 bytes of shared memory, by their offsets, and which of them race.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Units {
+    /// The shared memory that they are in; `None` for that of the own CTA.
+    peer: Option<u32>,
+    pub(crate) offsets: Vec<usize>,
+    /// First offset, number of bytes and origin of the undefined bits.
+    races: Vec<(usize, usize, u32)>,
+}
+
+/// The units of lines of a multiplicand, a whole number of units if it is MN-major: those of each line if it is K-major,
+/// those of each k if it is MN-major.
+pub(crate) fn units_of(
+    matrix: &SharedMatrix,
+    multiplier: &Multiplier,
+    (first, lines): (usize, usize),
+    k: usize,
+) -> Vec<u64> {
+    let in_unit = multiplier.element.in_unit();
+    let (outer, inner) = match multiplier.major {
+        Major::K => (lines, k / in_unit),
+        Major::Mn => (k, lines.div_ceil(in_unit)),
+    };
+    let (along, across) = match multiplier.major {
+        Major::K => (0, first),
+        Major::Mn => (first / in_unit, 0),
+    };
+    let unit = |at: usize| matrix.unit(multiplier.major, (along + at % inner) as u64, (across + at / inner) as u64);
+    (0..outer * inner).map(unit).collect()
+}
+
+impl Machine<'_> {
+    /// The descriptor of a multiplicand in shared memory.
+    pub(crate) fn multiplicand_matrix(&self, lane: usize, word: u64, of: &Multiplier) -> ExecResult<SharedMatrix> {
+        let matrix = self.shared_matrix(lane, word)?;
+        let is_turned = of.major == Major::Mn;
+        let is_wide = of.element == Element::Tf32;
+        if is_turned && is_wide != matrix.has_wide_chunks() {
+            let reason = match is_wide {
+                true => "a tf32 matrix that is not K-major has the 128-byte swizzle of 32-byte chunks",
+                false => "only tf32 matrices have the 128-byte swizzle of 32-byte chunks",
+            };
+            return Err(bad_matrix(lane, word, reason));
+        }
+        Ok(matrix)
+    }
+
+    /// The descriptor of a matrix in shared memory.
+    pub(crate) fn shared_matrix(&self, lane: usize, word: u64) -> ExecResult<SharedMatrix> {
+        SharedMatrix::of_tensor(word).map_err(|reason| bad_matrix(lane, word, &reason))
+    }
+
+    /// Checks the reads of units by an agent in the shared memory of the CTA of a rank, and records them. The addresses in
+    /// descriptors have no rank.
+    pub(crate) fn read_units(
+        &mut self,
+        warp: &Warp,
+        lane: usize,
+        (agent, rank): (Agent, u32),
+        units: &[u64],
+    ) -> ExecResult<Units> {
+        let start = map::shared_start(rank) - map::SHARED_START;
+        let mut sorted = units.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let peer = (rank != self.cta.rank).then_some(rank);
+        let mut found = Units { peer, ..Units::default() };
+        let mut at = 0;
+        while at < sorted.len() {
+            let first = sorted[at];
+            let mut len = UNIT;
+            while sorted.get(at + 1) == Some(&(first + len)) {
+                len += UNIT;
+                at += 1;
+            }
+            at += 1;
+            let access = Access {
+                copy: Some(agent),
+                is_load: false,
+                ..Access::new(warp, lane, start + first, len as usize, true)
+            };
+            let place = self.place(Space::Shared, &access);
+            let Slot::Region(slot) = place.map_err(|stop| outside_of_matrix(*stop, units.first()))? else { continue };
+            let races = self.races_of(&slot, &access)?;
+            self.must_be_fenced(Space::Shared, &access, &races)?;
+            for range in &races {
+                let stop = self.race(Space::Shared, &access, &range.conflict);
+                let origin = self.origins.number(warp.id, warp.pc, *stop);
+                found.races.push((range.offset, range.len, origin));
+            }
+        }
+        found.offsets = units.iter().map(|address| (address - map::SHARED_START) as usize).collect();
+        Ok(found)
+    }
+
+    /// The bytes of a unit, and where an undefined bit of it comes from, if there is one.
+    pub(crate) fn unit_bytes(&mut self, warp: u32, read: &Access, units: &Units, at: usize) -> ([u8; 16], Option<u32>) {
+        let (offset, len) = (units.offsets[at], UNIT as usize);
+        let region = self.region(units.peer.map_or(RegionId::Shared, RegionId::Peer));
+        let mut bytes = [0u8; 16];
+        bytes.copy_from_slice(&region.bytes[offset..offset + len]);
+        let raced = units.races.iter().find(|(first, count, _)| *first < offset + len && offset < first + count);
+        let marked = region.undefined.range(offset..offset + len).next().map(|(_, byte)| byte.origin);
+        let known = raced.map(|(.., origin)| *origin).or(marked);
+        if known.is_some() || region.is_written(offset, len) {
+            return (bytes, known);
+        }
+        let rank = units.peer.unwrap_or(self.cta.rank);
+        let access = Access { address: map::shared_start(rank) + offset as u64, len, ..*read };
+        let stop = self.unwritten(Space::Shared, &access);
+        (bytes, Some(self.origins.number(warp, read.pc, *stop)))
+    }
+
+    /// The elements of a multiplicand in shared memory.
+    pub(crate) fn shared_values(
+        &mut self,
+        (warp, read): (u32, &Access),
+        units: &Units,
+        multiplier: &Multiplier,
+        (lines, k): (usize, usize),
+    ) -> Values {
+        let in_unit = multiplier.element.in_unit();
+        let inner = units.offsets.len() / if multiplier.major == Major::K { lines } else { k };
+        let mut values = Values { elements: vec![0.0; lines * k], origins: vec![None; lines], ..Values::default() };
+        for at in 0..units.offsets.len() {
+            let (bytes, origin) = self.unit_bytes(warp, read, units, at);
+            let (outer, first) = (at / inner, at % inner * in_unit);
+            for (number, place) in (first..first + in_unit).enumerate() {
+                let (line, along) = if multiplier.major == Major::K { (outer, place) } else { (place, outer) };
+                if line < lines {
+                    values.elements[line * k + along] = element(&bytes, number, multiplier);
+                    values.origins[line] = values.origins[line].or(origin);
+                }
+            }
+        }
+        values
+    }
+}
+
+/// The fault of a matrix that its descriptor places outside of shared memory.
+fn outside_of_matrix(stop: RaisedFault, start: Option<&u64>) -> Box<RaisedFault> {
+    let start = start.copied().unwrap_or(0);
+    let message = format!(
+        "{}; a matrix operand that starts at {start:#x} reaches it by the offsets in its descriptor",
+        stop.message
+    );
+    Box::new(RaisedFault { message, ..stop })
+}
+
+fn bad_matrix(lane: usize, word: u64, reason: &str) -> Box<RaisedFault> {
+    let message = format!("the descriptor {word:#018x} of a matrix in shared memory: {reason}");
+    RaisedFault::new(FaultKind::BadDescriptor, 1 << lane, message)
+}
