@@ -4,6 +4,9 @@
 //! rounded correctly to the narrower format in any mode (Boldo and Melquiond, 2008).
 
 pub(crate) mod double;
+mod packed;
+
+pub(crate) use packed::{Packed, power};
 
 use crate::isa::Round;
 

@@ -5,7 +5,7 @@ use crate::decode::float::is_f32;
 use crate::decode::memory::number_type;
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::float::{BF16, E4M3, E5M2, F16, Format};
+use crate::float::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, Packed};
 use crate::isa::{DType, Kind, Round};
 use crate::op::{Convert, ConvertPair, Op, PairSource, ScalarOp};
 use crate::ptx::ast::Operand;
@@ -18,23 +18,19 @@ impl Decoder<'_> {
         if mods.take("tf32") {
             return self.convert_tf32(mods, operands, round, relu);
         }
-        if let Some(format) = mods.find(packed_format) {
-            let source = self.pair_source(mods, operands, format)?;
+        if let Some(to) = mods.find(packed) {
+            let source = self.pair_source(mods, operands, to)?;
             let finite = mods.take("satfinite");
-            if is_eight_bits(format) && !finite {
-                return Err("a conversion to an 8-bit float needs `.satfinite`".to_string());
+            if to.is_small_float() && !finite {
+                return Err("a conversion to a float of 4, 6 or 8 bits needs `.satfinite`".to_string());
+            }
+            if to == Packed::Power && (relu || !matches!(round, Some(Round::Zero | Round::Up))) {
+                return Err("a conversion to `.ue8m0x2` has `.rz` or `.rp`, and no `.relu`".to_string());
             }
             let d = self.dest(&operands[0])?;
             let round = round.unwrap_or(Round::Nearest);
-            return Ok(Op::Scalar(ScalarOp::ConvertPair(Box::new(ConvertPair {
-                d,
-                source,
-                format,
-                round,
-                sat,
-                relu,
-                finite,
-            }))));
+            let pair = ConvertPair { d, source, to, round, sat, relu, finite };
+            return Ok(Op::Scalar(ScalarOp::ConvertPair(Box::new(pair))));
         }
         let to = mods.dtype()?;
         let from = mods.dtype()?;
@@ -63,17 +59,15 @@ impl Decoder<'_> {
         Ok(Op::Scalar(ScalarOp::Convert(Box::new(convert))))
     }
 
-    /// The source of a conversion to a pair of `format`: operands `d, a, b` with f32 sources, or `d, a` with another
+    /// The source of a conversion to a pair: operands `d, a, b` with f32 sources, or `d, a` with another
     /// pair.
-    fn pair_source(&mut self, mods: &mut Mods<'_>, operands: &[Operand], format: Format) -> Decoded<PairSource> {
-        if let Some(from) = mods.find(packed_format) {
-            let widens = format == F16 && is_eight_bits(from);
-            let narrows_to_eight = is_eight_bits(format) && !is_eight_bits(from);
-            if !widens && !narrows_to_eight {
+    fn pair_source(&mut self, mods: &mut Mods<'_>, operands: &[Operand], to: Packed) -> Decoded<PairSource> {
+        if let Some(from) = mods.find(packed) {
+            if !is_packed_conversion(from, to) {
                 return Err("a packed conversion between these types is not supported".to_string());
             }
             expect_count(operands, 2)?;
-            let bits = DType::new(Kind::Bits, 2 * from.bits());
+            let bits = DType::new(Kind::Bits, 2 * from.stride());
             return Ok(PairSource::Packed(self.source(&operands[1], bits)?, from));
         }
         let from = mods.dtype()?;
@@ -103,19 +97,31 @@ impl Decoder<'_> {
     }
 }
 
-/// The element format of a packed floating-point type.
-fn packed_format(word: &str) -> Option<Format> {
-    match word {
-        "f16x2" => Some(F16),
-        "bf16x2" => Some(BF16),
-        "e4m3x2" => Some(E4M3),
-        "e5m2x2" => Some(E5M2),
-        _ => None,
-    }
+/// The element type of a pair.
+fn packed(word: &str) -> Option<Packed> {
+    Some(match word {
+        "f16x2" => Packed::Float(F16),
+        "bf16x2" => Packed::Float(BF16),
+        "e4m3x2" => Packed::Float(E4M3),
+        "e5m2x2" => Packed::Float(E5M2),
+        "e2m3x2" => Packed::Float(E2M3),
+        "e3m2x2" => Packed::Float(E3M2),
+        "e2m1x2" => Packed::Float(E2M1),
+        "ue8m0x2" => Packed::Power,
+        _ => return None,
+    })
 }
 
-fn is_eight_bits(format: Format) -> bool {
-    format.bits() == 8
+/// Whether there is a conversion from pairs to pairs of these types.
+fn is_packed_conversion(from: Packed, to: Packed) -> bool {
+    const HALF: Packed = Packed::Float(F16);
+    const BFLOAT: Packed = Packed::Float(BF16);
+    match (from, to) {
+        (BFLOAT, Packed::Power) | (Packed::Power, BFLOAT) => true,
+        (HALF | BFLOAT, _) => to.is_small_float(),
+        (_, HALF) => from.is_small_float(),
+        _ => false,
+    }
 }
 
 /// The largest finite value of a 16-bit floating-point type.

@@ -2,7 +2,7 @@
 
 use crate::exec::float::read_element;
 use crate::exec::int::{map1, map2};
-use crate::float::{bits32, flush, narrow, relu, round_integral, saturate, to_f32, widen};
+use crate::float::{bits32, flush, narrow, relu, round_integral, saturate, to_f32};
 use crate::isa::{Round, mask, sign_extend};
 use crate::lanes::Lanes;
 use crate::op::{Convert, ConvertPair, FloatType, IntegerType, NumberType, PairSource};
@@ -120,15 +120,15 @@ fn to_float(value: f64, to: FloatType, op: &Convert) -> u64 {
 
 /// Converts to a packed pair.
 pub(crate) fn pair(regs: &mut [Lanes], exec: u32, op: &ConvertPair) {
-    let width = op.format.bits();
+    let width = op.to.stride();
     match op.source {
         PairSource::Singles(a, b) => map2(regs, exec, op.d, [a, b], |a, b| {
             let half = |bits: u64| element(f64::from(f32::from_bits(bits as u32)), op);
             half(a) << width | half(b)
         }),
         PairSource::Packed(a, from) => map1(regs, exec, op.d, a, |a| {
-            let half = |bits: u64| element(widen(bits as u32, from), op);
-            half(a >> from.bits()) << width | half(a)
+            let half = |bits: u64| element(from.value(bits), op);
+            half(a >> from.stride()) << width | half(a)
         }),
     }
 }
@@ -137,8 +137,7 @@ pub(crate) fn pair(regs: &mut [Lanes], exec: u32, op: &ConvertPair) {
 fn element(value: f64, op: &ConvertPair) -> u64 {
     let value = if op.sat { saturate(value) } else { value };
     let value = if op.relu { relu(value) } else { value };
-    let limit = if op.finite { op.format.largest() } else { f64::INFINITY };
-    u64::from(narrow(value.clamp(-limit, limit), op.format, op.round))
+    op.to.bits(value, op.round, op.finite)
 }
 
 /// The bits of the largest tf32.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::float::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, Format, widen};
+use crate::float::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, Format, power, widen};
 
 /// An element type of a launch file. Floating-point types of less than 8 bits occupy a byte each, except `e2m1x2`, which
 /// has two elements in a byte.
@@ -87,8 +87,7 @@ impl ElementType {
             ElementType::E2m3 => float(bits & 0x3f, E2M3),
             ElementType::E3m2 => float(bits & 0x3f, E3M2),
             ElementType::E2m1x2 => return vec![float(bits & 15, E2M1), float(bits >> 4 & 15, E2M1)],
-            ElementType::Ue8m0 if bits == 0xff => Element::Float(f64::NAN),
-            ElementType::Ue8m0 => Element::Float(2f64.powi(bits as i32 - 127)),
+            ElementType::Ue8m0 => Element::Float(power(bits as u8)),
             ElementType::Ue4m3 => float(bits & 0x7f, E4M3),
         }]
     }

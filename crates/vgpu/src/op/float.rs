@@ -1,6 +1,6 @@
 //! Floating-point functions and conversions.
 
-use crate::float::Format;
+use crate::float::Packed;
 use crate::isa::Round;
 use crate::op::operand::{FloatType, NumberType, Reg};
 
@@ -95,7 +95,7 @@ pub(crate) enum PairSource {
     /// Two f32 registers; the first becomes the upper element.
     Singles(Reg, Reg),
     /// Another packed pair.
-    Packed(Reg, Format),
+    Packed(Reg, Packed),
 }
 
 /// `cvt` to a packed pair.
@@ -103,7 +103,7 @@ pub(crate) enum PairSource {
 pub(crate) struct ConvertPair {
     pub(crate) d: Reg,
     pub(crate) source: PairSource,
-    pub(crate) format: Format,
+    pub(crate) to: Packed,
     pub(crate) round: Round,
     pub(crate) sat: bool,
     pub(crate) relu: bool,

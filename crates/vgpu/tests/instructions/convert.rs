@@ -1,7 +1,10 @@
-//! `cvt` between floats of 8, 16 and 32 bits, and integers.
+//! `cvt` between floats of 4 to 32 bits, and integers.
 
 use crate::harness::{Random, halves, map, refusals};
-use crate::small::{BF16, E4M3, E5M2, F16, Small};
+use crate::small::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, Small};
+
+/// The types of pairs whose elements have a byte each.
+const BYTES: [(&str, Small); 4] = [("e4m3x2", E4M3), ("e5m2x2", E5M2), ("e2m3x2", E2M3), ("e3m2x2", E3M2)];
 
 fn result(x: f64) -> u32 {
     if x.is_nan() { 0x7fff_ffff } else { (x as f32).to_bits() }
@@ -74,7 +77,7 @@ fn the_first_source_of_a_pair_is_the_upper_half() {
 #[test]
 fn every_pair_of_bytes_widens_to_halves() {
     let every: Vec<u32> = (0..=0xffff).collect();
-    for (name, format) in [("e4m3x2", E4M3), ("e5m2x2", E5M2)] {
+    for (name, format) in BYTES {
         let body = format!("cvt.u16.u32 %h1, %i0;\ncvt.rn.f16x2.{name} %o0, %h1;\ncvt.rn.relu.f16x2.{name} %o1, %h1;");
         let [plain, clamped] = map(&body, &[&every]);
         for bits in &every {
@@ -90,7 +93,7 @@ fn every_pair_of_bytes_widens_to_halves() {
 #[test]
 fn singles_and_halves_narrow_to_bytes() {
     let halves: Vec<u32> = (0..=0xffff).collect();
-    for (name, format) in [("e4m3x2", E4M3), ("e5m2x2", E5M2)] {
+    for (name, format) in BYTES {
         let inputs = around(format);
         let body = format!(
             "cvt.rn.satfinite.{name}.f32 %h1, %i0, 0f40400000;\ncvt.u32.u16 %o0, %h1;\n\
@@ -111,6 +114,67 @@ fn singles_and_halves_narrow_to_bytes() {
             let want = format.nearest_finite(F16.value(*bits)) << 8 | format.nearest(2.0);
             assert_eq!(found[*bits as usize], want, "{name} {bits:#06x}");
         }
+    }
+}
+
+#[test]
+fn a_byte_has_a_pair_of_four_bits() {
+    let every: Vec<u32> = (0..=0xff).collect();
+    let [wide] = map("{ .reg .b8 t;\ncvt.u8.u32 t, %i0;\ncvt.rn.f16x2.e2m1x2 %o0, t; }", &[&every]);
+    for bits in &every {
+        let [low, high] = [bits & 15, bits >> 4].map(|bits| F16.nearest(E2M1.value(bits)));
+        assert_eq!(wide[*bits as usize], high << 16 | low, "{bits:#04x}");
+    }
+    let inputs = around(E2M1);
+    let body = "{ .reg .b8 t;\ncvt.rn.satfinite.e2m1x2.f32 t, %i0, 0f40400000;\nmov.b16 %h1, {t, 0};\ncvt.u32.u16 %o0, %h1;\n\
+                cvt.rn.satfinite.relu.e2m1x2.f32 t, 0fBF800000, %i0;\ncvt.u32.u8 %o1, t; }";
+    let [upper, lower] = map(body, &[&bits(&inputs)]);
+    for (at, x) in inputs.iter().enumerate() {
+        let x = f64::from(*x);
+        assert_eq!(upper[at], E2M1.nearest_finite(x) << 4 | E2M1.nearest(3.0), "{x:e}");
+        assert_eq!(lower[at], E2M1.nearest_finite(if x <= 0.0 { 0.0 } else { x }), "{x:e}");
+    }
+}
+
+/// A `.ue8m0` is the biased exponent of an f32: of the number below, or of the one above if the fraction is not 0.
+#[test]
+fn scale_factors_are_the_powers_next_to_a_magnitude() {
+    let mut random = Random(11);
+    let mut inputs: Vec<u32> = (0..2000).map(|_| random.next()).collect();
+    inputs.extend([0, 1, 0x0040_0000, 0x0040_0001, 0x007f_ffff, 0x7f00_0000, 0x7f00_0001, 0x7f7f_ffff, 0x7f80_0000]);
+    inputs.extend([0x8000_0000, 0xff80_0000, 0x7fc0_0000, 0xffff_ffff, 0xbf80_0000, 0x3f80_0001]);
+    let [below, above, finite] = map(
+        "cvt.rz.ue8m0x2.f32 %h1, %i0, 0f40000000;\ncvt.u32.u16 %o0, %h1;\n\
+         cvt.rp.ue8m0x2.f32 %h1, 0f40000000, %i0;\ncvt.u32.u16 %o1, %h1;\n\
+         cvt.rp.satfinite.ue8m0x2.f32 %h1, %i0, %i0;\ncvt.u32.u16 %o2, %h1;",
+        &[&inputs],
+    );
+    for (at, bits) in inputs.iter().enumerate() {
+        let (field, fraction) = (bits >> 23 & 0xff, bits & 0x7f_ffff);
+        let least = if field == 0 { 0x40_0000 } else { 0 };
+        let up = if field == 255 { 255 } else { field + u32::from(fraction > least) };
+        assert_eq!((below[at], above[at]), (field << 8 | 128, 128 << 8 | up), "{bits:#010x}");
+        let most = if field == 255 && fraction != 0 { 255 } else { up.min(254) };
+        assert_eq!(finite[at], most << 8 | most, "{bits:#010x}");
+    }
+}
+
+#[test]
+fn scale_factors_widen_to_powers_and_come_from_pairs() {
+    let every: Vec<u32> = (0..=0xffff).collect();
+    let [wide, back] = map(
+        "cvt.u16.u32 %h1, %i0;\ncvt.rn.bf16x2.ue8m0x2 %r10, %h1;\nmov.b32 %o0, %r10;\n\
+         cvt.rz.ue8m0x2.bf16x2 %h2, %r10;\ncvt.u32.u16 %o1, %h2;",
+        &[&every],
+    );
+    for bits in every {
+        let word = |byte: u32| match byte {
+            0 => 0x40,
+            255 => 0x7fff,
+            _ => byte << 7,
+        };
+        assert_eq!(wide[bits as usize], word(bits >> 8) << 16 | word(bits & 0xff));
+        assert_eq!(back[bits as usize], bits);
     }
 }
 
@@ -229,7 +293,10 @@ fn forms_that_are_not_executed_are_refused() {
     let forms = [
         "cvt.rn.e4m3x2.f32 %h1, %r1, %r2;",
         "cvt.rn.bf16x2.e4m3x2 %r1, %h1;",
-        "cvt.rn.satfinite.e2m1x2.f32 %h1, %r1, %r2;",
+        "cvt.rn.e2m1x2.f32 %h1, %r1, %r2;",
+        "cvt.rn.ue8m0x2.f32 %h1, %r1, %r2;",
+        "cvt.rz.relu.ue8m0x2.f32 %h1, %r1, %r2;",
+        "cvt.rn.f16x2.ue8m0x2 %r1, %h1;",
         "cvt.rs.f16x2.f32 %r1, %r2, %r3, %r4;",
         "cvt.u16x2.f32 %r1, %r2;",
     ];

@@ -1,4 +1,4 @@
-//! Floating-point formats of 8 and 16 bits, computed from their definition, with rounding by a search over their
+//! Floating-point formats of 4 to 16 bits, computed from their definition, with rounding by a search over their
 //! values.
 
 /// A format with `exponent` and `mantissa` bits.
@@ -6,14 +6,26 @@
 pub(crate) struct Small {
     exponent: i32,
     mantissa: i32,
-    /// Whether the format has infinities; if not, only all ones below the sign bit is NaN.
-    infinities: bool,
+    top: Top,
 }
 
-pub(crate) const F16: Small = Small { exponent: 5, mantissa: 10, infinities: true };
-pub(crate) const BF16: Small = Small { exponent: 8, mantissa: 7, infinities: true };
-pub(crate) const E5M2: Small = Small { exponent: 5, mantissa: 2, infinities: true };
-pub(crate) const E4M3: Small = Small { exponent: 4, mantissa: 3, infinities: false };
+/// What the largest codes are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Top {
+    /// Infinities and NaN.
+    Infinities,
+    /// One NaN: all ones below the sign bit.
+    Nan,
+    Numbers,
+}
+
+pub(crate) const F16: Small = Small { exponent: 5, mantissa: 10, top: Top::Infinities };
+pub(crate) const BF16: Small = Small { exponent: 8, mantissa: 7, top: Top::Infinities };
+pub(crate) const E5M2: Small = Small { exponent: 5, mantissa: 2, top: Top::Infinities };
+pub(crate) const E4M3: Small = Small { exponent: 4, mantissa: 3, top: Top::Nan };
+pub(crate) const E2M3: Small = Small { exponent: 2, mantissa: 3, top: Top::Numbers };
+pub(crate) const E3M2: Small = Small { exponent: 3, mantissa: 2, top: Top::Numbers };
+pub(crate) const E2M1: Small = Small { exponent: 2, mantissa: 1, top: Top::Numbers };
 
 impl Small {
     pub(crate) fn sign(self) -> u32 {
@@ -26,7 +38,11 @@ impl Small {
 
     /// The smallest code below the sign bit that is not a finite number.
     pub(crate) fn beyond(self) -> u32 {
-        if self.infinities { self.sign() - (1 << self.mantissa) } else { self.nan() }
+        match self.top {
+            Top::Infinities => self.sign() - (1 << self.mantissa),
+            Top::Nan => self.nan(),
+            Top::Numbers => self.sign(),
+        }
     }
 
     /// The magnitude of a code below the sign bit, as if the codes of infinity and NaN were numbers too.
@@ -42,7 +58,7 @@ impl Small {
         let code = bits & self.nan();
         let magnitude = match code {
             _ if code < self.beyond() => self.magnitude(code),
-            _ if code == self.beyond() && self.infinities => f64::INFINITY,
+            _ if code == self.beyond() && self.top == Top::Infinities => f64::INFINITY,
             _ => f64::NAN,
         };
         if bits & self.sign() == 0 { magnitude } else { -magnitude }
@@ -89,13 +105,13 @@ impl Small {
         }
     }
 
-    /// The finite code nearest to `x` (`.satfinite`).
+    /// The finite code nearest to `x` (`.satfinite`); NaN is all ones below the sign bit.
     pub(crate) fn nearest_finite(self, x: f64) -> u32 {
         if x.is_nan() {
             return self.nan();
         }
-        let code = self.nearest(x);
-        if code & self.nan() >= self.beyond() { self.signed(x, self.beyond() - 1) } else { code }
+        let most = self.magnitude(self.beyond() - 1);
+        self.nearest(x.clamp(-most, most))
     }
 
     /// Replaces a number that is subnormal in this format by a zero of the same sign.

@@ -7,7 +7,7 @@
 
 use crate::exec::mma::multiply_add;
 use crate::exec::product::{Element, Multiplier, Scale, Shape, Sum, UNIT};
-use crate::float::{E4M3, F16, bits32, narrow, widen};
+use crate::float::{E4M3, F16, bits32, narrow, power, widen};
 use crate::isa::Round;
 
 /// The elements of a multiplicand.
@@ -42,8 +42,7 @@ pub(crate) fn element(unit: &[u8; UNIT as usize], at: usize, multiplier: &Multip
 /// The value of a scale factor.
 pub(crate) fn scale(byte: u8, format: Scale) -> f64 {
     match format {
-        Scale::Ue8m0 if byte == u8::MAX => f64::NAN,
-        Scale::Ue8m0 => 2f64.powi(i32::from(byte) - 127),
+        Scale::Ue8m0 => power(byte),
         // Without a sign.
         Scale::Ue4m3 => widen(u32::from(byte & 0x7f), E4M3),
     }

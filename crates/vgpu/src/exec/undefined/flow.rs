@@ -59,7 +59,7 @@ pub(crate) fn undefined_results(warp: &Warp, exec: u32, op: &ScalarOp) -> Vec<Up
                 PairSource::Singles(upper, lower) => vec![lower, upper],
                 PairSource::Packed(a, _) => vec![a],
             };
-            let bits = pair.format.bits();
+            let bits = pair.to.stride();
             vec![flow.reg(pair.d, |lane| match sources[..] {
                 [lower, upper] => {
                     let upper = whole(flow.at(upper, lane), mask(bits) << bits);
