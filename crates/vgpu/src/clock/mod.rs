@@ -170,7 +170,7 @@ impl Clocks {
     /// its next fence.
     pub(crate) fn observe_phase(&mut self, thread: u32, known: &Known, acquires: bool) {
         let cta = self.cluster.own;
-        let base = known.base.iter().fold(Far::default(), |far, base| far.join(&Far::default().with(cta, base)));
+        let base = known.base.as_ref().map_or(Far::default(), |base| Far::default().with(cta, base));
         let (known, visible) = (known.far.join(&base), known.visible.clone());
         let released = Released { cta, scope: Scope::Cluster, known, visible };
         match acquires {

@@ -142,8 +142,8 @@ impl Machine<'_> {
         let all = resident.iter().enumerate().flat_map(|(at, item)| (0..item.ctas.len()).map(move |rank| (at, rank)));
         let key = |(at, rank): &(usize, usize)| {
             let (cta, warps) = (&resident[*at].ctas[*rank], &resident[*at].warps[*rank]);
-            let others = warps.iter().flat_map(|warp| warp.waits.iter().flatten());
-            let is_cause = others.into_iter().any(|wait| !matches!(wait, Wait::Cluster { .. }));
+            let mut waits = warps.iter().flat_map(|warp| warp.waits.iter().flatten());
+            let is_cause = waits.any(|wait| !matches!(wait, Wait::Cluster { .. }));
             (!is_cause, cta.number)
         };
         let (at, rank) =

@@ -181,7 +181,7 @@ impl Machine<'_> {
     }
 
     fn start_warpgroup_read(&mut self, warp: &Warp) -> Agent {
-        self.cta.tensor.start_read(warp.id);
+        self.cta.tensor.start_move(warp.id, Direction::Load);
         register_agent(&self.cta, warp.id, Direction::Load)
     }
 

@@ -1,4 +1,4 @@
-//! Matrices in shared memory as descriptors say (PTX ISA, sections "Shared memory descriptor" and "Canonical Layouts" of
+//! Matrices in shared memory as descriptors define them (PTX ISA, sections "Shared memory descriptor" and "Canonical Layouts" of
 //! `tcgen05.mma`, and "Matrix-descriptor" of `wgmma`).
 //!
 //! A matrix has lines (rows of A, columns of B) of elements along k. Units of 16 bytes of it are adjacent in memory: along
@@ -85,7 +85,7 @@ impl SharedMatrix {
         };
         // Chunks of 32 bytes repeat after 4 rows, and these are an atom of a matrix that is adjacent along its lines.
         let rows = if major == Major::Mn && self.kept > UNIT { 4 } else { 8 };
-        // Along k a matrix is no wider than a row; the start address selects the part of the row.
+        // A K-major operand of one instruction fits in a row of the swizzle; the start address selects its part of the row.
         let next_row = if major == Major::Mn { along / units * self.leading } else { 0 };
         let inside = if major == Major::Mn { along % units } else { along };
         let linear = self.start + next_row + inside * UNIT + across % rows * self.span + across / rows * self.stride;

@@ -7,7 +7,7 @@ use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::machine::Machine;
 use crate::exec::product::{Major, Shape, UNIT, Units, Values, multiply, scale, units_of};
 use crate::exec::tensor::instruction::Group;
-use crate::exec::tensor::memory::{Area, By, COLUMNS, LANES, Mark};
+use crate::exec::tensor::memory::{Area, By, COLUMNS, LANES, Mark, split};
 use crate::exec::tensor::operands::{Datapath, columns_of, is_in_tensor_memory};
 use crate::exec::tensor::{ISSUERS, threads_of};
 use crate::exec::warp::Warp;
@@ -79,7 +79,7 @@ pub(super) struct Product {
 #[derive(Debug)]
 pub(super) struct Copy {
     start: Start,
-    to: u32,
+    first_column: usize,
     /// For each CTA, its shared memory and the units there.
     parts: Vec<(RegionId, Units)>,
     shape: TensorCopy,
@@ -96,6 +96,15 @@ pub(super) struct Commit {
 }
 
 impl Task {
+    /// Who started a product or copy and what it uses, and in how many CTAs.
+    fn work(&self) -> Option<(&Start, usize)> {
+        match self {
+            Task::Product(product) => Some((&product.start, product.halves.len())),
+            Task::Copy(copy) => Some((&copy.start, copy.parts.len())),
+            Task::Commit(_) => None,
+        }
+    }
+
     /// The instruction, the warp and the lane that started it.
     pub(super) fn start(&self) -> (u32, u32, usize) {
         match self {
@@ -115,11 +124,11 @@ impl Start {
 impl Machine<'_> {
     /// The agent of a thread that issues products and copies, with their number so far.
     fn issuer(&mut self, thread: u32) -> (usize, Agent) {
-        let before = self.cta.clocks.started(thread);
         let issuers = &mut self.cta.tensor.issuers;
         let found = issuers.iter().position(|issuer| issuer.thread == thread);
         let slot = found.unwrap_or_else(|| {
             if issuers.len() < ISSUERS as usize {
+                let before = self.cta.clocks.started(thread);
                 issuers.push(Issuer { thread, number: 0, before });
             }
             issuers.len() - 1
@@ -215,7 +224,7 @@ impl Machine<'_> {
 
     /// The lanes and columns of an accumulator.
     fn sums_area(&self, lane: usize, d: u32, path: Datapath, shape: &Shape) -> ExecResult<Area> {
-        let (first_lane, first_column) = ((d >> 16) as usize, (d & 0xffff) as usize);
+        let (first_lane, first_column) = split(d);
         match path.groups(first_lane) {
             Some(groups) => Ok(Area { groups, columns: first_column..first_column + path.columns(shape.n) }),
             None => {
@@ -277,16 +286,14 @@ impl Machine<'_> {
         shape: &Shape,
         path: Datapath,
     ) -> ExecResult<Area> {
-        let (first_lane, first_column) = ((address >> 16) as usize, (address & 0xffff) as usize);
+        let (first_lane, first_column) = split(address);
         let misuse = |message: String| Err(RaisedFault::new(FaultKind::TmemMisuse, 1 << lane, message));
         if !is_in_tensor_memory(&shape.a) {
             return misuse("A in tensor memory is K-major, of elements of 8, 16 or 32 bits".to_string());
         }
-        if first_lane != (d >> 16) as usize {
-            return misuse(format!(
-                "A begins on lane {first_lane} and D on lane {}; both begin on the same one",
-                d >> 16
-            ));
+        let (of_d, _) = split(d);
+        if first_lane != of_d {
+            return misuse(format!("A begins on lane {first_lane} and D on lane {of_d}; both begin on the same one"));
         }
         match path.groups(first_lane) {
             Some(groups) => Ok(Area { groups, columns: first_column..first_column + columns_of(&shape.a, shape.k) }),
@@ -308,9 +315,9 @@ impl Machine<'_> {
         for ((at, lines), address) in [(a, shape.m), (b, shape.n)].into_iter().zip(&mut addresses) {
             // The upper two bits may repeat which byte of a word is meant.
             *address = self.tensor_address(warp, lane, at) & 0x3fff_ffff;
-            let first = (*address & 0xffff) as usize;
-            if *address >> 16 != 0 {
-                let message = format!("scale factors begin on lane 0, not on lane {}", *address >> 16);
+            let (first_lane, first) = split(*address);
+            if first_lane != 0 {
+                let message = format!("scale factors begin on lane 0, not on lane {first_lane}");
                 return Err(RaisedFault::new(FaultKind::TmemMisuse, 1 << lane, message));
             }
             let area = Area::of_columns(first, lines.div_ceil(32));
@@ -337,11 +344,12 @@ impl Machine<'_> {
         let unit = |at: u64| matrix.unit(Major::K, at % in_row, at / in_row);
         let addresses: Vec<u64> = (0..u64::from(shape.rows) * in_row).map(unit).collect();
         let to = self.tensor_address(warp, lane, at);
-        if to >> 16 != 0 {
-            let message = format!("a copy writes from lane 0 on, not from lane {}", to >> 16);
+        let (first_lane, first_column) = split(to);
+        if first_lane != 0 {
+            let message = format!("a copy writes from lane 0 on, not from lane {first_lane}");
             return Err(RaisedFault::new(FaultKind::TmemMisuse, exec, message));
         }
-        let area = Area::of_columns((to & 0xffff) as usize, shape.bytes as usize / 4);
+        let area = Area::of_columns(first_column, shape.bytes as usize / 4);
         let mut parts = Vec::new();
         for id in self.group(lane, shape.is_pair)? {
             parts.push((id, self.read_units(warp, lane, (agent, self.owner(id).rank), &addresses)?));
@@ -349,11 +357,12 @@ impl Machine<'_> {
         }
         let read = self.bulk_access(warp, lane, 0, Some(agent));
         let start = Start { warp: warp.id, read, agent, columns: vec![area.columns] };
-        self.cta.tensor.queue.push_back(Task::Copy(Box::new(Copy { start, to, parts, shape })));
+        self.cta.tensor.queue.push_back(Task::Copy(Box::new(Copy { start, first_column, parts, shape })));
         Ok(())
     }
 
-    /// With `ranks`, the mbarriers at the same place in the CTAs of this mask are told.
+    /// `tcgen05.commit`. With `ranks`, it arrives at the mbarriers at the same offset in the shared memory of every CTA in the
+    /// mask.
     pub(super) fn commit_tensor(
         &mut self,
         warp: &Warp,
@@ -388,18 +397,14 @@ impl Machine<'_> {
     pub(super) fn running_task(&self, columns: Range<usize>, is_known: &dyn Fn(u32, u32, u32) -> bool) -> Option<u32> {
         let other = self.peers.get((self.cta.rank ^ 1) as usize);
         let running = [Some(&self.cta), other].into_iter().flatten().find_map(|cta| {
-            let uses = |start: &Start| {
-                let overlaps = |used: &Range<usize>| used.start < columns.end && columns.start < used.end;
-                start.columns.iter().any(overlaps) && !is_known(cta.number, start.agent.thread, start.agent.number)
-            };
-            cta.tensor.queue.iter().find(|task| match task {
-                Task::Product(product) => {
-                    product.halves.len() + usize::from(cta.number == self.cta.number) > 1 && uses(&product.start)
-                }
-                Task::Copy(copy) => {
-                    copy.parts.len() + usize::from(cta.number == self.cta.number) > 1 && uses(&copy.start)
-                }
-                Task::Commit(_) => false,
+            let is_own = cta.number == self.cta.number;
+            let overlaps = |used: &Range<usize>| used.start < columns.end && columns.start < used.end;
+            cta.tensor.queue.iter().find(|task| {
+                task.work().is_some_and(|(start, ctas)| {
+                    (is_own || ctas > 1)
+                        && start.columns.iter().any(overlaps)
+                        && !is_known(cta.number, start.agent.thread, start.agent.number)
+                })
             })
         });
         running.map(|task| self.program.line(task.start().0))
@@ -453,7 +458,7 @@ impl Machine<'_> {
             self.read_scales((warp, pc), &mut a, (id, of_a, shape.a.scale_byte), factors, shape);
             self.read_scales((warp, pc), &mut b, (id, of_b, shape.b.scale_byte), factors, shape);
         }
-        let (first_lane, first_column) = ((product.d >> 16) as usize, (product.d & 0xffff) as usize);
+        let (first_lane, first_column) = split(product.d);
         let place = |at: usize| {
             let (lane, column) = path.place(m, n, at / n, at % n);
             (first_lane + lane, first_column + column)
@@ -493,7 +498,7 @@ impl Machine<'_> {
         shape: &Shape,
     ) {
         for line in 0..values.origins.len() {
-            let column = (address & 0xffff) as usize + line / 32;
+            let column = split(address).1 + line / 32;
             let bytes = first_byte as usize..first_byte as usize + factors;
             let used = bytes.clone().fold(0u32, |all, byte| all | 0xff << (8 * byte));
             let (word, undefined) = self.scale_word((warp, pc), id, (line % 32, column), used);
@@ -527,14 +532,14 @@ impl Machine<'_> {
     }
 
     fn perform_tensor_copy(&mut self, copy: &Copy) {
-        let Copy { start, to, shape, .. } = copy;
+        let Copy { start, first_column, shape, .. } = copy;
         let in_row = shape.bytes as usize / UNIT as usize;
         for ((id, units), lane) in copy.parts.iter().flat_map(|part| (0..LANES).map(move |lane| (part, lane))) {
             let row = shape.quarters[lane / 32] as usize + lane % 32;
             for unit in 0..in_row {
                 let (bytes, origin) = self.unit_bytes(start.warp, &start.read, units, row * in_row + unit);
                 for (word, part) in bytes.chunks_exact(4).enumerate() {
-                    let column = (*to & 0xffff) as usize + unit * 4 + word;
+                    let column = first_column + unit * 4 + word;
                     let value = u32::from_le_bytes([part[0], part[1], part[2], part[3]]);
                     self.owner_mut(*id).tensor.memory.set(lane, column % COLUMNS, value, of_origin(origin));
                 }

@@ -13,6 +13,11 @@ const LEAST_COLUMNS: usize = 32;
 /// Adjacent lanes whose accesses are recorded together: no instruction accesses fewer.
 const GROUP: usize = 16;
 
+/// The lane and the column of an address in tensor memory.
+pub(crate) fn split(address: u32) -> (usize, usize) {
+    ((address >> 16) as usize, (address & 0xffff) as usize)
+}
+
 /// Lanes, as groups of 16 with a bit each, and columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Area {
@@ -51,7 +56,7 @@ pub(crate) enum By {
 pub(crate) struct Mark {
     /// Number of the CTA whose thread started it.
     pub(crate) cta: u32,
-    /// Who made it, among the copies of that CTA.
+    /// Who made it, among the agents of that CTA.
     pub(crate) agent: u32,
     pub(crate) number: u32,
     pub(crate) pc: u32,
@@ -120,11 +125,9 @@ impl TensorMemory {
         let Some(at) = self.allocations.iter().position(|found| *found == (first, columns)) else { return false };
         self.allocations.remove(at);
         for lane in 0..LANES {
-            let words = lane * COLUMNS + first..lane * COLUMNS + first + columns;
-            self.is_written[words.clone()].fill(false);
-            let marked: Vec<usize> = self.undefined.range(words).map(|(word, _)| *word).collect();
-            self.undefined.retain(|word, _| !marked.contains(word));
+            self.is_written[lane * COLUMNS + first..][..columns].fill(false);
         }
+        self.undefined.retain(|word, _| !(first..first + columns).contains(&(word % COLUMNS)));
         for group in 0..LANES / GROUP {
             self.cells[group * COLUMNS + first..][..columns].fill(Cell::default());
         }
@@ -136,7 +139,7 @@ impl TensorMemory {
         self.allocations.iter().map(|(_, columns)| columns).sum()
     }
 
-    /// What is allocated, in words.
+    /// The allocations, as a fault lists them.
     pub(crate) fn allocations_text(&self) -> String {
         let each = |(first, columns): &(usize, usize)| format!("{columns} columns at {first:#x}");
         let all: Vec<String> = self.allocations.iter().map(each).collect();
@@ -230,7 +233,10 @@ mod tests {
         let mut access = |area: &Area, mark: Mark, writes: bool| memory.access(area, mark, writes, &nothing).is_some();
         assert!(!access(&area, sums(1, 128), true) && !access(&area, sums(2, 128), true));
         assert!(access(&area, sums(3, 64), true), "another shape");
-        assert!(access(&area, mark(9, 4, By::Multiplicand), false), "sums are no multiplicand yet");
+        assert!(
+            access(&area, mark(9, 4, By::Multiplicand), false),
+            "the accumulator is read as a multiplicand before the product is complete"
+        );
         assert!(access(&Area::of_lanes(0, 32, 3..4), mark(2, 1, By::Registers), false), "nobody has waited");
         assert!(!access(&Area::of_columns(32, 32), mark(2, 1, By::Registers), true), "other columns");
     }

@@ -62,9 +62,9 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
-    /// Counts a read of shared memory by a product of a warp.
-    pub(crate) fn start_read(&mut self, warp: u32) {
-        self.moves(warp).started[Direction::Load as usize] += 1;
+    /// Counts a move of a warp. The reads of shared memory by `wgmma` are counted as loads: no target has both.
+    pub(crate) fn start_move(&mut self, warp: u32, direction: Direction) {
+        self.moves(warp).started[direction as usize] += 1;
     }
 
     fn moves(&mut self, warp: u32) -> &mut Moves {
@@ -213,10 +213,10 @@ impl Machine<'_> {
     /// The fault of a warp that has not waited for its loads or stores when columns are freed.
     fn unfinished_moves(&self) -> Option<(FaultKind, String)> {
         for (warp, moves) in self.cta.tensor.moves.iter().enumerate() {
-            for (index, what) in [(0, "load"), (1, "store")] {
+            let waits = [("load", "ld", FaultKind::AsyncRegisterHazard), ("store", "st", FaultKind::TmemMisuse)];
+            for (index, (what, wait, kind)) in waits.into_iter().enumerate() {
                 if moves.started[index] != moves.finished[index] {
-                    let (line, wait) = (self.program.line(moves.last[index]), &what[..2].replace("lo", "ld"));
-                    let kind = if index == 0 { FaultKind::AsyncRegisterHazard } else { FaultKind::TmemMisuse };
+                    let line = self.program.line(moves.last[index]);
                     let message = format!(
                         "columns are freed, and warp {warp} has not waited for its {what} at PTX line {line} by \
                          `tcgen05.wait::{wait}`"

@@ -4,7 +4,7 @@
 use crate::clock::Agent;
 use crate::exec::access::RegionId;
 use crate::exec::machine::Machine;
-use crate::exec::tensor::memory::{Area, By, Mark};
+use crate::exec::tensor::memory::{Area, By, Mark, split};
 use crate::exec::tensor::{Direction, register_agent};
 use crate::exec::undefined::Update;
 use crate::exec::warp::Warp;
@@ -64,9 +64,28 @@ impl TensorShape {
     }
 }
 
+impl TensorMove {
+    /// Words of tensor memory that a register goes to or comes from.
+    fn words_of_register(&self) -> usize {
+        if self.packs { 2 } else { 1 }
+    }
+
+    /// The lane and the column of each of them, if the move begins at `first`.
+    fn places(
+        &self,
+        first: (usize, usize),
+        thread: usize,
+        register: usize,
+    ) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (words, (lane, column)) = (self.words_of_register(), self.shape.place(thread, register));
+        let start = first.1 + self.shape.first_column(thread) + column * words;
+        (start..start + words).map(move |column| (first.0 + lane, column))
+    }
+}
+
 impl Machine<'_> {
-    /// The first lane and column of a move, after its area was checked.
-    fn moved_area(&self, warp: &Warp, op: &TensorMove) -> ExecResult<(usize, usize, Vec<Area>)> {
+    /// The first lane and column of a move, and its areas, which have been checked.
+    fn moved_area(&self, warp: &Warp, op: &TensorMove) -> ExecResult<((usize, usize), Vec<Area>)> {
         let address = self.tensor_address(warp, 0, &op.at);
         for lane in 1..32 {
             if self.tensor_address(warp, lane, &op.at) != address {
@@ -74,7 +93,7 @@ impl Machine<'_> {
                 return Err(RaisedFault::new(FaultKind::TmemMisuse, 1 << lane, message));
             }
         }
-        let (lane, column) = ((address >> 16) as usize, (address & 0xffff) as usize);
+        let (lane, column) = split(address);
         let own = warp.id as usize % 4 * LANES_OF_WARP;
         if lane % 16 != 0 || lane < own || lane + op.shape.lanes() > own + LANES_OF_WARP {
             let last = own + LANES_OF_WARP - 1;
@@ -85,7 +104,7 @@ impl Machine<'_> {
             );
             return Err(RaisedFault::new(FaultKind::TmemMisuse, FULL, message));
         }
-        let columns = op.count as usize * op.shape.columns() * if op.packs { 2 } else { 1 };
+        let columns = op.count as usize * op.shape.columns() * op.words_of_register();
         let mut areas = vec![Area::of_lanes(lane, op.shape.lanes(), column..column + columns)];
         if let TensorShape::S16x32bx2 { second } = op.shape {
             let first = column + second as usize;
@@ -94,7 +113,7 @@ impl Machine<'_> {
         for area in &areas {
             self.must_be_allocated(RegionId::Shared, area, FULL)?;
         }
-        Ok((lane, column, areas))
+        Ok(((lane, column), areas))
     }
 
     fn record_move(&mut self, warp: &Warp, areas: &[Area], direction: Direction) -> ExecResult<()> {
@@ -113,22 +132,18 @@ impl Machine<'_> {
     }
 
     pub(crate) fn load_tensor(&mut self, warp: &mut Warp, op: &TensorMove) -> ExecResult<()> {
-        let (first_lane, first_column, areas) = self.moved_area(warp, op)?;
-        self.cta.tensor.moves(warp.id).started[0] += 1;
+        let (first, areas) = self.moved_area(warp, op)?;
+        self.cta.tensor.start_move(warp.id, Direction::Load);
         self.record_move(warp, &areas, Direction::Load)?;
         let late =
             RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, "`tcgen05.wait::ld` has not waited for this load");
         let late = self.origins.number(warp.id, warp.pc, *late);
-        let halves = if op.packs { 2 } else { 1 };
         let mut updates = Vec::new();
         for (number, reg) in op.regs.iter().enumerate() {
             let mut marks = Box::new([Undefined::default(); 32]);
             for thread in 0..32 {
-                let (lane, column) = op.shape.place(thread, number);
                 let (mut word, mut undefined) = (0, Undefined::default());
-                for half in 0..halves {
-                    let (lane, column) =
-                        (first_lane + lane, first_column + op.shape.first_column(thread) + column * halves + half);
+                for (half, (lane, column)) in op.places(first, thread, number).enumerate() {
                     let (bits, known) = self.read_tensor(warp, lane, column);
                     let shift = 16 * half as u32;
                     let kept = if op.packs { bits & 0xffff } else { bits };
@@ -146,20 +161,16 @@ impl Machine<'_> {
     }
 
     pub(crate) fn store_tensor(&mut self, warp: &Warp, op: &TensorMove) -> ExecResult<()> {
-        let (first_lane, first_column, areas) = self.moved_area(warp, op)?;
-        self.cta.tensor.moves(warp.id).started[1] += 1;
+        let (first, areas) = self.moved_area(warp, op)?;
+        self.cta.tensor.start_move(warp.id, Direction::Store);
         self.record_move(warp, &areas, Direction::Store)?;
-        let halves = if op.packs { 2 } else { 1 };
         for (number, reg) in op.regs.iter().enumerate() {
             for thread in 0..32 {
-                let (lane, column) = op.shape.place(thread, number);
                 let (word, undefined) = (warp.regs[*reg as usize][thread] as u32, warp.undefined(*reg, thread));
-                for half in 0..halves {
+                for (half, (lane, column)) in op.places(first, thread, number).enumerate() {
                     let shift = 16 * half as u32;
                     let (kept, mask) = if op.packs { (word >> shift & 0xffff, 0xffff) } else { (word, u32::MAX) };
                     let bits = undefined.with(undefined.bits >> shift & u64::from(mask));
-                    let (lane, column) =
-                        (first_lane + lane, first_column + op.shape.first_column(thread) + column * halves + half);
                     self.cta.tensor.memory.set(lane, column, kept, bits);
                 }
             }
@@ -179,7 +190,7 @@ impl Machine<'_> {
                 let message = "a register of a load was written before `tcgen05.wait::ld` has waited for it";
                 return Err(RaisedFault::new(FaultKind::AsyncRegisterHazard, 1 << lane, message));
             }
-            // A later load of the same register has the last word.
+            // Of two loads of the same register, the later one decides.
             let is_last = |thread: &usize| held(*thread).origin == late;
             let exec = (0..32).filter(is_last).fold(0, |all, thread| all | 1 << thread);
             warp.update_marks(exec, vec![Update::Reg(reg, marks)]);

@@ -3,7 +3,7 @@
 use crate::exec::access::RegionId;
 use crate::exec::machine::Machine;
 use crate::exec::product::{Element, Major, Multiplier, Values, element};
-use crate::exec::tensor::memory::COLUMNS;
+use crate::exec::tensor::memory::{COLUMNS, split};
 
 /// The datapaths of an accumulator in one CTA (PTX ISA, section "Data Path Layout Organization").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Machine<'_> {
         (rows, k): (usize, usize),
         path: Datapath,
     ) -> Values {
-        let (first_lane, first_column) = ((address >> 16) as usize, (address & 0xffff) as usize);
+        let (first_lane, first_column) = split(address);
         let in_unit = multiplier.element.in_unit();
         let mut values = Values { elements: Vec::new(), origins: vec![None; rows], ..Values::default() };
         for row in 0..rows {
