@@ -1,52 +1,31 @@
 //! Tensor memory and `tcgen05`: moves, and what is missing in kernels that are almost right.
 
-use tilewright_vgpu::{Arg, Fault, FaultKind, Launch, Memory, Module, Options, RunError, run};
+use tilewright_vgpu::{Fault, FaultKind, Memory, Options, run};
+
+use crate::harness::{Outcome, agreed, first_fault, launch, module, words_of};
 
 /// Runs `body` by a CTA of 128 threads: `%r1` is the thread, `%rd1` the buffer `out` of 16 KiB; `%p1` is true for thread 0 and
 /// `%p3` for warp 0; `tile` and `slot` are shared memory, and `bar` is an mbarrier for one arrival.
-fn execute(body: &str, seed: u64, needs_tensor_fences: bool) -> (Result<(), RunError>, Vec<u32>) {
+fn execute(body: &str, seed: u64, needs_tensor_fences: bool) -> Outcome {
     let text = format!(
         ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<8>;\n\
          .reg .b32 %r<96>;\n.reg .b64 %rd<16>;\n.shared .align 1024 .b8 tile[8192];\n.shared .align 8 .b8 bar[8];\n\
          .shared .align 4 .b8 slot[8];\nld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\n\
          setp.lt.u32 %p3, %r1, 32;\n@%p1 mbarrier.init.shared.b64 [bar], 1;\n{body}\n}}\n"
     );
-    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = Memory::new();
     let out = memory.allocate("out", vec![0; 16384]);
-    let launch = Launch {
-        kernel: "k".to_string(),
-        grid: [1, 1, 1],
-        block: [128, 1, 1],
-        cluster: [1; 3],
-        dynamic_shared_bytes: 0,
-        args: vec![Arg::Buffer { buffer: out, byte_offset: 0 }],
-    };
     let options = Options { seed, needs_tensor_fences, max_instructions_per_thread: 20_000, ..Options::default() };
-    let result = run(&module, &launch, &mut memory, &options).map(|_| ());
-    let words = memory.bytes(out).chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-    (result, words.collect())
+    let result = run(&module(&text), &launch(128, &[out]), &mut memory, &options).map(|_| ());
+    (result, words_of(&memory, out))
 }
 
 fn words(body: &str) -> Vec<u32> {
-    let of = |seed: u64| {
-        let (result, words) = execute(body, seed, true);
-        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        words
-    };
-    let first = of(0);
-    (1..20).for_each(|seed| assert_eq!(of(seed), first, "seed {seed}"));
-    first
+    agreed(|seed| execute(body, seed, true))
 }
 
-/// The fault in the first of 20 schedules that has one.
 fn fault(body: &str) -> Fault {
-    let found = (0..20).find_map(|seed| match execute(body, seed, true).0 {
-        Err(RunError::Fault(fault)) => Some(*fault),
-        Err(other) => panic!("{other}"),
-        Ok(()) => None,
-    });
-    found.expect("a fault")
+    first_fault(|seed| execute(body, seed, true))
 }
 
 /// A product of 128 x 16 ones with 16 x 16 ones, each element of which every thread adds to `out`.
@@ -238,6 +217,18 @@ fn a_load_waits_for_the_store_of_its_warp() {
     assert!(late.message.contains("`tcgen05.wait::ld` or `tcgen05.wait::st`"), "{late}");
 }
 
+/// Stores to columns 0 to 15: `lane << 8 | (column + 1)`.
+fn store_columns() -> String {
+    let columns = |part: i32| {
+        format!(
+            "add.u32 %r12, %r4, {0};\nadd.u32 %r13, %r5, {0};\nadd.u32 %r14, %r6, {0};\nadd.u32 %r15, %r7, {0};\n\
+             tcgen05.st.sync.aligned.32x32b.x4.b32 [%r21+{0}], {{%r12, %r13, %r14, %r15}};\n",
+            4 * part
+        )
+    };
+    (0..4).map(columns).collect()
+}
+
 /// The lane and the column of a register of a thread, as the figures of the PTX ISA show them.
 type Place = fn(u32, u32) -> (u32, u32);
 
@@ -249,20 +240,10 @@ fn shapes_put_registers_where_the_isa_shows_them() {
         ("16x256b.x1", 4, |t, r| (t / 4 + 8 * (r >> 1), 2 * (t % 4) + (r & 1))),
         ("16x32bx2.x4", 4, |t, r| (t % 16, t / 16 * 9 + r)),
     ];
-    // The words of tensor memory by lane and column: those of columns 0 to 3 are stored, and then those of 4 to 15.
     for (shape, registers, place) in shapes {
         let split = if shape.starts_with("16x32bx2") { ", 9" } else { "" };
-        let stores: String = (0..4)
-            .map(|part| {
-                format!(
-                    "add.u32 %r12, %r4, {0};\nadd.u32 %r13, %r5, {0};\nadd.u32 %r14, %r6, {0};\nadd.u32 %r15, %r7, {0};\n\
-                     tcgen05.st.sync.aligned.32x32b.x4.b32 [%r21+{0}], {{%r12, %r13, %r14, %r15}};\n",
-                    4 * part
-                )
-            })
-            .collect();
         let load = format!("tcgen05.ld.sync.aligned.{shape}.b32 {{%r8, %r9, %r10, %r11}}, [%r21]{split};");
-        let found = words(&moved(&stores, &load, true));
+        let found = words(&moved(&store_columns(), &load, true));
         for (thread, register) in (0..32).flat_map(|thread| (0..registers).map(move |register| (thread, register))) {
             let (lane, column) = place(thread, register);
             assert_eq!(
@@ -276,23 +257,14 @@ fn shapes_put_registers_where_the_isa_shows_them() {
 
 #[test]
 fn the_second_half_of_a_split_is_as_many_columns_further_when_it_is_packed() {
-    let stores: String = (0..4)
-        .map(|part| {
-            format!(
-                "add.u32 %r12, %r4, {0};\nadd.u32 %r13, %r5, {0};\nadd.u32 %r14, %r6, {0};\nadd.u32 %r15, %r7, {0};\n\
-                 tcgen05.st.sync.aligned.32x32b.x4.b32 [%r21+{0}], {{%r12, %r13, %r14, %r15}};\n",
-                4 * part
-            )
-        })
-        .collect();
     let load =
         "tcgen05.ld.sync.aligned.16x32bx2.x2.pack::16b.b32 {%r8, %r9}, [%r21], 6;\nmov.b32 %r10, 0;\nmov.b32 %r11, 0;";
-    let found = words(&moved(&stores, load, true));
+    let found = words(&moved(&store_columns(), load, true));
     let pair = |lane: u32, column: u32| (lane << 8 | (column + 2)) << 16 | (lane << 8 | (column + 1));
     assert_eq!(found[..2], [pair(0, 0), pair(0, 2)]);
     assert_eq!(found[4 * 17..4 * 17 + 2], [pair(1, 6), pair(1, 8)]);
     let outside = "tcgen05.ld.sync.aligned.16x32bx2.x1.pack::16b.b32 {%r8}, [%r21], 31;";
-    assert_eq!(fault(&moved(&stores, outside, true)).kind, FaultKind::TmemMisuse);
+    assert_eq!(fault(&moved(&store_columns(), outside, true)).kind, FaultKind::TmemMisuse);
 }
 
 #[test]

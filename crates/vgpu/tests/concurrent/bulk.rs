@@ -1,6 +1,8 @@
 //! Bulk copies and tensor copies: what they move, and which waits and fences are missing.
 
-use tilewright_vgpu::{Arg, Fault, FaultKind, Launch, MapSwizzle, Memory, Module, Options, RunError, TensorMap, run};
+use tilewright_vgpu::{Arg, Fault, FaultKind, MapSwizzle, Memory, Options, RunError, TensorMap, run};
+
+use crate::harness::{Outcome, agreed, fault_of, launch, module};
 
 /// What a kernel runs on: a tensor in the buffer `a`, whose map is the parameter `map`.
 struct Case {
@@ -30,7 +32,7 @@ impl Case {
 
     /// Runs `body` by one CTA of 64 threads. `%rd1` and `%rd2` are the buffers `a` and `b`, the latter of 4096 bytes, `%rd3`
     /// the map; `tile` has 4096 bytes; `%p1` is true for thread 0, which has initialized `bar` for one arrival.
-    fn execute(&self, body: &str, seed: u64) -> (Result<(), RunError>, Vec<u16>) {
+    fn execute(&self, body: &str, seed: u64) -> Outcome<u16> {
         let text = format!(
             ".version 8.8\n.target sm_100a\n.address_size 64\n\
              .visible .entry k(.param .u64 a, .param .u64 b, .param .align 64 .b8 map[128])\n{{\n.reg .pred %p<8>;\n\
@@ -39,47 +41,26 @@ impl Case {
              cvta.param.u64 %rd3, %rd3;\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\n\
              @%p1 mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\n{body}\n}}\n"
         );
-        let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
         let mut memory = Memory::new();
         let a = memory.allocate("a", (0..self.words).flat_map(u16::to_le_bytes).collect());
         let b = memory.allocate("b", vec![0; 4096]);
         let map = TensorMap { address: memory.address(a).expect("a buffer"), ..self.map.clone() };
         map.check().unwrap_or_else(|error| panic!("{error:?}"));
-        let launch = Launch {
-            kernel: "k".to_string(),
-            grid: [1, 1, 1],
-            block: [64, 1, 1],
-            cluster: [1; 3],
-            dynamic_shared_bytes: 0,
-            args: vec![
-                Arg::Buffer { buffer: a, byte_offset: 0 },
-                Arg::Buffer { buffer: b, byte_offset: 0 },
-                Arg::Bytes(map.encode().to_vec()),
-            ],
-        };
+        let mut launch = launch(64, &[a, b]);
+        launch.args.push(Arg::Bytes(map.encode().to_vec()));
         let options = Options { seed, max_instructions_per_thread: 20_000, ..Options::default() };
-        let result = run(&module, &launch, &mut memory, &options).map(|_| ());
+        let result = run(&module(&text), &launch, &mut memory, &options).map(|_| ());
         let target = if body.contains("[%rd3, {0, 8}], [tile]") { a } else { b };
         let words = memory.bytes(target).chunks_exact(2).map(|word| u16::from_le_bytes([word[0], word[1]]));
         (result, words.collect())
     }
 
     fn words(&self, body: &str) -> Vec<u16> {
-        let of = |seed: u64| {
-            let (result, words) = self.execute(body, seed);
-            result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-            words
-        };
-        let first = of(0);
-        (1..10).for_each(|seed| assert_eq!(of(seed), first, "seed {seed}"));
-        first
+        agreed(|seed| self.execute(body, seed))
     }
 
     fn fault(&self, body: &str) -> Fault {
-        match self.execute(body, 0).0 {
-            Err(RunError::Fault(fault)) => *fault,
-            result => panic!("{result:?}"),
-        }
+        fault_of(self.execute(body, 0))
     }
 }
 

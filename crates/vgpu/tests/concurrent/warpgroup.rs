@@ -1,6 +1,8 @@
 //! `wgmma`: what is missing in kernels that are almost right.
 
-use tilewright_vgpu::{Arg, Fault, FaultKind, Launch, Memory, Module, Options, RunError, run};
+use tilewright_vgpu::{Fault, FaultKind, Memory, Options, run};
+
+use crate::harness::{Outcome, agreed, fault_of, first_fault, launch, module, words_of};
 
 /// The product of 64 x 16 ones and 16 x 8 ones, twice, by 128 threads; each stores its four elements.
 const PRODUCT: &str = "mov.u32 %r20, tile;
@@ -27,42 +29,29 @@ bar.sync 0;
 st.shared.b32 [%r3], 0;
 ret;";
 
-fn execute(body: &str, threads: u32, seed: u64) -> (Result<(), RunError>, Vec<u32>) {
+fn execute(body: &str, threads: u32, seed: u64) -> Outcome {
     let text = format!(
         ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<8>;\n\
          .reg .b32 %r<96>;\n.reg .b64 %rd<16>;\n.shared .align 1024 .b8 tile[4096];\nld.param.u64 %rd1, [out];\n\
          mov.u32 %r1, %tid.x;\n{body}\n}}\n"
     );
-    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = Memory::new();
     let out = memory.allocate("out", vec![0; 2048]);
-    let args = vec![Arg::Buffer { buffer: out, byte_offset: 0 }];
-    let (kernel, grid, block) = ("k".to_string(), [1, 1, 1], [threads, 1, 1]);
-    let launch = Launch { kernel, grid, block, cluster: [1; 3], dynamic_shared_bytes: 0, args };
-    let result = run(&module, &launch, &mut memory, &Options { seed, ..Options::default() }).map(|_| ());
-    let words = memory.bytes(out).chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-    (result, words.collect())
+    let options = Options { seed, ..Options::default() };
+    let result = run(&module(&text), &launch(threads, &[out]), &mut memory, &options).map(|_| ());
+    (result, words_of(&memory, out))
 }
 
-/// The fault of the product with a line replaced, in the first of 20 schedules that has one.
+/// The fault of the product with a line replaced.
 fn fault(line: &str, by: &str) -> Fault {
     assert_eq!(PRODUCT.matches(line).count(), 1, "{line}");
     let body = PRODUCT.replace(line, by);
-    let found = (0..20).find_map(|seed| match execute(&body, 128, seed).0 {
-        Err(RunError::Fault(fault)) => Some(*fault),
-        Err(other) => panic!("{other}"),
-        Ok(()) => None,
-    });
-    found.unwrap_or_else(|| panic!("{line} -> {by}: no fault"))
+    first_fault(|seed| execute(&body, 128, seed))
 }
 
 #[test]
 fn two_products_of_ones() {
-    for seed in 0..20 {
-        let (result, words) = execute(PRODUCT, 128, seed);
-        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        assert_eq!(words, [32f32.to_bits(); 512]);
-    }
+    assert_eq!(agreed(|seed| execute(PRODUCT, 128, seed)), [32f32.to_bits(); 512]);
 }
 
 #[test]
@@ -126,6 +115,6 @@ fn an_accumulator_that_was_changed_needs_a_fence() {
 
 #[test]
 fn a_warpgroup_has_four_warps() {
-    let Err(RunError::Fault(found)) = execute(PRODUCT, 96, 0).0 else { panic!("a fault") };
+    let found = fault_of(execute(PRODUCT, 96, 0));
     assert!(found.message.contains("a warpgroup has four warps"), "{found}");
 }

@@ -1,48 +1,35 @@
 //! Clusters: ranks, the barrier, the shared memory of other CTAs, their mbarriers, and multicast copies.
 
-use tilewright_vgpu::{Arg, Fault, FaultKind, Launch, Memory, Module, Options, RunError, run};
+use tilewright_vgpu::{Fault, FaultKind, Launch, Memory, Options, run};
+
+use crate::harness::{Outcome, SEEDS, agreed, first_fault, launch, module, words_of};
 
 /// Runs `body` by clusters of `cluster` CTAs of 32 threads. `%r1` is the thread, `%r2` the rank, `%rd1` the buffer `a` with the
 /// words 0, 1, 2, ..., and `%rd2` the buffer `b` of 1024 words; `tile` is shared memory of 1024 bytes, and `bar` a place for an
 /// mbarrier.
-fn execute(body: &str, grid: [u32; 3], cluster: [u32; 3], seed: u64) -> (Result<(), RunError>, Vec<u32>) {
+fn execute(body: &str, grid: [u32; 3], cluster: [u32; 3], seed: u64) -> Outcome {
     let text = format!(
         ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{\n\
          .reg .pred %p<8>;\n.reg .b32 %r<32>;\n.reg .b64 %rd<16>;\n.shared .align 128 .b8 tile[1024];\n\
          .shared .align 8 .b8 bar[8];\nld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nmov.u32 %r1, %tid.x;\n\
          mov.u32 %r2, %cluster_ctarank;\nsetp.eq.u32 %p1, %r1, 0;\nsetp.eq.u32 %p2, %r2, 0;\n{body}\n}}\n"
     );
-    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = Memory::new();
     let a = memory.allocate("a", (0..1024u32).flat_map(u32::to_le_bytes).collect());
     let b = memory.allocate("b", vec![0; 4096]);
-    let args = [a, b].map(|buffer| Arg::Buffer { buffer, byte_offset: 0 }).to_vec();
-    let launch = Launch { kernel: "k".to_string(), grid, block: [32, 1, 1], cluster, dynamic_shared_bytes: 0, args };
+    let launch = Launch { grid, cluster, ..launch(32, &[a, b]) };
     let options = Options { seed, max_instructions_per_thread: 20_000, ..Options::default() };
-    let result = run(&module, &launch, &mut memory, &options).map(|_| ());
-    let words = memory.bytes(b).chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-    (result, words.collect())
+    let result = run(&module(&text), &launch, &mut memory, &options).map(|_| ());
+    (result, words_of(&memory, b))
 }
 
 fn words(body: &str, grid: [u32; 3], cluster: [u32; 3]) -> Vec<u32> {
-    let of = |seed: u64| {
-        let (result, words) = execute(body, grid, cluster, seed);
-        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        words
-    };
-    let first = of(0);
-    (1..20).for_each(|seed| assert_eq!(of(seed), first, "seed {seed}"));
-    first
+    agreed(|seed| execute(body, grid, cluster, seed))
 }
 
-/// The fault of two CTAs in the first of 20 schedules that has one.
+/// The fault of two CTAs.
 fn fault(body: &str) -> Fault {
-    let found = (0..20).find_map(|seed| match execute(body, [2, 1, 1], [2, 1, 1], seed).0 {
-        Err(RunError::Fault(fault)) => Some(*fault),
-        Err(other) => panic!("{other}"),
-        Ok(()) => None,
-    });
-    found.unwrap_or_else(|| panic!("no fault in {body}"))
+    first_fault(|seed| execute(body, [2, 1, 1], [2, 1, 1], seed))
 }
 
 const BARRIER: &str = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
@@ -219,7 +206,7 @@ fn flags_of_the_scope_of_a_cluster_order_its_ctas() {
     assert_eq!(words(&body("cluster"), [2, 1, 1], [2, 1, 1])[0], 5);
     let narrow = fault(&body("cta"));
     assert_eq!(narrow.kind, FaultKind::Race);
-    let apart = (0..20).find_map(|seed| execute(&body("cluster"), [2, 1, 1], [1, 1, 1], seed).0.err());
+    let apart = (0..SEEDS).find_map(|seed| execute(&body("cluster"), [2, 1, 1], [1, 1, 1], seed).0.err());
     let apart = apart.expect("a fault").to_string();
     assert!(apart.contains("one is not in the scope of the other"), "{apart}");
 }

@@ -1,11 +1,13 @@
 //! `cp.async`: what it moves, and what happens if its waits or barriers are missing.
 
-use tilewright_vgpu::{Arg, FaultKind, Launch, Memory, Module, Options, RunError, run};
+use tilewright_vgpu::{FaultKind, Memory, Options, run};
+
+use crate::harness::{Outcome, SEEDS, agreed, always_races, fault_of, launch, module, words_of};
 
 /// Runs `body` by one CTA of 64 threads on a buffer `a` of the words 0 to 255 and a buffer `b` of 256 words. `%r1` is the
 /// thread, `%r2` four times that, `%rd1` and `%rd2` its words of the buffers, and `%r3` its word of `tile`; a body begins
 /// at line 20.
-fn execute(body: &str, seed: u64) -> (Result<(), RunError>, Vec<u32>) {
+fn execute(body: &str, seed: u64) -> Outcome {
     let text = format!(
         ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{\n\
          .reg .pred %p<8>;\n.reg .b32 %r<32>;\n.reg .b64 %rd<16>;\n.shared .align 16 .b8 tile[1024];\n\
@@ -13,49 +15,27 @@ fn execute(body: &str, seed: u64) -> (Result<(), RunError>, Vec<u32>) {
          cvt.u64.u32 %rd3, %r2;\nadd.u64 %rd1, %rd1, %rd3;\nadd.u64 %rd2, %rd2, %rd3;\nmov.u32 %r3, tile;\n\
          add.u32 %r3, %r3, %r2;\nxor.b32 %r4, %r2, 128;\n{body}\n}}\n"
     );
-    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = Memory::new();
     let a = memory.allocate("a", (0..256u32).flat_map(u32::to_le_bytes).collect());
     let b = memory.allocate_poison("b", 1024);
-    let launch = Launch {
-        kernel: "k".to_string(),
-        grid: [1, 1, 1],
-        block: [64, 1, 1],
-        cluster: [1; 3],
-        dynamic_shared_bytes: 0,
-        args: vec![Arg::Buffer { buffer: a, byte_offset: 0 }, Arg::Buffer { buffer: b, byte_offset: 0 }],
-    };
-    let result = run(&module, &launch, &mut memory, &Options { seed, ..Options::default() }).map(|_| ());
-    let words = memory.bytes(b).chunks_exact(4);
-    (result, words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
+    let options = Options { seed, ..Options::default() };
+    let result = run(&module(&text), &launch(64, &[a, b]), &mut memory, &options).map(|_| ());
+    (result, words_of(&memory, b))
 }
 
-/// The result for every one of a few seeds, which must agree.
 fn words(body: &str) -> Vec<u32> {
-    let of = |seed: u64| {
-        let (result, words) = execute(body, seed);
-        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        words
-    };
-    let first = of(0);
-    (1..20).for_each(|seed| assert_eq!(of(seed), first, "seed {seed}"));
-    first
+    agreed(|seed| execute(body, seed))
 }
 
 /// The fault, which is found whatever the seed.
 fn fault(body: &str) -> (FaultKind, String) {
-    let of = |seed: u64| match execute(body, seed).0 {
-        Err(RunError::Fault(fault)) => (fault.kind, fault.message.clone()),
-        result => panic!("seed {seed}: {result:?}"),
-    };
-    (1..20).for_each(|seed| assert_eq!(of(seed).0, of(0).0, "seed {seed}"));
-    of(0)
+    let of = |seed: u64| fault_of(execute(body, seed));
+    (1..SEEDS).for_each(|seed| assert_eq!(of(seed).kind, of(0).kind, "seed {seed}"));
+    (of(0).kind, of(0).message)
 }
 
-/// Whether every seed finds a fault: a race or, if the other thread has not started its copy yet, an unwritten byte.
 fn is_found(body: &str) -> bool {
-    let kinds = [FaultKind::Race, FaultKind::UninitializedRead];
-    (0..20).all(|seed| matches!(execute(body, seed).0, Err(RunError::Fault(fault)) if kinds.contains(&fault.kind)))
+    always_races(|seed| execute(body, seed))
 }
 
 const START: &str = "cp.async.ca.shared.global [%r3], [%rd1], 4;\n";

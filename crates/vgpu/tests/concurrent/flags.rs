@@ -1,6 +1,8 @@
 //! Data that is handed over through flags in memory, between CTAs that are resident at once.
 
-use tilewright_vgpu::{Arg, BufferId, FaultKind, Launch, Memory, Module, Options, Report, RunError, run};
+use tilewright_vgpu::{FaultKind, Launch, Memory, Options, Report, RunError, run};
+
+use crate::harness::{launch, module, words_of};
 
 /// Runs `body` by `ctas` CTAs of 32 threads on a buffer `b` of 1024 zeros. `%r1` is the thread, `%r2` the CTA, `%rd1` the
 /// buffer; a body begins at line 14.
@@ -10,20 +12,11 @@ fn execute(body: &str, ctas: u32, options: &Options) -> (Result<Report, RunError
          .reg .b32 %r<32>;\n.reg .b64 %rd<16>;\n.shared .align 16 .b8 tile[64];\nld.param.u64 %rd1, [b];\n\
          mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 0;\n{body}\n}}\n"
     );
-    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = Memory::new();
-    let buffer: BufferId = memory.allocate("b", vec![0; 1024]);
-    let launch = Launch {
-        kernel: "k".to_string(),
-        grid: [ctas, 1, 1],
-        block: [32, 1, 1],
-        cluster: [1; 3],
-        dynamic_shared_bytes: 0,
-        args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
-    };
-    let result = run(&module, &launch, &mut memory, options);
-    let words = memory.bytes(buffer).chunks_exact(4);
-    (result, words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
+    let buffer = memory.allocate("b", vec![0; 1024]);
+    let launch = Launch { grid: [ctas, 1, 1], ..launch(32, &[buffer]) };
+    let result = run(&module(&text), &launch, &mut memory, options);
+    (result, words_of(&memory, buffer))
 }
 
 fn with_seed(seed: u64) -> Options {

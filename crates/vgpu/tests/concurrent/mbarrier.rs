@@ -1,11 +1,13 @@
 //! mbarrier objects: what waits for a phase is ordered after its arrivals, and wrong uses are found.
 
-use tilewright_vgpu::{Arg, Fault, FaultKind, Launch, Memory, Module, Options, RunError, run};
+use tilewright_vgpu::{Fault, FaultKind, Memory, Options, RunError, run};
+
+use crate::harness::{Outcome, SEEDS, agreed, always_races, fault_of, launch, module, words_of};
 
 /// Runs `body` by one CTA of 64 threads on a buffer `a` of the words 0 to 255 and a buffer `b` of 256 words. `%r1` is the
 /// thread, `%p1` whether it is in warp 0, `%rd1` and `%rd2` its words of the buffers, and `%r3` its word of `tile`, of which
 /// both warps have the same ones; `bar` has room for two objects. A body begins at line 24.
-fn execute(body: &str, seed: u64) -> (Result<(), RunError>, Vec<u32>) {
+fn execute(body: &str, seed: u64) -> Outcome {
     let text = format!(
         ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{\n\
          .reg .pred %p<8>;\n.reg .b32 %r<32>;\n.reg .b64 %rd<16>;\n.shared .align 16 .b8 tile[1024];\n\
@@ -14,46 +16,24 @@ fn execute(body: &str, seed: u64) -> (Result<(), RunError>, Vec<u32>) {
          and.b32 %r2, %r2, 127;\nmov.u32 %r3, tile;\nadd.u32 %r3, %r3, %r2;\nsetp.lt.u32 %p1, %r1, 32;\n\
          setp.eq.u32 %p2, %r1, 0;\n@%p2 mbarrier.init.shared.b64 [bar], 32;\n{body}\n}}\n"
     );
-    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = Memory::new();
     let a = memory.allocate("a", (0..256u32).flat_map(u32::to_le_bytes).collect());
     let b = memory.allocate_poison("b", 1024);
-    let launch = Launch {
-        kernel: "k".to_string(),
-        grid: [1, 1, 1],
-        block: [64, 1, 1],
-        cluster: [1; 3],
-        dynamic_shared_bytes: 0,
-        args: vec![Arg::Buffer { buffer: a, byte_offset: 0 }, Arg::Buffer { buffer: b, byte_offset: 0 }],
-    };
     let options = Options { seed, max_instructions_per_thread: 10_000, ..Options::default() };
-    let result = run(&module, &launch, &mut memory, &options).map(|_| ());
-    let words = memory.bytes(b).chunks_exact(4);
-    (result, words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
+    let result = run(&module(&text), &launch(64, &[a, b]), &mut memory, &options).map(|_| ());
+    (result, words_of(&memory, b))
 }
 
 fn words(body: &str) -> Vec<u32> {
-    let of = |seed: u64| {
-        let (result, words) = execute(body, seed);
-        result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        words
-    };
-    let first = of(0);
-    (1..20).for_each(|seed| assert_eq!(of(seed), first, "seed {seed}"));
-    first
+    agreed(|seed| execute(body, seed))
 }
 
 fn fault(body: &str) -> Fault {
-    match execute(body, 0).0 {
-        Err(RunError::Fault(fault)) => *fault,
-        result => panic!("{result:?}"),
-    }
+    fault_of(execute(body, 0))
 }
 
-/// Whether a race, or an unwritten byte if the order hides the race, is found with every seed.
 fn races(body: &str) -> bool {
-    let kinds = [FaultKind::Race, FaultKind::UninitializedRead];
-    (0..20).all(|seed| matches!(execute(body, seed).0, Err(RunError::Fault(fault)) if kinds.contains(&fault.kind)))
+    always_races(|seed| execute(body, seed))
 }
 
 /// Warp 0 writes words and arrives; warp 1 waits for the phase with parity 0, and reads.
@@ -81,7 +61,7 @@ fn what_is_not_ordered_by_it_races() {
     assert!(races(&before));
     // The preceding phase has completed: nothing is waited for, or the next phase, which never completes.
     let other_parity = HANDED_OVER.replace("[bar], 0;", "[bar], 1;");
-    assert!((0..20).all(|seed| matches!(execute(&other_parity, seed).0, Err(RunError::Fault(_)))));
+    assert!((0..SEEDS).all(|seed| matches!(execute(&other_parity, seed).0, Err(RunError::Fault(_)))));
     assert!(races(&HANDED_OVER.replace("mbarrier.arrive.shared", "mbarrier.arrive.relaxed.cta.shared")));
     assert!(races(&HANDED_OVER.replace("try_wait.parity", "try_wait.parity.relaxed.cta")));
     // One thread arrives for all, and the others are not ordered before it.

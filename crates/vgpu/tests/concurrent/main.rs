@@ -1,0 +1,11 @@
+//! What threads, CTAs and asynchronous engines hand over to each other: kernels that are right under every schedule, and
+//! what is missing in kernels that are almost right.
+
+mod bulk;
+mod cluster;
+mod copies;
+mod flags;
+mod harness;
+mod mbarrier;
+mod tensor;
+mod warpgroup;
