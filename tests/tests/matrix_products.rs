@@ -385,12 +385,26 @@ const K: (Major, SwizzleMode) = (Major::K, SwizzleMode::B128);
 const TCGEN05: Engine = Engine::Tcgen05 { ws: false };
 const WGMMA: Engine = Engine::Wgmma { registers: false };
 const F16: [MmaType; 3] = [MmaType::F32, MmaType::F16, MmaType::F16];
+/// D, A and B of every kind of product.
+const TYPES: [[MmaType; 3]; 7] = [
+    [MmaType::F16, MmaType::F16, MmaType::F16],
+    [MmaType::F32, MmaType::Bf16, MmaType::Bf16],
+    [MmaType::F32, MmaType::Tf32, MmaType::Tf32],
+    [MmaType::F32, MmaType::E4m3, MmaType::E5m2],
+    [MmaType::F16, MmaType::E5m2, MmaType::E4m3],
+    [MmaType::S32, MmaType::S8, MmaType::U8],
+    [MmaType::S32, MmaType::U8, MmaType::S8],
+];
+
+/// Every direction and swizzle of an operand.
+fn operands() -> impl Iterator<Item = (Major, SwizzleMode)> {
+    let modes = [SwizzleMode::None, SwizzleMode::B32, SwizzleMode::B64, SwizzleMode::B128];
+    modes.into_iter().flat_map(|mode| [(Major::K, mode), (Major::MN, mode)])
+}
 
 #[test]
 fn every_swizzle_and_direction_of_both_operands() {
-    let modes = [SwizzleMode::None, SwizzleMode::B32, SwizzleMode::B64, SwizzleMode::B128];
-    let all = modes.iter().flat_map(|mode| [(Major::K, *mode), (Major::MN, *mode)]);
-    for (number, one) in all.enumerate() {
+    for (number, one) in operands().enumerate() {
         Case { types: F16, shape: [128, 64, 64], a: one, b: K, engine: TCGEN05 }.check(number as u64);
         Case { types: F16, shape: [64, 128, 64], a: K, b: one, engine: TCGEN05 }.check(100 + number as u64);
     }
@@ -398,17 +412,7 @@ fn every_swizzle_and_direction_of_both_operands() {
 
 #[test]
 fn every_kind_and_type() {
-    let (f32, f16, s32) = (MmaType::F32, MmaType::F16, MmaType::S32);
-    let types = [
-        [f16, f16, f16],
-        [f32, MmaType::Bf16, MmaType::Bf16],
-        [f32, MmaType::Tf32, MmaType::Tf32],
-        [f32, MmaType::E4m3, MmaType::E5m2],
-        [f16, MmaType::E5m2, MmaType::E4m3],
-        [s32, MmaType::S8, MmaType::U8],
-        [s32, MmaType::U8, MmaType::S8],
-    ];
-    for (number, types) in types.into_iter().enumerate() {
+    for (number, types) in TYPES.into_iter().enumerate() {
         let k = 3 * 128 * 8 / types[1].bits();
         Case { types, shape: [128, 48, k], a: K, b: K, engine: TCGEN05 }.check(number as u64);
         let narrow = (Major::K, SwizzleMode::None);
@@ -441,9 +445,7 @@ fn stationary_products_have_their_columns_side_by_side() {
 
 #[test]
 fn warpgroups_multiply_with_every_swizzle_and_direction() {
-    let modes = [SwizzleMode::None, SwizzleMode::B32, SwizzleMode::B64, SwizzleMode::B128];
-    let all = modes.iter().flat_map(|mode| [(Major::K, *mode), (Major::MN, *mode)]);
-    for (number, one) in all.enumerate() {
+    for (number, one) in operands().enumerate() {
         Case { types: F16, shape: [64, 64, 64], a: one, b: K, engine: WGMMA }.check(number as u64);
         Case { types: F16, shape: [64, 128, 64], a: K, b: one, engine: WGMMA }.check(100 + number as u64);
     }
@@ -451,16 +453,7 @@ fn warpgroups_multiply_with_every_swizzle_and_direction() {
 
 #[test]
 fn warpgroups_multiply_every_type() {
-    let (f32, f16, s32) = (MmaType::F32, MmaType::F16, MmaType::S32);
-    let types = [
-        [f16, f16, f16],
-        [f32, MmaType::Bf16, MmaType::Bf16],
-        [f32, MmaType::Tf32, MmaType::Tf32],
-        [f32, MmaType::E4m3, MmaType::E5m2],
-        [f16, MmaType::E5m2, MmaType::E4m3],
-        [s32, MmaType::S8, MmaType::U8],
-    ];
-    for (number, types) in types.into_iter().enumerate() {
+    for (number, types) in TYPES.into_iter().enumerate() {
         let k = 128 * 8 / types[1].bits();
         for (n, seed) in [(8, 0), (48, 50), (256, 100)] {
             Case { types, shape: [64, n, k], a: K, b: K, engine: WGMMA }.check(seed + number as u64);
