@@ -151,9 +151,13 @@ impl Case {
         }
     }
 
+    /// The CUDA of the kernel, with what it includes.
     fn source(&self) -> String {
-        let path = package().join("fixtures/cuda").join(self.file);
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        let read = |file: &str| {
+            let path = package().join("fixtures/cuda").join(file);
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        read(self.file).replace("#include \"async.cuh\"\n", &read("async.cuh"))
     }
 
     /// Runs the kernel in `module` with a seed. Whether the results are right, or what went wrong.
@@ -227,17 +231,14 @@ fn what_is_dropped_or_changed_is_found() {
         ("if (step >= kStages) wait(", "if (false) wait("),
         ("(step / kStages - 1) & 1", "(step / kStages) & 1"),
         ("step / kStages & 1);\n    // Each", "(step / kStages + 1) & 1);\n    // Each"),
-        ("\"r\"(full), \"r\"(kTileBytes)", "\"r\"(full), \"r\"(kTileBytes + 16)"),
-        ("\"r\"(full), \"r\"(kTileBytes)", "\"r\"(full), \"r\"(kTileBytes - 16)"),
+        ("expect(&barriers.full[stage], kTileBytes)", "expect(&barriers.full[stage], kTileBytes + 16)"),
+        ("expect(&barriers.full[stage], kTileBytes)", "expect(&barriers.full[stage], kTileBytes - 16)"),
         ("asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");", ""),
         ("asm volatile(\"bar.sync 1, 64;\" ::: \"memory\");", ""),
         ("asm volatile(\"cp.async.bulk.wait_group.read 0;\" ::: \"memory\");", ""),
         ("asm volatile(\"cp.async.bulk.commit_group;\" ::: \"memory\");", ""),
-        ("      arrive(shared_address(&barriers.empty[stage]));", ""),
-        (
-            "b64 [%0], 1;\" ::\"r\"(shared_address(&barriers.empty",
-            "b64 [%0], 2;\" ::\"r\"(shared_address(&barriers.empty",
-        ),
+        ("      arrive(&barriers.empty[stage]);", ""),
+        ("init(&barriers.empty[stage], 1)", "init(&barriers.empty[stage], 2)"),
         ("  __syncthreads();\n\n  if (warp == 0)", "  if (warp == 0)"),
     ];
     let of_split: [Change; 4] = [
