@@ -21,7 +21,6 @@ mod wrapped;
 pub use source_map::{Origin, SourceMap, StoreLine};
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::sync::LazyLock;
 
 use indexmap::IndexMap;
@@ -146,15 +145,11 @@ fn tables(program: &Program, uses: &Uses) -> Vec<String> {
         let Memory { name, dtype, elements, alignment, .. } = table;
         let c_type = dtype::c_type(*dtype);
         let mut text = format!("__device__ alignas({alignment}) const {c_type} {name}[{elements}] = {{\n");
-        for (at, entry) in table.values.iter().enumerate() {
-            let before = if at % ENTRIES == 0 { "  " } else { " " };
-            let after = if (at + 1) % ENTRIES == 0 { "\n" } else { "" };
-            let _ = write!(text, "{before}{entry},{after}");
+        for entries in table.values.chunks(ENTRIES) {
+            let entries: Vec<String> = entries.iter().map(i64::to_string).collect();
+            text += &format!("  {},\n", entries.join(", "));
         }
-        if !table.values.len().is_multiple_of(ENTRIES) {
-            text.push('\n');
-        }
-        text.push_str("};\n");
+        text += "};\n";
         definitions.push(text);
     }
     definitions

@@ -84,7 +84,7 @@ impl Decoder<'_> {
         mods: &mut Mods<'_>,
         operands: &'o [Operand],
     ) -> Decoded<(&'o [Operand], Option<Reg>)> {
-        // The group says whose mbarrier may be told; here it may be any.
+        // The group says in which CTAs the mbarrier may be; here it may be in any.
         mods.find(|part| part.starts_with("cta_group::").then_some(()));
         let mut rest = operands;
         if mods.take("L2::cache_hint") {

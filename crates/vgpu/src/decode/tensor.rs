@@ -2,6 +2,7 @@
 
 use crate::decode::copy::immediate;
 use crate::decode::decoder::{Decoded, Decoder};
+use crate::decode::matrix::take_sync_aligned;
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
 use crate::isa::{DType, Kind, Space};
@@ -14,7 +15,7 @@ const MOST_SHIFT: u32 = 15;
 impl Decoder<'_> {
     pub(crate) fn tensor_allocate(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         take_group(mods)?;
-        take_sync_aligned(mods);
+        take_sync_aligned(mods)?;
         mods.take("b32");
         let is_shared = mods.take("shared::cta") || mods.take("shared");
         expect_count(operands, 2)?;
@@ -24,7 +25,7 @@ impl Decoder<'_> {
 
     pub(crate) fn tensor_free(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         take_group(mods)?;
-        take_sync_aligned(mods);
+        take_sync_aligned(mods)?;
         mods.take("b32");
         expect_count(operands, 2)?;
         let address = self.source(&operands[0], DType::B32)?;
@@ -36,12 +37,12 @@ impl Decoder<'_> {
         if matches!(op, TensorOp::Relinquish) {
             take_group(mods)?;
         }
-        take_sync_aligned(mods);
+        take_sync_aligned(mods)?;
         Ok(tensor(op))
     }
 
     pub(crate) fn tensor_move(&mut self, mods: &mut Mods<'_>, operands: &[Operand], is_load: bool) -> Decoded<Op> {
-        take_sync_aligned(mods);
+        take_sync_aligned(mods)?;
         mods.take("b32");
         let name = mods.find(|part| part.starts_with("16x").then_some(part).or((part == "32x32b").then_some(part)));
         let is_split = name == Some("16x32bx2");
@@ -123,18 +124,15 @@ impl Decoder<'_> {
     pub(crate) fn tensor_copy_in(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         let is_pair = take_group(mods)?;
         let all = [0, 32, 64, 96];
-        let (rows, bytes, quarters) = if mods.take("128x256b") {
-            (128, 32, all)
-        } else if mods.take("128x128b") {
-            (128, 16, all)
-        } else if mods.take("64x128b") && mods.take("warpx2::02_13") {
-            (64, 16, [0, 32, 0, 32])
-        } else if mods.take("warpx2::01_23") {
-            (64, 16, [0, 0, 32, 32])
-        } else if mods.take("32x128b") && mods.take("warpx4") {
-            (32, 16, [0; 4])
-        } else {
-            return Err("this shape is not supported".to_string());
+        let shape = mods.find(|part| part.ends_with('b').then_some(part));
+        let spread = mods.find(|part| part.strip_prefix("warp"));
+        let (rows, bytes, quarters) = match (shape, spread) {
+            (Some("128x256b"), None) => (128, 32, all),
+            (Some("128x128b"), None) => (128, 16, all),
+            (Some("64x128b"), Some("x2::02_13")) => (64, 16, [0, 32, 0, 32]),
+            (Some("64x128b"), Some("x2::01_23")) => (64, 16, [0, 0, 32, 32]),
+            (Some("32x128b"), Some("x4")) => (32, 16, [0; 4]),
+            _ => return Err("this shape is not supported".to_string()),
         };
         expect_count(operands, 2)?;
         let (at, from) = (self.tensor_address(&operands[0])?, self.source(&operands[1], DType::B64)?);
@@ -170,11 +168,6 @@ fn take_group(mods: &mut Mods<'_>) -> Decoded<bool> {
         (false, true) => Ok(true),
         _ => Err("the `.cta_group` is missing".to_string()),
     }
-}
-
-fn take_sync_aligned(mods: &mut Mods<'_>) {
-    mods.take("sync");
-    mods.take("aligned");
 }
 
 fn take_kind(mods: &mut Mods<'_>) -> Decoded<ProductKind> {
