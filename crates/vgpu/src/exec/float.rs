@@ -1,7 +1,6 @@
-//! Floating-point instructions. f32 and f64 in the default mode use the host's IEEE arithmetic; everything else is
-//! computed in `f64`.
+//! Floating-point instructions. What [`single`] does not execute is computed in `f64`.
 
-use crate::exec::int::{map1, map2, map3};
+use crate::exec::single;
 use crate::float::{
     add_odd, bits32, div_odd, double, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate, sqrt_odd,
     to_f32, widen,
@@ -15,7 +14,7 @@ const GROSS_NAN: u64 = 0x7fff_ffff_0000_0000;
 
 /// Executes a floating-point instruction.
 pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: FloatFn, mode: &FloatMode, d: Reg, s: &[Reg; 3]) {
-    if is_plain(mode) && plain(regs, exec, f, d, s) {
+    if single::execute(regs, exec, f, mode, d, s) {
         return;
     }
     let sources = s.map(|reg| regs[reg as usize]);
@@ -24,27 +23,6 @@ pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: FloatFn, mode: &FloatMod
         let values = [sources[0][lane], sources[1][lane], sources[2][lane]];
         out[lane] = lane_value(f, mode, values);
     }
-}
-
-fn is_plain(mode: &FloatMode) -> bool {
-    let changed = mode.packed || mode.ftz || mode.sat || mode.relu;
-    !changed && mode.element == FloatType::F32 && mode.round == Round::Nearest
-}
-
-/// The common f32 instructions; false for the others.
-fn plain(regs: &mut [Lanes], exec: u32, f: FloatFn, d: Reg, s: &[Reg; 3]) -> bool {
-    let read = |bits: u64| f32::from_bits(bits as u32);
-    let two = [s[0], s[1]];
-    match f {
-        FloatFn::Add => map2(regs, exec, d, two, |a, b| bits32(read(a) + read(b))),
-        FloatFn::Sub => map2(regs, exec, d, two, |a, b| bits32(read(a) - read(b))),
-        FloatFn::Mul => map2(regs, exec, d, two, |a, b| bits32(read(a) * read(b))),
-        FloatFn::Fma => map3(regs, exec, d, *s, |a, b, c| bits32(read(a).mul_add(read(b), read(c)))),
-        FloatFn::Neg => map1(regs, exec, d, s[0], |a| (a ^ 0x8000_0000) & mask(32)),
-        FloatFn::Abs => map1(regs, exec, d, s[0], |a| a & 0x7fff_ffff),
-        _ => return false,
-    }
-    true
 }
 
 /// The result of one lane; the elements of a packed register are computed separately.

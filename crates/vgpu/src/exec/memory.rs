@@ -27,7 +27,8 @@ impl Machine<'_> {
             self.must_be_defined(warp, op.at.base, part, "decide which memory is loaded")?;
             let (kind, bytes) = (AccessKind::Load, len as u32);
             self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
-            for lane in lanes(part) {
+            let plain = self.load_plain(warp, (space, part), op, &addresses);
+            for lane in lanes(part & !plain) {
                 let access = Access { strong: op.strong, ..Access::new(warp, lane, addresses[lane], len, true) };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
@@ -63,7 +64,8 @@ impl Machine<'_> {
             self.must_be_defined(warp, op.at.base, part, "decide which memory is stored to")?;
             let (kind, bytes) = (AccessKind::Store, len as u32);
             self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
-            for lane in lanes(part) {
+            let plain = self.store_plain(warp, (space, part), op, &addresses);
+            for lane in lanes(part & !plain) {
                 let access = Access { strong: op.strong, ..Access::new(warp, lane, addresses[lane], len, false) };
                 self.must_be_aligned(space, &access)?;
                 for run in &op.runs {
@@ -73,8 +75,7 @@ impl Machine<'_> {
                     let slot = self.place(space, &access)?;
                     let mut bytes = [0u8; MAX_BYTES];
                     for (reg, chunk) in regs.iter().zip(bytes.chunks_mut(size)) {
-                        let value = warp.regs[*reg as usize][lane].to_le_bytes();
-                        chunk.copy_from_slice(&value[..size]);
+                        put_little_endian(warp.regs[*reg as usize][lane], chunk);
                     }
                     let undefined = stored_marks(warp, regs, lane, size);
                     self.put(&slot, &access, &bytes[..access.len], &undefined)?;
@@ -205,9 +206,21 @@ fn stored_marks(warp: &Warp, regs: &[Reg], lane: usize, size: usize) -> Vec<Unde
 
 /// The value of up to eight bytes.
 pub(crate) fn little_endian(bytes: &[u8]) -> u64 {
-    let mut value = [0u8; 8];
-    for (slot, byte) in value.iter_mut().zip(bytes) {
-        *slot = *byte;
+    match *bytes {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
     }
-    u64::from_le_bytes(value)
+}
+
+/// Writes the low bytes of a value, as many as there are in `bytes`, which are at most eight.
+pub(crate) fn put_little_endian(value: u64, bytes: &mut [u8]) {
+    match bytes {
+        [a] => *a = value as u8,
+        [a, b] => [*a, *b] = (value as u16).to_le_bytes(),
+        [a, b, c, d] => [*a, *b, *c, *d] = (value as u32).to_le_bytes(),
+        _ => bytes.iter_mut().zip(value.to_le_bytes()).for_each(|(slot, byte)| *slot = byte),
+    }
 }

@@ -1,6 +1,7 @@
 //! A contiguous range of bytes that records which of them were written, and by which thread.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::clock::Flag;
 use crate::shadow::Shadow;
@@ -63,7 +64,8 @@ impl Bits {
 /// Bytes, which of them were written, and their shadow.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
-    pub(crate) bytes: Vec<u8>,
+    /// Copies of a region share them until one is written.
+    pub(crate) bytes: Rc<Vec<u8>>,
     /// The bytes that were written; `None` means all of them.
     pub(crate) written: Option<Bits>,
     /// Undefined bits that were stored, by byte.
@@ -77,13 +79,19 @@ pub(crate) struct Region {
 impl Region {
     /// A region that the host has initialized.
     pub(crate) fn filled(bytes: Vec<u8>) -> Region {
-        Region { bytes, written: None, undefined: BTreeMap::new(), shadow: Shadow::default(), flags: BTreeMap::new() }
+        Region {
+            bytes: Rc::new(bytes),
+            written: None,
+            undefined: BTreeMap::new(),
+            shadow: Shadow::default(),
+            flags: BTreeMap::new(),
+        }
     }
 
     /// An uninitialized region.
     pub(crate) fn poison(len: usize) -> Region {
         let (written, undefined) = (Some(Bits::new(len)), BTreeMap::new());
-        Region { bytes: vec![0; len], written, undefined, shadow: Shadow::default(), flags: BTreeMap::new() }
+        Region { bytes: Rc::new(vec![0; len]), written, undefined, shadow: Shadow::default(), flags: BTreeMap::new() }
     }
 
     /// Bytes with undefined bits become unwritten.
@@ -105,14 +113,19 @@ impl Region {
 
     /// Stores `data`; the caller has checked the bounds.
     pub(crate) fn store(&mut self, offset: usize, data: &[u8]) {
-        self.bytes[offset..offset + data.len()].copy_from_slice(data);
+        self.written_bytes(offset, data.len()).copy_from_slice(data);
+    }
+
+    /// Bytes that the caller is about to write; it has checked the bounds.
+    pub(crate) fn written_bytes(&mut self, offset: usize, len: usize) -> &mut [u8] {
         if let Some(bits) = &mut self.written {
-            bits.set(offset, data.len());
+            bits.set(offset, len);
         }
         if !self.undefined.is_empty() {
-            let stale: Vec<usize> = self.undefined.range(offset..offset + data.len()).map(|(at, _)| *at).collect();
+            let stale: Vec<usize> = self.undefined.range(offset..offset + len).map(|(at, _)| *at).collect();
             stale.iter().for_each(|at| _ = self.undefined.remove(at));
         }
+        &mut Rc::make_mut(&mut self.bytes)[offset..offset + len]
     }
 }
 

@@ -1,15 +1,15 @@
-//! The record of the weak accesses of a word or byte.
+//! The record of the weak accesses of a unit, word or byte.
 
 use crate::shadow::stamp::Stamp;
 
 /// In `extra`: nothing.
 pub(super) const NEVER: u32 = u32::MAX;
-/// In `write`: the word is split into the byte cells with the index in `read`.
+/// In `write`: the cell is split into those of the group with the index in `read`.
 const SPLIT: u32 = u32::MAX;
 /// In `read`: the reads are in the set with the index in the other bits.
 const SET: u32 = 1 << 31;
 
-/// The weak accesses of a word or byte, in 16 bytes.
+/// The weak accesses of a unit, word or byte, in 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     /// The last write, or `SPLIT`.
@@ -35,13 +35,13 @@ pub(super) enum Reads {
 impl Cell {
     pub(super) const EMPTY: Cell = Cell { write: 0, read: 0, older: Stamp::NONE, extra: NEVER };
 
-    /// A cell that stands for the byte cells with this index.
+    /// A cell that stands for those of the group with this index.
     pub(super) fn split(index: u32) -> Cell {
         Cell { write: SPLIT, read: index, ..Cell::EMPTY }
     }
 
-    /// The index of the byte cells.
-    pub(super) fn byte_cells(&self) -> Option<usize> {
+    /// The index of the group of cells for its quarters.
+    pub(super) fn quarters(&self) -> Option<usize> {
         (self.write == SPLIT).then_some(self.read as usize)
     }
 

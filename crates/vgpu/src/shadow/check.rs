@@ -27,7 +27,7 @@ fn unfenced_write(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Optio
 
 /// Whether a weak access of a thread to this cell needs no more than a comparison of stamps: no strong accesses, no earlier
 /// writes of equal values, and at most one read, all ordered before it.
-fn is_simple(cell: &Cell, who: &Accessor<'_>) -> bool {
+pub(super) fn is_simple(cell: &Cell, who: &Accessor<'_>) -> bool {
     let write = cell.write();
     let is_read_known = match cell.reads() {
         Reads::None => true,
@@ -38,10 +38,20 @@ fn is_simple(cell: &Cell, who: &Accessor<'_>) -> bool {
     is_plain && cell.older.is_none() && is_read_known && (write.is_none() || who.knows(write))
 }
 
+/// Records a simple access.
+pub(super) fn record(cell: &mut Cell, is_write: bool, who: &Accessor<'_>) {
+    if is_write {
+        cell.set_reads(Reads::None);
+        cell.set_write(who.stamp);
+    } else {
+        cell.set_reads(Reads::One(who.stamp));
+    }
+}
+
 /// Records a read. A read that races with a write leaves no record, since its value may never be used.
 pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) -> Option<Conflict> {
     if is_simple(cell, who) {
-        cell.set_reads(Reads::One(who.stamp));
+        record(cell, false, who);
         return None;
     }
     let conflict = unordered_write(cell, tables, who).or_else(|| unfenced_write(cell, tables, who));
@@ -140,8 +150,7 @@ pub(super) fn write_cell(
     same: bool,
 ) -> (Vec<Conflict>, bool) {
     if is_simple(cell, who) {
-        cell.set_reads(Reads::None);
-        cell.set_write(who.stamp);
+        record(cell, true, who);
         return (Vec::new(), false);
     }
     let write = unordered_write(cell, tables, who).or_else(|| unordered_equal(cell, tables, who));
