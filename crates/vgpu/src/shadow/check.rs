@@ -34,8 +34,8 @@ pub(super) fn is_simple(cell: &Cell, who: &Accessor<'_>) -> bool {
         Reads::One(last) => last == who.stamp || who.knows(last),
         Reads::Several(_) => false,
     };
-    let is_plain = cell.extra == NEVER && who.scope.is_none() && who.fenced.is_none();
-    is_plain && cell.older.is_none() && is_read_known && (write.is_none() || who.knows(write))
+    let is_plain = cell.extra == NEVER && who.scope.is_none() && cell.older.is_none();
+    is_plain && is_read_known && (write.is_none() || (who.knows(write) && !who.needs_fence(write)))
 }
 
 /// Records a simple access.

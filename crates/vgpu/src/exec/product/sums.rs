@@ -5,9 +5,10 @@
 //! to even; f16 sums are rounded once more at the end. With scale factors, the products of one instruction are added up in
 //! f64, and their sum is added to D with one rounding. Integer sums are exact, and wrap or saturate at the end.
 
+use crate::exec::memory::little_endian;
 use crate::exec::mma::multiply_add;
 use crate::exec::product::{Element, Multiplier, Scale, Shape, Sum, UNIT};
-use crate::float::{E4M3, F16, bits32, narrow, power, widen};
+use crate::float::{BF16, E4M3, F16, bits32, narrow, power, widen};
 use crate::isa::Round;
 
 /// The elements of a multiplicand.
@@ -23,18 +24,19 @@ pub(crate) struct Values {
 
 /// The value of an element of a unit of 16 bytes.
 pub(crate) fn element(unit: &[u8; UNIT as usize], at: usize, multiplier: &Multiplier) -> f32 {
-    let bits = u128::from_le_bytes(*unit);
-    let field = |width: u32| (bits >> (at as u32 * width)) as u32 & ((1u64 << width) - 1) as u32;
+    let bits = match unit.len() / multiplier.element.in_unit() {
+        0 => u32::from(unit[at / 2]) >> (at % 2 * 4) & 0xf,
+        bytes => little_endian(&unit[at * bytes..][..bytes]) as u32,
+    };
     let value = match multiplier.element {
-        Element::Float(format) | Element::Padded(format) => widen(field(format.bits()), format) as f32,
+        Element::Float(BF16) => f32::from_bits(bits << 16),
+        Element::Float(format) => widen(bits, format) as f32,
+        Element::Padded(format) => widen(bits & ((1 << format.bits()) - 1), format) as f32,
         // The lower 13 bits of the fraction are ignored.
-        Element::Tf32 => {
-            let word = field(32);
-            let value = f32::from_bits(word);
-            if value.is_nan() { value } else { f32::from_bits(word & !0x1fff) }
-        }
-        Element::Integer { signed: true } => f32::from(field(8) as u8 as i8),
-        Element::Integer { signed: false } => f32::from(field(8) as u8),
+        Element::Tf32 if f32::from_bits(bits).is_nan() => f32::NAN,
+        Element::Tf32 => f32::from_bits(bits & !0x1fff),
+        Element::Integer { signed: true } => f32::from(bits as i8),
+        Element::Integer { signed: false } => f32::from(bits as u8),
     };
     if multiplier.is_negated { -value } else { value }
 }

@@ -95,6 +95,18 @@ pub(super) struct Commit {
     before: Contribution,
 }
 
+impl Product {
+    /// The sums in runs of adjacent columns: the number of the first sum, its lane and its column.
+    fn runs(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let (Shape { m, n, .. }, path) = (self.shape, self.path);
+        let (first_lane, first_column) = split(self.d);
+        (0..m * n).step_by(path.columns(n)).map(move |at| {
+            let (lane, column) = path.place(m, n, at / n, at % n);
+            (at, first_lane + lane, first_column + column)
+        })
+    }
+}
+
 impl Task {
     /// Who started a product or copy and what it uses, and in how many CTAs.
     fn work(&self) -> Option<(&Start, usize)> {
@@ -458,34 +470,49 @@ impl Machine<'_> {
             self.read_scales((warp, pc), &mut a, (id, of_a, shape.a.scale_byte), factors, shape);
             self.read_scales((warp, pc), &mut b, (id, of_b, shape.b.scale_byte), factors, shape);
         }
-        let (first_lane, first_column) = split(product.d);
-        let place = |at: usize| {
-            let (lane, column) = path.place(m, n, at / n, at % n);
-            (first_lane + lane, first_column + column)
-        };
-        let mut words = vec![0u32; m * n];
-        let mut marks: Vec<Option<u32>> = vec![None; m * n];
-        let (are_a, are_b) = (a.origins.iter().any(Option::is_some), b.origins.iter().any(Option::is_some));
-        for at in 0..m * n {
-            if product.accumulates {
-                let (lane, column) = place(at);
-                let (word, undefined) = self.owner(id).tensor.memory.get(lane, column);
-                words[at] = word;
-                let undefined = undefined.unwrap_or_else(|| self.unwritten_tensor(warp, pc));
-                marks[at] = undefined.is_some().then_some(undefined.origin);
-            }
-            if are_a || are_b {
-                marks[at] = marks[at].or(a.origins[at / n]).or(b.origins[at % n]);
-            }
+        let (mut words, mut marks) = self.sums_before(product, id);
+        if a.origins.iter().chain(&b.origins).any(Option::is_some) {
+            marks.resize(m * n, None);
+            let of_multiplicands = (0..m * n).map(|at| a.origins[at / n].or(b.origins[at % n]));
+            marks.iter_mut().zip(of_multiplicands).for_each(|(mark, other)| *mark = mark.or(other));
         }
         multiply(shape, &a, &b, &mut words, product.shift);
         let memory = &mut self.owner_mut(id).tensor.memory;
-        for (at, (word, origin)) in words.into_iter().zip(marks).enumerate() {
-            let (lane, column) = place(at);
-            if half.disabled >> lane & 1 == 0 {
-                memory.set(lane, column, word, of_origin(origin));
+        for (first, lane, column) in product.runs() {
+            let run = first..first + path.columns(n);
+            if half.disabled >> lane & 1 == 1 {
+                continue;
+            }
+            memory.set_defined(lane, column, &words[run.clone()]);
+            for (at, origin) in run.clone().zip(marks.get(run.clone()).into_iter().flatten()) {
+                if origin.is_some() {
+                    memory.set(lane, column + at - run.start, words[at], of_origin(*origin));
+                }
             }
         }
+    }
+
+    /// The sums that a CTA adds the products to, and where undefined bits of them come from: for each of them, or nothing if
+    /// there are none.
+    fn sums_before(&mut self, product: &Product, id: RegionId) -> (Vec<u32>, Vec<Option<u32>>) {
+        let (Shape { m, n, .. }, run) = (product.shape, product.path.columns(product.shape.n));
+        let (mut words, mut marks) = (vec![0u32; m * n], Vec::new());
+        for (first, lane, column) in product.runs().filter(|_| product.accumulates) {
+            let memory = &self.owner(id).tensor.memory;
+            if let Some(found) = memory.defined_words(lane, column..column + run) {
+                words[first..first + run].copy_from_slice(found);
+                continue;
+            }
+            marks.resize(m * n, None);
+            for at in 0..run {
+                let (word, undefined) = self.owner(id).tensor.memory.get(lane, column + at);
+                let undefined =
+                    undefined.unwrap_or_else(|| self.unwritten_tensor(product.start.warp, product.start.read.pc));
+                words[first + at] = word;
+                marks[first + at] = undefined.is_some().then_some(undefined.origin);
+            }
+        }
+        (words, marks)
     }
 
     /// Reads the scale factors of a multiplicand, from a byte of the words in their columns on.

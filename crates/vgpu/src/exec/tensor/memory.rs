@@ -169,6 +169,23 @@ impl TensorMemory {
         }
     }
 
+    /// Adjacent words of a lane, if all of them are defined.
+    pub(crate) fn defined_words(&self, lane: usize, columns: Range<usize>) -> Option<&[u32]> {
+        let all = lane * COLUMNS + columns.start..lane * COLUMNS + columns.end;
+        let is_defined = self.undefined.is_empty() && self.is_written[all.clone()].iter().all(|is_written| *is_written);
+        is_defined.then(|| &self.words[all])
+    }
+
+    /// Writes defined words from a lane and a column on.
+    pub(crate) fn set_defined(&mut self, lane: usize, column: usize, words: &[u32]) {
+        let all = lane * COLUMNS + column..lane * COLUMNS + column + words.len();
+        self.words[all.clone()].copy_from_slice(words);
+        self.is_written[all.clone()].fill(true);
+        if !self.undefined.is_empty() {
+            all.for_each(|at| _ = self.undefined.remove(&at));
+        }
+    }
+
     /// Records an access by someone who knows `known`. Returns one that it conflicts with and is not ordered after, and whether
     /// that is a write.
     pub(crate) fn access(&mut self, area: &Area, mark: Mark, writes: bool, known: &Far) -> Option<(Mark, bool)> {
