@@ -2,7 +2,9 @@
 //! schedule, and each wait, fence, barrier and count that is dropped or changed is found.
 
 use tilewright::cuda::Request;
-use tilewright::vgpu::{Arg, BufferId, Launch, MapSwizzle, Memory, Module, Options, RunError, TensorMap, run};
+use tilewright::vgpu::{
+    Arg, BufferId, Launch, MapAccess, MapElement, MapSwizzle, Memory, Module, Options, RunError, TensorMap, run,
+};
 use tilewright_tests::mutants::{MutationReport, ending, mutants};
 use tilewright_tests::toolchain::{package, skip, toolchain};
 
@@ -61,11 +63,11 @@ fn roles() -> Case {
     let map = |memory: &Memory, buffer: BufferId| {
         let map = TensorMap {
             address: memory.address(buffer).expect("a buffer"),
-            element_bytes: 4,
+            element: MapElement::F32,
             fills_nan: false,
             dims: vec![32, rows as u64],
             strides: vec![128],
-            box_dims: vec![32, 16],
+            access: MapAccess::Tiled(vec![32, 16]),
             element_strides: vec![1, 1],
             swizzle: MapSwizzle::B128,
         };
@@ -111,11 +113,11 @@ fn bf16_product(
     let map = |buffer: BufferId, lines: usize, height: u64| {
         let map = TensorMap {
             address: memory.address(buffer).expect("a buffer"),
-            element_bytes: 2,
+            element: MapElement::Bf16,
             fills_nan: false,
             dims: vec![k as u64, lines as u64],
             strides: vec![2 * k as u64],
-            box_dims: vec![64, height],
+            access: MapAccess::Tiled(vec![64, height]),
             element_strides: vec![1, 1],
             swizzle: MapSwizzle::B128,
         };

@@ -79,7 +79,7 @@ pub use memory::{BufferId, Memory, Writer};
 pub use module::{KernelInfo, Module};
 pub use report::{AccessCount, AccessKind, BarrierCount, Note, Report};
 pub use run::{run, run_watched};
-pub use tensor_map::{MapError, MapSwizzle, TENSOR_MAP_BYTES, TensorMap};
+pub use tensor_map::{Im2col, MapAccess, MapElement, MapError, MapSwizzle, TENSOR_MAP_BYTES, TensorMap};
 
 /// The example of the README is run as a test.
 #[cfg(doctest)]

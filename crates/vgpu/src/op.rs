@@ -17,7 +17,7 @@ mod scalar;
 mod tensor;
 mod warpgroup;
 
-pub(crate) use bulk::{BulkCopy, BulkOp, BulkPlace, BulkReduce};
+pub(crate) use bulk::{BulkCopy, BulkOp, BulkPlace, BulkReduce, ProxyFence, Reduction, TensorMode};
 pub(crate) use collective::{BarrierOp, BarrierReduce, ClusterBarrier, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
 pub(crate) use copy::{AsyncCopy, CopyOp};
 pub(crate) use float::{Convert, ConvertPair, FloatFn, FloatMode, MinMaxMode, PairSource, TestFn};

@@ -18,6 +18,7 @@ pub(crate) use far::{Agent, Far, copies_of, cta_of, is_copy};
 pub(crate) use released::{Cluster, Flag, Known, Released, Visible};
 
 use crate::isa::Scope;
+use crate::op::ProxyFence;
 
 /// The clock of one thread at its arrival at a barrier, or at the start of an asynchronous operation.
 #[derive(Clone, Debug)]
@@ -122,7 +123,7 @@ impl Clocks {
     /// thread has learned, and what proxy fences have made visible, but not its other accesses.
     pub(crate) fn started(&self, thread: u32) -> Contribution {
         let clock = &self.threads[thread as usize];
-        let far = clock.visible.0.iter().fold(clock.far.clone(), |far, visible| far.join(visible));
+        let far = clock.visible.all().into_iter().fold(clock.far.clone(), |far, visible| far.join(visible));
         let (cta, base, visible) = (self.cluster.own, Rc::clone(&clock.base), clock.visible.clone());
         Contribution { cta, thread, own: 0, base, far, copies: 0, visible }
     }
@@ -179,16 +180,22 @@ impl Clocks {
         }
     }
 
-    /// A proxy fence: what the thread knows and has done so far becomes visible to the asynchronous proxy, in shared or in
-    /// global memory or in both.
-    pub(crate) fn fence_proxy(&mut self, thread: u32, shared: bool, global: bool) {
+    /// A proxy fence: what the thread knows and has done so far becomes visible to another proxy.
+    pub(crate) fn fence_proxy(&mut self, thread: u32, fence: ProxyFence) {
         let now = self.released(thread, Scope::Sys).known;
         let clock = &mut self.threads[thread as usize];
         let of = |is_fenced: bool| if is_fenced { now.clone() } else { Far::default() };
-        clock.visible = clock.visible.join(&Visible([of(shared), of(global)]));
+        let made = match fence {
+            ProxyFence::Async { shared, global } => {
+                Visible { shared: of(shared), global: of(global), ..Visible::default() }
+            }
+            ProxyFence::ReleaseMaps => Visible { released_maps: now, ..Visible::default() },
+            ProxyFence::AcquireMaps => Visible { maps: clock.visible.released_maps.clone(), ..Visible::default() },
+        };
+        clock.visible = clock.visible.join(&made);
     }
 
-    /// What is visible to the accesses of the asynchronous proxy that the thread starts.
+    /// What is visible to the accesses of other proxies that the thread starts.
     pub(crate) fn visible(&self, thread: u32) -> &Visible {
         &self.threads[thread as usize].visible
     }

@@ -5,20 +5,32 @@ use std::rc::Rc;
 use super::far::Far;
 use crate::isa::Scope;
 
-/// What proxy fences have made visible to the asynchronous proxy: in shared memory, and in global memory. The own CTA is
-/// among the others.
+/// What proxy fences have made visible. The own CTA is among the others.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Visible(pub(super) [Far; 2]);
+pub(crate) struct Visible {
+    /// To the asynchronous proxy, in shared memory.
+    pub(crate) shared: Far,
+    /// To the asynchronous proxy, in global memory.
+    pub(crate) global: Far,
+    /// What was released for tensor maps.
+    pub(super) released_maps: Far,
+    /// To the uses of tensor maps.
+    pub(crate) maps: Far,
+}
 
 impl Visible {
     pub(super) fn join(&self, other: &Visible) -> Visible {
-        let ([shared, global], [other_shared, other_global]) = (&self.0, &other.0);
-        Visible([shared.join(other_shared), global.join(other_global)])
+        Visible {
+            shared: self.shared.join(&other.shared),
+            global: self.global.join(&other.global),
+            released_maps: self.released_maps.join(&other.released_maps),
+            maps: self.maps.join(&other.maps),
+        }
     }
 
-    /// In one of the two memories.
-    pub(crate) fn of(&self, is_global: bool) -> &Far {
-        &self.0[usize::from(is_global)]
+    /// All that was made visible.
+    pub(super) fn all(&self) -> [&Far; 4] {
+        [&self.shared, &self.global, &self.released_maps, &self.maps]
     }
 }
 

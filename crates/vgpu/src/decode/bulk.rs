@@ -4,9 +4,10 @@ use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::memory::atomic_fn;
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::isa::{DType, Kind, Space};
-use crate::op::{BulkCopy, BulkOp, BulkPlace, MemRef, Op, Reg};
+use crate::isa::{DType, Kind, Scope, Space};
+use crate::op::{BulkCopy, BulkOp, BulkPlace, FenceOrder, MemRef, Op, Reduction, Reg, TensorMode};
 use crate::ptx::ast::Operand;
+use crate::tensor_map::{MapField, TENSOR_MAP_BYTES};
 
 /// The direction of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +23,8 @@ impl Decoder<'_> {
     pub(crate) fn bulk_copy(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         let (operands, ranks) = self.without_hints(mods, operands)?;
         let to = direction(mods)?;
-        expect_count(operands, if to == To::Global { 3 } else { 4 })?;
+        let has_mask = to == To::Global && mods.take("cp_mask");
+        expect_count(operands, if to == To::Global && !has_mask { 3 } else { 4 })?;
         let bytes = self.source(&operands[2], DType::B32)?;
         let (place, shared) = match to {
             To::Shared => (BulkPlace::Linear { at: self.mem_ref(&operands[1], Space::Global)?, bytes }, 0),
@@ -30,38 +32,118 @@ impl Decoder<'_> {
             To::Cluster => (BulkPlace::Shared { at: self.mem_ref(&operands[1], Space::Shared)?, bytes }, 0),
         };
         let shared = self.mem_ref(&operands[shared], Space::Shared)?;
+        if has_mask {
+            let byte_mask = Some(self.source(&operands[3], DType::new(Kind::Bits, 16))?);
+            let copy = BulkCopy { global: place, shared, mbarrier: None, reduce: None, ranks, byte_mask };
+            return Ok(bulk(BulkOp::Start(copy)));
+        }
         self.bulk(place, shared, operands.get(3), ranks)
     }
 
-    /// `cp.async.bulk.tensor`: `[to], [map, {coordinates}], [mbarrier]` or `[map, {coordinates}], [from]`.
+    /// `cp.async.bulk.tensor`: `[to], [map, {coordinates}], [mbarrier], {offsets}` or `[map, {coordinates}], [from]`.
     pub(crate) fn tensor_copy(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         let (operands, ranks) = self.without_hints(mods, operands)?;
         let rank = take_rank(mods)?;
-        mods.take("tile");
+        let mode = take_mode(mods, rank)?;
         let to = direction(mods)?;
-        expect_count(operands, if to == To::Shared { 3 } else { 2 })?;
+        let has_offsets = to == To::Shared && mode == TensorMode::Im2col;
+        expect_count(operands, if to == To::Global { 2 } else { 3 + usize::from(has_offsets) })?;
         let (global, shared) = if to == To::Shared { (1, 0) } else { (0, 1) };
-        let place = self.tensor_place(&operands[global], rank)?;
+        let offsets = if has_offsets { self.offsets(&operands[3], rank)? } else { Box::default() };
+        let place = self.tensor_place(&operands[global], (rank, mode), offsets)?;
         let shared = self.mem_ref(&operands[shared], Space::Shared)?;
         self.bulk(place, shared, operands.get(2), ranks)
     }
 
-    /// `cp.reduce.async.bulk`: `[to], [from], bytes`, to global memory.
+    /// `cp.reduce.async.bulk.tensor`: `[map, {coordinates}], [from]`.
+    pub(crate) fn tensor_reduce(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        let (operands, _) = self.without_hints(mods, operands)?;
+        let rank = take_rank(mods)?;
+        let mode = take_mode(mods, rank)?;
+        if direction(mods)? != To::Global || mode == TensorMode::Rows {
+            return Err("a reduction is to global memory, of a box or of pixels".to_string());
+        }
+        expect_count(operands, 2)?;
+        let reduce = Some(Reduction::OfMap(take_reduction(mods)?.into()));
+        let global = self.tensor_place(&operands[0], (rank, mode), Box::default())?;
+        let shared = self.mem_ref(&operands[1], Space::Shared)?;
+        let copy = BulkCopy { global, shared, mbarrier: None, reduce, ranks: None, byte_mask: None };
+        Ok(bulk(BulkOp::Start(copy)))
+    }
+
+    /// `cp.reduce.async.bulk`: `[to], [from], bytes` to global memory, `[to], [from], bytes, [mbarrier]` within a cluster.
     pub(crate) fn bulk_reduce(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         let (operands, _) = self.without_hints(mods, operands)?;
-        if direction(mods)? != To::Global {
-            return Err("a reduction to shared memory is not supported".to_string());
-        }
-        expect_count(operands, 3)?;
+        let to = direction(mods)?;
+        expect_count(operands, if to == To::Cluster { 4 } else { 3 })?;
         mods.take("noftz");
         let name = take_reduction(mods)?;
         let dtype = mods.dtype()?;
-        let reduce = Some((atomic_fn(name, dtype)?, dtype.bytes()));
-        let at = self.mem_ref(&operands[0], Space::Global)?;
+        let is_plain = !dtype.is_float() && dtype.width() == 32 || (name == "add" && dtype.width() == 64);
+        let reduce = Some(Reduction::Typed((atomic_fn(name, dtype)?, dtype.bytes())));
         let bytes = self.source(&operands[2], DType::B32)?;
-        let shared = self.mem_ref(&operands[1], Space::Shared)?;
-        let copy = BulkCopy { global: BulkPlace::Linear { at, bytes }, shared, mbarrier: None, reduce, ranks: None };
-        Ok(bulk(BulkOp::Start(copy)))
+        let (global, shared) = match to {
+            To::Global => (BulkPlace::Linear { at: self.mem_ref(&operands[0], Space::Global)?, bytes }, 1),
+            To::Cluster if is_plain => (BulkPlace::Shared { at: self.mem_ref(&operands[1], Space::Shared)?, bytes }, 0),
+            To::Cluster => return Err("a reduction to shared memory is of integers of 32 bits, or adds 64".to_string()),
+            To::Shared => return Err("a reduction to shared memory reads shared memory".to_string()),
+        };
+        let shared = self.mem_ref(&operands[shared], Space::Shared)?;
+        let mbarrier = match operands.get(3) {
+            Some(operand) => Some(self.mem_ref(operand, Space::Shared)?),
+            None => None,
+        };
+        Ok(bulk(BulkOp::Start(BulkCopy { global, shared, mbarrier, reduce, ranks: None, byte_mask: None })))
+    }
+
+    /// `tensormap.replace`: `[map], value` or `[map], dimension, value`.
+    pub(crate) fn replace_in_map(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        mods.take("tile");
+        let space = mods.find(Space::parse).unwrap_or(Space::Generic);
+        mods.take("b1024");
+        let field = mods.find(|part| Some(part).filter(|part| *part != "b32" && *part != "b64")).unwrap_or_default();
+        let dtype = mods.dtype()?;
+        let has_dimension = matches!(field, "box_dim" | "global_dim" | "global_stride" | "element_stride");
+        expect_count(operands, 2 + usize::from(has_dimension))?;
+        let at = if has_dimension { super::copy::immediate(&operands[1])? as usize } else { 0 };
+        let most = if field == "global_stride" { 3 } else { 4 };
+        if at > most {
+            return Err(format!("`{field}` has the dimensions 0 to {most}"));
+        }
+        let field = match field {
+            "global_address" => MapField::Address,
+            "rank" => MapField::Rank,
+            "box_dim" => MapField::Box(at),
+            "global_dim" => MapField::Dim(at),
+            "global_stride" => MapField::Stride(at),
+            "element_stride" => MapField::ElementStride(at),
+            "elemtype" => MapField::Element,
+            "interleave_layout" => MapField::Interleave,
+            "swizzle_mode" => MapField::Swizzle,
+            "swizzle_atomicity" => MapField::Atomicity,
+            "fill_mode" => MapField::Fill,
+            _ => return Err(format!("a tensor map has no field `{field}`")),
+        };
+        let map = self.mem_ref(&operands[0], space)?;
+        let value = self.source(&operands[operands.len() - 1], dtype)?;
+        Ok(bulk(BulkOp::Replace { map, field, value }))
+    }
+
+    /// `tensormap.cp_fenceproxy`: `[to], [from], 128`.
+    pub(crate) fn copy_map(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Vec<Op>> {
+        for word in ["global", "shared::cta", "tensormap::generic", "release", "sync", "aligned"] {
+            if !mods.take(word) {
+                return Err(format!("`.{word}` is missing"));
+            }
+        }
+        let scope = mods.find(Scope::parse).ok_or_else(|| "the scope is missing".to_string())?;
+        expect_count(operands, 3)?;
+        if super::copy::immediate(&operands[2])? != TENSOR_MAP_BYTES as u32 {
+            return Err(format!("a tensor map has {TENSOR_MAP_BYTES} bytes"));
+        }
+        let (to, from) = (self.mem_ref(&operands[0], Space::Global)?, self.mem_ref(&operands[1], Space::Shared)?);
+        let release = Op::Fence { scope, order: FenceOrder::Release };
+        Ok(vec![bulk(BulkOp::CopyMap { to, from }), release])
     }
 
     fn bulk(
@@ -75,7 +157,7 @@ impl Decoder<'_> {
             Some(operand) => Some(self.mem_ref(operand, Space::Shared)?),
             None => None,
         };
-        Ok(bulk(BulkOp::Start(BulkCopy { global, shared, mbarrier, reduce: None, ranks })))
+        Ok(bulk(BulkOp::Start(BulkCopy { global, shared, mbarrier, reduce: None, ranks, byte_mask: None })))
     }
 
     /// The operands without a cache policy and the ranks of a multicast, and these.
@@ -98,18 +180,34 @@ impl Decoder<'_> {
     }
 
     /// `[map, {coordinates}]`; the address of the map is generic.
-    fn tensor_place(&mut self, operand: &Operand, rank: usize) -> Decoded<BulkPlace> {
+    fn tensor_place(
+        &mut self,
+        operand: &Operand,
+        (rank, mode): (usize, TensorMode),
+        offsets: Box<[Reg]>,
+    ) -> Decoded<BulkPlace> {
+        let count = if mode == TensorMode::Rows { 5 } else { rank };
         let Operand::Address { base, offset, extra } = operand else {
             return Err("expected `[map, {coordinates}]`".to_string());
         };
         let items = match extra.as_slice() {
-            [Operand::Vector(items)] if items.len() == rank => items,
-            _ => return Err(format!("expected {rank} coordinates")),
+            [Operand::Vector(items)] if items.len() == count => items,
+            _ => return Err(format!("expected {count} coordinates")),
         };
         let coordinates =
             items.iter().map(|item| self.source(item, DType::B32)).collect::<Decoded<Vec<Reg>>>()?.into_boxed_slice();
         let address = Operand::Address { base: base.clone(), offset: *offset, extra: Vec::new() };
-        Ok(BulkPlace::Tensor { map: self.mem_ref(&address, Space::Generic)?, coordinates })
+        Ok(BulkPlace::Tensor { map: self.mem_ref(&address, Space::Generic)?, coordinates, mode, offsets })
+    }
+
+    /// The offsets of a copy of pixels, one for each dimension of space.
+    fn offsets(&mut self, operand: &Operand, rank: usize) -> Decoded<Box<[Reg]>> {
+        match operand {
+            Operand::Vector(items) if items.len() + 2 == rank => {
+                items.iter().map(|item| self.source(item, DType::new(Kind::Bits, 16))).collect()
+            }
+            _ => Err(format!("expected {} offsets", rank.saturating_sub(2))),
+        }
     }
 
     pub(crate) fn bulk_wait(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
@@ -152,6 +250,20 @@ fn take_rank(mods: &mut Mods<'_>) -> Decoded<usize> {
         _ => None,
     });
     rank.ok_or_else(|| "the number of dimensions is missing".to_string())
+}
+
+fn take_mode(mods: &mut Mods<'_>, rank: usize) -> Decoded<TensorMode> {
+    let mode = mods.find(|part| match part {
+        "tile" => Some(TensorMode::Tile),
+        "tile::gather4" | "tile::scatter4" => Some(TensorMode::Rows),
+        "im2col" | "im2col_no_offs" => Some(TensorMode::Im2col),
+        _ => None,
+    });
+    match mode.unwrap_or(TensorMode::Tile) {
+        TensorMode::Rows if rank != 2 => Err("four rows are those of a tensor of two dimensions".to_string()),
+        TensorMode::Im2col if rank < 3 => Err("images have 3 to 5 dimensions".to_string()),
+        mode => Ok(mode),
+    }
 }
 
 fn take_reduction<'a>(mods: &mut Mods<'a>) -> Decoded<&'a str> {

@@ -8,9 +8,12 @@ use crate::decode::operand::{expect_count, nth};
 use crate::decode::symbol::Symbol;
 use crate::float::{BF16, F16};
 use crate::isa::{DType, Kind, Scope, Space, Strong};
-use crate::op::{AtomFn, Atomic, FloatType, IntegerType, Load, MemRef, NumberType, Op, Reg, ScalarOp, Store};
+use crate::op::{
+    AtomFn, Atomic, BulkReduce, FloatType, IntegerType, Load, MemRef, NumberType, Op, Reg, ScalarOp, Store,
+};
 use crate::program::Preset;
 use crate::ptx::ast::Operand;
+use crate::tensor_map::MapElement;
 
 /// Cache operators and hints, which do not affect results.
 fn is_hint(part: &str) -> bool {
@@ -282,6 +285,27 @@ pub(super) fn atomic_fn(name: &str, dtype: DType) -> Decoded<AtomFn> {
         return Err("atomics on packed integers are not supported".to_string());
     }
     integer_atomic(name, dtype.is_signed())
+}
+
+/// A reduction of elements of a tensor, by name, and the bytes of an element.
+pub(crate) fn atomic_of_element(name: &str, element: MapElement) -> Option<BulkReduce> {
+    let dtype = match element {
+        MapElement::U32 => DType::U32,
+        MapElement::S32 => DType::new(Kind::Signed, 32),
+        MapElement::U64 => DType::new(Kind::Unsigned, 64),
+        MapElement::S64 => DType::new(Kind::Signed, 64),
+        MapElement::F16 => DType::new(Kind::Float, 16),
+        MapElement::F32 => DType::new(Kind::Float, 32),
+        MapElement::F64 => DType::new(Kind::Float, 64),
+        MapElement::Bf16 => DType::new(Kind::Bfloat, 16),
+        MapElement::U8
+        | MapElement::U16
+        | MapElement::Tf32
+        | MapElement::B4x16
+        | MapElement::B4x16P64
+        | MapElement::B6x16P32 => return None,
+    };
+    Some((atomic_fn(name, dtype).ok()?, dtype.bytes()))
 }
 
 /// An integer read-modify-write function by name.

@@ -28,4 +28,5 @@ mod tensor;
 mod warpgroup;
 
 pub(crate) use kernel::decode;
+pub(crate) use memory::atomic_of_element;
 pub use table::{Instruction, Unit, instructions};

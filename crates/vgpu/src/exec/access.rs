@@ -44,6 +44,10 @@ pub(crate) struct RegionSlot {
 }
 
 impl RegionSlot {
+    pub(crate) fn is_global(&self) -> bool {
+        self.id.space() == Space::Global
+    }
+
     /// Offset of the first byte after the slot.
     pub(crate) fn end(&self) -> usize {
         self.offset + self.len
@@ -95,6 +99,8 @@ pub(crate) struct Access {
     pub(crate) is_read: bool,
     /// A load to registers, not an atomic operation.
     pub(crate) is_load: bool,
+    /// A read of a tensor map by a copy that uses it.
+    pub(crate) uses_map: bool,
 }
 
 impl Access {
@@ -111,6 +117,7 @@ impl Access {
             is_update: false,
             is_read,
             is_load: is_read,
+            uses_map: false,
         }
     }
 }

@@ -57,6 +57,13 @@ impl Machine<'_> {
             return Err(RaisedFault::new(FaultKind::StepLimit, 1 << access.lane, TOO_MANY_RECORDS));
         };
         let is_engine = access.copy.is_some_and(|agent| agent.is_engine);
+        let visible = cta.clocks.visible(thread);
+        let fenced = match slot.id {
+            _ if access.uses_map => Some(&visible.maps),
+            RegionId::Buffer(_) if is_engine => Some(&visible.global),
+            _ if is_engine => Some(&visible.shared),
+            _ => None,
+        };
         let accessor = Accessor {
             records: &memory.records,
             stamp: memory.records.stamp(record, by % 32),
@@ -67,7 +74,7 @@ impl Machine<'_> {
             base: cta.clocks.base(thread),
             far: cta.clocks.far(thread),
             copies: cta.clocks.copies(thread),
-            fenced: is_engine.then(|| cta.clocks.visible(thread).of(matches!(slot.id, RegionId::Buffer(_)))),
+            fenced,
             scope,
             reads: access.is_read || access.is_update,
         };

@@ -14,7 +14,7 @@ pub use npy::Array;
 use crate::launch::{Arg, Launch, Options};
 use crate::memory::{BufferId, Memory};
 use crate::module::Module;
-use crate::tensor_map::TensorMap;
+use crate::tensor_map::{Im2col, MapAccess, TensorMap};
 
 /// Something that is wrong with a launch file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -389,17 +389,23 @@ impl Reader<'_> {
     fn tensor_map(&self, path: &str, map: &schema::Map) -> Read<Vec<u8>> {
         let id = self.named(format!("{path}.buffer"), &map.buffer)?;
         let schema::Interleave::None = map.interleave;
-        let fills_nan = map.oob_fill == schema::Fill::Nan;
-        if fills_nan && !map.dtype.is_float() {
-            return bad(format!("{path}.oob_fill"), "only floating-point elements can be filled with NaN");
-        }
+        let access = match (&map.box_dims, &map.im2col) {
+            (Some(sides), None) => MapAccess::Tiled(sides.clone()),
+            (None, Some(schema::Pixels { lower, upper, channels, pixels })) => MapAccess::Im2col(Im2col {
+                lower: lower.clone(),
+                upper: upper.clone(),
+                channels: *channels,
+                pixels: *pixels,
+            }),
+            _ => return bad(path, "a tensor map has either `box` or `im2col`"),
+        };
         let encoded = TensorMap {
             address: self.memory.address(id).unwrap_or(0).wrapping_add(map.byte_offset),
-            element_bytes: map.dtype.bytes(),
-            fills_nan,
+            element: map.dtype.element(),
+            fills_nan: map.oob_fill == schema::Fill::Nan,
             dims: map.dims.clone(),
             strides: map.strides_bytes.clone(),
-            box_dims: map.box_dims.clone(),
+            access,
             element_strides: map.element_strides.clone(),
             swizzle: map.swizzle,
         };
@@ -409,7 +415,7 @@ impl Reader<'_> {
         }
         let rows = encoded.dims.iter().skip(1).zip(&encoded.strides);
         let last_row = rows.map(|(extent, stride)| u128::from(extent - 1) * u128::from(*stride)).sum::<u128>();
-        let row = u128::from(encoded.dims[0]) * u128::from(encoded.element_bytes);
+        let row = u128::from(encoded.row_of_tensor());
         let (end, have) = (u128::from(map.byte_offset) + last_row + row, self.memory.bytes(id).len());
         if end > have as u128 {
             let message = format!("the tensor ends {end} B after the start of `{}`, which has {have} B", map.buffer);

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use super::dtype::ElementType;
-use crate::tensor_map::MapSwizzle;
+use crate::tensor_map::{MapElement, MapSwizzle};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,7 +77,7 @@ pub(super) struct Arg {
     pub(super) f64: Option<f64>,
 }
 
-/// A tensor map: the arguments of `cuTensorMapEncodeTiled`.
+/// A tensor map: the arguments of `cuTensorMapEncodeTiled`, with `box`, or of `cuTensorMapEncodeIm2col`, with `im2col`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Map {
@@ -88,11 +88,22 @@ pub(super) struct Map {
     pub(super) dims: Vec<u64>,
     pub(super) strides_bytes: Vec<u64>,
     #[serde(rename = "box")]
-    pub(super) box_dims: Vec<u64>,
+    pub(super) box_dims: Option<Vec<u64>>,
+    pub(super) im2col: Option<Pixels>,
     pub(super) element_strides: Vec<u64>,
     pub(super) swizzle: MapSwizzle,
     pub(super) interleave: Interleave,
     pub(super) oob_fill: Fill,
+}
+
+/// The pixels that a copy moves.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pixels {
+    pub(super) lower: Vec<i64>,
+    pub(super) upper: Vec<i64>,
+    pub(super) channels: u64,
+    pub(super) pixels: u64,
 }
 
 /// The element types of a map.
@@ -110,20 +121,32 @@ pub(super) enum MapType {
     F32,
     F64,
     Tf32,
+    #[serde(rename = "u4x16_align8b")]
+    U4x16Align8,
+    #[serde(rename = "u4x16_align16b")]
+    U4x16Align16,
+    #[serde(rename = "u6x16_align16b")]
+    U6x16Align16,
 }
 
 impl MapType {
-    pub(super) fn bytes(self) -> u64 {
+    pub(super) fn element(self) -> MapElement {
         match self {
-            MapType::U8 => 1,
-            MapType::U16 | MapType::F16 | MapType::Bf16 => 2,
-            MapType::U32 | MapType::I32 | MapType::F32 | MapType::Tf32 => 4,
-            MapType::U64 | MapType::I64 | MapType::F64 => 8,
+            MapType::U8 => MapElement::U8,
+            MapType::U16 => MapElement::U16,
+            MapType::U32 => MapElement::U32,
+            MapType::I32 => MapElement::S32,
+            MapType::U64 => MapElement::U64,
+            MapType::I64 => MapElement::S64,
+            MapType::F16 => MapElement::F16,
+            MapType::Bf16 => MapElement::Bf16,
+            MapType::F32 => MapElement::F32,
+            MapType::F64 => MapElement::F64,
+            MapType::Tf32 => MapElement::Tf32,
+            MapType::U4x16Align8 => MapElement::B4x16,
+            MapType::U4x16Align16 => MapElement::B4x16P64,
+            MapType::U6x16Align16 => MapElement::B6x16P32,
         }
-    }
-
-    pub(super) fn is_float(self) -> bool {
-        matches!(self, MapType::F16 | MapType::Bf16 | MapType::F32 | MapType::F64 | MapType::Tf32)
     }
 }
 

@@ -107,6 +107,13 @@ impl Region {
         }
     }
 
+    /// Bytes become unwritten.
+    pub(crate) fn forget(&mut self, offset: usize, len: usize) {
+        if let Some(written) = &mut self.written {
+            (offset..offset + len).for_each(|at| written.clear(at));
+        }
+    }
+
     pub(crate) fn is_written(&self, offset: usize, len: usize) -> bool {
         self.written.as_ref().is_none_or(|bits| bits.all(offset, len))
     }

@@ -2,6 +2,7 @@
 
 use crate::op::memory::AtomFn;
 use crate::op::operand::{MemRef, Reg};
+use crate::tensor_map::MapField;
 
 /// The bytes in global memory, or those that are copied within a cluster.
 #[derive(Clone, Debug)]
@@ -10,12 +11,31 @@ pub(crate) enum BulkPlace {
     Linear { at: MemRef, bytes: Reg },
     /// Adjacent ones in the shared memory of the own CTA, which are copied to another one's.
     Shared { at: MemRef, bytes: Reg },
-    /// The box at coordinates in the tensor that a map describes.
-    Tensor { map: MemRef, coordinates: Box<[Reg]> },
+    /// The elements at coordinates in the tensor that a map describes.
+    Tensor { map: MemRef, coordinates: Box<[Reg]>, mode: TensorMode, offsets: Box<[Reg]> },
 }
 
-/// A reduction into global memory: the function, and bytes of an element.
+/// Which elements of a tensor a copy moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TensorMode {
+    /// A box.
+    Tile,
+    /// Four rows (`tile::gather4`, `tile::scatter4`).
+    Rows,
+    /// Pixels.
+    Im2col,
+}
+
+/// A reduction: the function, and bytes of an element.
 pub(crate) type BulkReduce = (AtomFn, u32);
+
+/// The reduction of a copy.
+#[derive(Clone, Debug)]
+pub(crate) enum Reduction {
+    Typed(BulkReduce),
+    /// The function with this name, for the elements of the tensor map.
+    OfMap(Box<str>),
+}
 
 /// `cp.async.bulk`, `cp.async.bulk.tensor`, `cp.reduce.async.bulk`.
 #[derive(Clone, Debug)]
@@ -25,9 +45,11 @@ pub(crate) struct BulkCopy {
     pub(crate) shared: MemRef,
     /// For a copy to shared memory, the mbarrier that counts its bytes; a copy to global memory is in a group.
     pub(crate) mbarrier: Option<MemRef>,
-    pub(crate) reduce: Option<BulkReduce>,
+    pub(crate) reduce: Option<Reduction>,
     /// The ranks of the CTAs to which a copy is multicast, one bit each.
     pub(crate) ranks: Option<Reg>,
+    /// Which bytes of every 16 are copied, one bit each.
+    pub(crate) byte_mask: Option<Reg>,
 }
 
 /// The instructions on bulk copies.
@@ -41,9 +63,28 @@ pub(crate) enum BulkOp {
         pending: u32,
         reads_only: bool,
     },
-    /// `fence.proxy.async`: what the thread knows is visible to the engine.
-    FenceProxy {
-        shared: bool,
-        global: bool,
+    /// A proxy fence.
+    FenceProxy(ProxyFence),
+    /// `tensormap.replace`: changes a field of a tensor map.
+    Replace {
+        map: MemRef,
+        field: MapField,
+        value: Reg,
     },
+    /// `tensormap.cp_fenceproxy`: copies a tensor map to global memory, and releases it to those that use it.
+    CopyMap {
+        to: MemRef,
+        from: MemRef,
+    },
+}
+
+/// What a proxy fence makes visible to another proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProxyFence {
+    /// What the thread knows of these memories, to the asynchronous proxy.
+    Async { shared: bool, global: bool },
+    /// What the thread knows, to those that acquire it for tensor maps.
+    ReleaseMaps,
+    /// What was released, to the thread's uses of tensor maps.
+    AcquireMaps,
 }

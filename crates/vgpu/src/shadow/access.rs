@@ -24,7 +24,7 @@ pub(crate) struct Accessor<'a> {
     pub(crate) far: &'a Far,
     /// The count of its own copies that are ordered before it.
     pub(crate) copies: u32,
-    /// For an access by the asynchronous proxy: what is visible to it.
+    /// For an access by another proxy: what is visible to it.
     pub(crate) fenced: Option<&'a Far>,
     /// The scope, if the access is atomic, volatile, relaxed, acquire or release.
     pub(crate) scope: Option<Scope>,
@@ -65,7 +65,7 @@ impl Accessor<'_> {
     }
 
     /// Whether a write that is ordered before this access needs a proxy fence in between: a write by a thread, if this is
-    /// by the asynchronous proxy.
+    /// by another proxy.
     pub(super) fn needs_fence(&self, write: Stamp) -> bool {
         let Some(visible) = self.fenced else { return false };
         let record = self.records.of(write);

@@ -1,29 +1,31 @@
 //! Bulk copies and tensor copies: what they move, and which waits and fences are missing.
 
-use tilewright_vgpu::{Arg, Fault, FaultKind, MapSwizzle, Memory, Options, RunError, TensorMap, run};
+use tilewright_vgpu::{
+    Arg, BufferId, Fault, FaultKind, MapAccess, MapElement, MapSwizzle, Memory, Options, RunError, TensorMap, run,
+};
 
 use crate::harness::{Outcome, agreed, fault_of, launch, module};
 
 /// What a kernel runs on: a tensor in the buffer `a`, whose map is the parameter `map`.
-struct Case {
+pub(crate) struct Case {
     /// `a` holds the bytes 0, 1, 2, ... as 16-bit words.
-    words: u16,
-    map: TensorMap,
+    pub(crate) words: u16,
+    pub(crate) map: TensorMap,
 }
 
 impl Case {
     /// A tensor of `rows` times 64 elements of 16 bits, copied in boxes of 8 rows.
-    fn rows(rows: u16, swizzle: MapSwizzle) -> Case {
+    pub(crate) fn rows(rows: u16, swizzle: MapSwizzle) -> Case {
         let inner = swizzle.span().unwrap_or(128) / 2;
         Case {
             words: rows * 64,
             map: TensorMap {
                 address: 0,
-                element_bytes: 2,
+                element: MapElement::Bf16,
                 fills_nan: false,
                 dims: vec![64, u64::from(rows)],
                 strides: vec![128],
-                box_dims: vec![inner, 8],
+                access: MapAccess::Tiled(vec![inner, 8]),
                 element_strides: vec![1, 1],
                 swizzle,
             },
@@ -32,12 +34,12 @@ impl Case {
 
     /// Runs `body` by one CTA of 64 threads. `%rd1` and `%rd2` are the buffers `a` and `b`, the latter of 4096 bytes, `%rd3`
     /// the map; `tile` has 4096 bytes; `%p1` is true for thread 0, which has initialized `bar` for one arrival.
-    fn execute(&self, body: &str, seed: u64) -> Outcome<u16> {
+    pub(crate) fn execute(&self, body: &str, seed: u64) -> Outcome<u16> {
         let text = format!(
             ".version 8.8\n.target sm_100a\n.address_size 64\n\
              .visible .entry k(.param .u64 a, .param .u64 b, .param .align 64 .b8 map[128])\n{{\n.reg .pred %p<8>;\n\
              .reg .b16 %h<8>;\n.reg .b32 %r<32>;\n.reg .b64 %rd<16>;\n.shared .align 1024 .b8 tile[4096];\n\
-             .shared .align 8 .b8 bar[8];\nld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nmov.b64 %rd3, map;\n\
+             .shared .align 8 .b8 bar[8];\n.shared .align 8 .b8 bar2[8];\nld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nmov.b64 %rd3, map;\n\
              cvta.param.u64 %rd3, %rd3;\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\n\
              @%p1 mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\n{body}\n}}\n"
         );
@@ -50,22 +52,32 @@ impl Case {
         launch.args.push(Arg::Bytes(map.encode().to_vec()));
         let options = Options { seed, max_instructions_per_thread: 20_000, ..Options::default() };
         let result = run(&module(&text), &launch, &mut memory, &options).map(|_| ());
-        let target = if body.contains("[%rd3, {0, 8}], [tile]") { a } else { b };
-        let words = memory.bytes(target).chunks_exact(2).map(|word| u16::from_le_bytes([word[0], word[1]]));
-        (result, words.collect())
+        let words = |buffer: BufferId| {
+            let words = memory.bytes(buffer).chunks_exact(2);
+            words.map(|word| u16::from_le_bytes([word[0], word[1]])).collect::<Vec<u16>>()
+        };
+        (result, [words(a), words(b)].concat())
     }
 
-    fn words(&self, body: &str) -> Vec<u16> {
-        agreed(|seed| self.execute(body, seed))
+    /// The words of `b` at the end.
+    pub(crate) fn words(&self, body: &str) -> Vec<u16> {
+        agreed(|seed| self.execute(body, seed)).split_off(usize::from(self.words))
     }
 
-    fn fault(&self, body: &str) -> Fault {
+    /// The words of `a` at the end.
+    pub(crate) fn words_of_a(&self, body: &str) -> Vec<u16> {
+        let mut all = agreed(|seed| self.execute(body, seed));
+        all.truncate(usize::from(self.words));
+        all
+    }
+
+    pub(crate) fn fault(&self, body: &str) -> Fault {
         fault_of(self.execute(body, 0))
     }
 }
 
 /// Thread 0 loads a box at coordinates, and all threads wait for it and write the words of `tile` to `b` in order.
-fn load_box(coordinates: &str, bytes: u32) -> String {
+pub(crate) fn load_box(coordinates: &str, bytes: u32) -> String {
     let rank = coordinates.split(',').count();
     format!(
         "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], {bytes};\n\
@@ -77,7 +89,7 @@ fn load_box(coordinates: &str, bytes: u32) -> String {
 }
 
 /// All threads write the words of `tile` to `b` in order, 16 bytes at a time, up to 1024 bytes.
-const WRITE_TILE: &str = "shl.b32 %r2, %r1, 4;\nmov.u32 %r3, tile;\nadd.u32 %r3, %r3, %r2;\n\
+pub(crate) const WRITE_TILE: &str = "shl.b32 %r2, %r1, 4;\nmov.u32 %r3, tile;\nadd.u32 %r3, %r3, %r2;\n\
     ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r3];\ncvt.u64.u32 %rd4, %r2;\nadd.u64 %rd4, %rd4, %rd2;\n\
     st.global.v4.u32 [%rd4], {%r4, %r5, %r6, %r7};\nret;";
 
@@ -129,7 +141,7 @@ fn a_box_is_stored_from_shared_memory() {
     };
     let case = Case::rows(16, MapSwizzle::B128);
     let (fence, wait) = ("fence.proxy.async.shared::cta;", "cp.async.bulk.wait_group.read 0;");
-    let found = case.words(&body(fence, wait));
+    let found = case.words_of_a(&body(fence, wait));
     assert_eq!((found[512], found[513..].to_vec()), (7, (1..512).collect::<Vec<u16>>()));
     let missing = case.fault(&body("", wait));
     assert_eq!(missing.kind, FaultKind::MissingFence);
@@ -213,11 +225,11 @@ fn tensors_of_more_dimensions_and_strides() {
     // 4 x 8 x 16 elements; every second row of a box of 2 x 8 x 16 from plane 1 on.
     let map = TensorMap {
         address: 0,
-        element_bytes: 2,
+        element: MapElement::Bf16,
         fills_nan: false,
         dims: vec![16, 8, 4],
         strides: vec![32, 256],
-        box_dims: vec![16, 8, 2],
+        access: MapAccess::Tiled(vec![16, 8, 2]),
         element_strides: vec![1, 2, 1],
         swizzle: MapSwizzle::None,
     };

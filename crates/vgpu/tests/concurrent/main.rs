@@ -8,4 +8,6 @@ mod flags;
 mod harness;
 mod mbarrier;
 mod tensor;
+mod tensor_copies;
+mod tensor_maps;
 mod warpgroup;

@@ -7,7 +7,7 @@ use crate::float::Format;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
     Float(Format),
-    /// A float of 4 or 6 bits, sixteen of which are adjacent in 16 bytes.
+    /// A float of 4 or 6 bits: sixteen of them are packed, and padded to 16 bytes.
     Padded(Format),
     Tf32,
     Integer {
@@ -23,6 +23,19 @@ impl Element {
             Element::Padded(_) | Element::Integer { .. } => 16,
             Element::Tf32 => 4,
         }
+    }
+
+    pub(crate) fn bits(self) -> usize {
+        match self {
+            Element::Float(format) | Element::Padded(format) => format.bits() as usize,
+            Element::Integer { .. } => 8,
+            Element::Tf32 => 32,
+        }
+    }
+
+    /// Bytes of a unit of 16 that elements are in; the others are padding.
+    pub(crate) fn used_bytes(self) -> usize {
+        self.in_unit() * self.bits() / 8
     }
 }
 

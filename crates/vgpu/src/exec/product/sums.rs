@@ -24,14 +24,13 @@ pub(crate) struct Values {
 
 /// The value of an element of a unit of 16 bytes.
 pub(crate) fn element(unit: &[u8; UNIT as usize], at: usize, multiplier: &Multiplier) -> f32 {
-    let bits = match unit.len() / multiplier.element.in_unit() {
-        0 => u32::from(unit[at / 2]) >> (at % 2 * 4) & 0xf,
-        bytes => little_endian(&unit[at * bytes..][..bytes]) as u32,
+    let bits = match multiplier.element.bits() {
+        width @ (8 | 16 | 32) => little_endian(&unit[at * width / 8..][..width / 8]) as u32,
+        width => (u128::from_le_bytes(*unit) >> (at * width)) as u32 & ((1 << width) - 1),
     };
     let value = match multiplier.element {
         Element::Float(BF16) => f32::from_bits(bits << 16),
-        Element::Float(format) => widen(bits, format) as f32,
-        Element::Padded(format) => widen(bits & ((1 << format.bits()) - 1), format) as f32,
+        Element::Float(format) | Element::Padded(format) => widen(bits, format) as f32,
         // The lower 13 bits of the fraction are ignored.
         Element::Tf32 if f32::from_bits(bits).is_nan() => f32::NAN,
         Element::Tf32 => f32::from_bits(bits & !0x1fff),

@@ -105,12 +105,18 @@ impl Machine<'_> {
         Ok(found)
     }
 
-    /// The bytes of a unit, and where an undefined bit of it comes from, if there is one.
-    pub(crate) fn unit_bytes(&mut self, warp: u32, read: &Access, units: &Units, at: usize) -> ([u8; 16], Option<u32>) {
-        let (offset, len) = (units.offsets[at], UNIT as usize);
+    /// The first `len` bytes of a unit, and where an undefined bit of them comes from, if there is one.
+    pub(crate) fn unit_bytes(
+        &mut self,
+        warp: u32,
+        read: &Access,
+        units: &Units,
+        (at, len): (usize, usize),
+    ) -> ([u8; 16], Option<u32>) {
+        let offset = units.offsets[at];
         let region = self.region(units.peer.map_or(RegionId::Shared, RegionId::Peer));
         let mut bytes = [0u8; 16];
-        bytes.copy_from_slice(&region.bytes[offset..offset + len]);
+        bytes[..len].copy_from_slice(&region.bytes[offset..offset + len]);
         let raced = units.races.iter().find(|(first, count, _)| *first < offset + len && offset < first + count);
         let marked = region.undefined.range(offset..offset + len).next().map(|(_, byte)| byte.origin);
         let known = raced.map(|(.., origin)| *origin).or(marked);
@@ -135,7 +141,7 @@ impl Machine<'_> {
         let inner = units.offsets.len() / if multiplier.major == Major::K { lines } else { k };
         let mut values = Values { elements: vec![0.0; lines * k], origins: vec![None; lines], ..Values::default() };
         for at in 0..units.offsets.len() {
-            let (bytes, origin) = self.unit_bytes(warp, read, units, at);
+            let (bytes, origin) = self.unit_bytes(warp, read, units, (at, multiplier.element.used_bytes()));
             let (outer, first) = (at / inner, at % inner * in_unit);
             for (number, place) in (first..first + in_unit).enumerate() {
                 let (line, along) = if multiplier.major == Major::K { (outer, place) } else { (place, outer) };

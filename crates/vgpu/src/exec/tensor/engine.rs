@@ -564,7 +564,8 @@ impl Machine<'_> {
         for ((id, units), lane) in copy.parts.iter().flat_map(|part| (0..LANES).map(move |lane| (part, lane))) {
             let row = shape.quarters[lane / 32] as usize + lane % 32;
             for unit in 0..in_row {
-                let (bytes, origin) = self.unit_bytes(start.warp, &start.read, units, row * in_row + unit);
+                let (bytes, origin) =
+                    self.unit_bytes(start.warp, &start.read, units, (row * in_row + unit, UNIT as usize));
                 for (word, part) in bytes.chunks_exact(4).enumerate() {
                     let column = first_column + unit * 4 + word;
                     let value = u32::from_le_bytes([part[0], part[1], part[2], part[3]]);

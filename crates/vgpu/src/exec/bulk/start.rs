@@ -1,0 +1,284 @@
+//! Starts copies, and checks their accesses.
+
+use crate::clock::Agent;
+use crate::decode::atomic_of_element;
+use crate::exec::access::{Access, RegionId, RegionSlot, Slot, resolve_spaces};
+use crate::exec::bulk::boxes::{Outside, Part, parts_of};
+use crate::exec::bulk::{Bulk, Move, Source};
+use crate::exec::machine::Machine;
+use crate::exec::warp::Warp;
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::isa::{Scope, Space, Strong};
+use crate::lanes::lanes;
+use crate::memory::map as address_map;
+use crate::op::{BulkCopy, BulkPlace, BulkReduce, MemRef, Reduction, Reg, TensorMode};
+use crate::shadow::ConflictRange;
+use crate::tensor_map::{MapSwizzle, TENSOR_MAP_BYTES, TensorMap};
+
+/// Bytes that addresses and sizes are multiples of.
+const UNIT: u64 = 16;
+
+/// The bytes that a copy moves.
+struct Extent {
+    parts: Vec<Part>,
+    /// What bytes outside the tensor become, for each element.
+    fill: Vec<u8>,
+    reduce: Option<BulkReduce>,
+}
+
+impl Machine<'_> {
+    pub(super) fn start_bulk(&mut self, warp: &Warp, lane: usize, copy: &BulkCopy) -> ExecResult<()> {
+        let exec = 1u32 << lane;
+        let mut operands = vec![copy.shared.base];
+        operands.extend(copy.mbarrier.as_ref().map(|at| at.base));
+        operands.extend([copy.ranks, copy.byte_mask].into_iter().flatten());
+        match &copy.global {
+            BulkPlace::Linear { at, bytes } | BulkPlace::Shared { at, bytes } => operands.extend([at.base, *bytes]),
+            BulkPlace::Tensor { map, coordinates, offsets, .. } => {
+                operands.extend([map.base].iter().chain(coordinates.iter()).chain(offsets.iter()));
+            }
+        }
+        for operand in operands {
+            self.must_be_defined(warp, operand, exec, "decide what a bulk copy moves")?;
+        }
+        let shared = self.shared_address(warp, lane, &copy.shared)?;
+        let extent = match &copy.global {
+            BulkPlace::Linear { at, bytes } | BulkPlace::Shared { at, bytes } => {
+                self.linear_extent(warp, lane, copy, (at, *bytes), shared)?
+            }
+            BulkPlace::Tensor { .. } => self.tensor_extent(warp, lane, copy, shared)?,
+        };
+        let Some(ranks) = copy.ranks else {
+            return self.queue_bulk(warp, lane, copy, None, &extent);
+        };
+        let ranks = self.ranks(warp.regs[ranks as usize][lane], lane)?;
+        for rank in lanes(ranks) {
+            self.queue_bulk(warp, lane, copy, Some(rank as u32), &extent)?;
+        }
+        Ok(())
+    }
+
+    fn linear_extent(
+        &self,
+        warp: &Warp,
+        lane: usize,
+        copy: &BulkCopy,
+        (at, bytes): (&MemRef, Reg),
+        shared: u64,
+    ) -> ExecResult<Extent> {
+        let exec = 1u32 << lane;
+        let global = resolve_spaces(&warp.regs, at, exec).0[lane];
+        let len = warp.regs[bytes as usize][lane] & 0xffff_ffff;
+        let is_global = matches!(copy.global, BulkPlace::Linear { .. });
+        let other = if is_global { "global address" } else { "address of the source" };
+        for (what, value) in [("address in shared memory", shared), (other, global), ("size", len)] {
+            if !value.is_multiple_of(UNIT) {
+                let message = format!("the {what} of a bulk copy is not a multiple of {UNIT} bytes: {value:#x}");
+                return Err(RaisedFault::new(FaultKind::Misaligned, exec, message));
+            }
+        }
+        let reduce = match &copy.reduce {
+            Some(Reduction::Typed(reduce)) => Some(*reduce),
+            Some(Reduction::OfMap(_)) | None => None,
+        };
+        let part =
+            |(shared, global, len): (u64, u64, u64)| Part { shared, outside: Outside::At(global), len, permuted: None };
+        let parts = match copy.byte_mask {
+            None => vec![part((shared, global, len))],
+            Some(mask) => {
+                let mask = warp.regs[mask as usize][lane];
+                let is_copied = |byte: &u64| mask >> (byte % UNIT) & 1 == 1;
+                (0..len).filter(is_copied).map(|byte| part((shared + byte, global + byte, 1))).collect()
+            }
+        };
+        Ok(Extent { parts, fill: Vec::new(), reduce })
+    }
+
+    fn tensor_extent(&mut self, warp: &Warp, lane: usize, copy: &BulkCopy, shared: u64) -> ExecResult<Extent> {
+        let exec = 1u32 << lane;
+        let BulkPlace::Tensor { map, coordinates, mode, offsets } = &copy.global else {
+            return Ok(Extent { parts: Vec::new(), fill: Vec::new(), reduce: None });
+        };
+        let map = self.tensor_map(warp, lane, map)?;
+        let wrong = |message: String| Err(RaisedFault::new(FaultKind::BadDescriptor, exec, message));
+        if !shared.is_multiple_of(128) {
+            let message = "the address in shared memory of a tensor copy is not a multiple of 128 bytes";
+            return Err(RaisedFault::new(FaultKind::Misaligned, exec, message));
+        }
+        if copy.mbarrier.is_none() && (map.element.is_padded() || map.swizzle == MapSwizzle::B128Atom32Flip8) {
+            return wrong(format!("a store with a map of {:?} and {:?}: only loads use it", map.element, map.swizzle));
+        }
+        let bytes = map.box_bytes() * if *mode == TensorMode::Rows { 4 } else { 1 };
+        let inside = address_map::split_rank(shared).1;
+        let room = (self.cta.shared.bytes.len() as u64 + address_map::SHARED_START).saturating_sub(inside);
+        if bytes > room {
+            let message = format!("the box has {bytes} B, and shared memory {room} B from its address on");
+            return Err(RaisedFault::new(FaultKind::OutOfBounds, exec, message));
+        }
+        let value = |reg: &Reg| warp.regs[*reg as usize][lane];
+        let at: Vec<i64> = coordinates.iter().map(|reg| i64::from(value(reg) as u32 as i32)).collect();
+        let offsets: Vec<i64> = offsets.iter().map(|reg| (value(reg) & 0xffff) as i64).collect();
+        let parts = match parts_of(&map, mode, shared, &at, &offsets) {
+            Ok(parts) => parts,
+            Err(message) => return wrong(message),
+        };
+        let reduce = match &copy.reduce {
+            Some(Reduction::OfMap(name)) => match atomic_of_element(name, map.element) {
+                Some(reduce) => Some(reduce),
+                None => return wrong(format!("there is no reduction `{name}` of elements of {:?}", map.element)),
+            },
+            Some(Reduction::Typed(_)) | None => None,
+        };
+        Ok(Extent { parts, fill: map.element.fill(map.fills_nan), reduce })
+    }
+
+    pub(crate) fn shared_address(&self, warp: &Warp, lane: usize, at: &MemRef) -> ExecResult<u64> {
+        let (addresses, parts) = resolve_spaces(&warp.regs, at, 1 << lane);
+        if parts.iter().any(|(space, lanes)| *lanes != 0 && *space != Space::Shared) {
+            let message = "an address of a bulk copy is outside shared memory";
+            return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, message));
+        }
+        Ok(addresses[lane])
+    }
+
+    /// The map at an address in parameters, constants or global memory.
+    fn tensor_map(&mut self, warp: &Warp, lane: usize, at: &MemRef) -> ExecResult<TensorMap> {
+        let (addresses, parts) = resolve_spaces(&warp.regs, at, 1 << lane);
+        let space = parts.iter().find(|(_, lanes)| *lanes != 0).map_or(Space::Global, |(space, _)| *space);
+        let access =
+            Access { len: TENSOR_MAP_BYTES, uses_map: true, ..self.bulk_access(warp, lane, addresses[lane], None) };
+        if !access.address.is_multiple_of(64) {
+            let message = "the address of a tensor map is not a multiple of 64 bytes";
+            return Err(RaisedFault::new(FaultKind::Misaligned, 1 << lane, message));
+        }
+        let mut bytes = [0; TENSOR_MAP_BYTES];
+        match self.place(space, &access)? {
+            Slot::Param(slot) => bytes.copy_from_slice(slot.of(self.params)),
+            Slot::Const(slot) => bytes.copy_from_slice(slot.of(self.constants)),
+            Slot::Region(slot) => {
+                let races = self.races_of(&slot, &access)?;
+                if let Some(range) = races.iter().find(|range| range.conflict.needs_fence) {
+                    return Err(self.unfenced_map(space, &access, &range.conflict));
+                }
+                if let Some(byte) = self.undefined_bytes(&slot, &access, &races).iter().find(|byte| byte.is_some()) {
+                    return Err(self.undefined_use(byte.origin, warp.pc, "are part of a tensor map"));
+                }
+                bytes.copy_from_slice(&self.region(slot.id).bytes[slot.offset..slot.end()]);
+            }
+        }
+        TensorMap::decode(&bytes).map_err(|message| RaisedFault::new(FaultKind::BadDescriptor, 1 << lane, message))
+    }
+
+    pub(crate) fn bulk_access(&self, warp: &Warp, lane: usize, address: u64, copy: Option<Agent>) -> Access {
+        Access { copy, is_load: false, ..Access::new(warp, lane, address, 0, true) }
+    }
+
+    /// Checks the accesses of a copy, and hands it to the engine. With a rank, it is made to the same place in the shared
+    /// memory of that CTA, and tells the mbarrier there.
+    fn queue_bulk(
+        &mut self,
+        warp: &Warp,
+        lane: usize,
+        copy: &BulkCopy,
+        rank: Option<u32>,
+        extent: &Extent,
+    ) -> ExecResult<()> {
+        let to_rank = |address: u64| match rank {
+            None => address,
+            Some(rank) => address_map::with_rank(address, rank),
+        };
+        let (reader, writer) = self.new_agents();
+        let read = self.bulk_access(warp, lane, 0, Some(reader));
+        let mut moves = Vec::new();
+        let mut bytes = 0;
+        for part in &extent.parts {
+            let shared = to_rank(part.shared);
+            bytes += if part.outside == Outside::Padding { 0 } else { part.len as i64 };
+            moves.extend(self.checked_move((&read, writer), copy, part, shared)?);
+        }
+        let mbarrier = match &copy.mbarrier {
+            None => None,
+            Some(at) => {
+                let address = to_rank(self.shared_address(warp, lane, at)?);
+                Some((self.object(warp, lane, address, false)?, bytes))
+            }
+        };
+        let before = self.cta.clocks.started(warp.thread(lane));
+        let (fill, reduce) = (extent.fill.clone(), extent.reduce);
+        self.cta.engine.push(Bulk { warp: warp.id, read, writer, moves, fill, reduce, before, mbarrier });
+        if mbarrier.is_none() {
+            self.cta.groups.entry(warp.thread(lane)).or_default().open.copies.push((reader, writer));
+        }
+        Ok(())
+    }
+
+    /// Checks the accesses of a part, which is at `shared` in shared memory; `None` if nothing is moved.
+    fn checked_move(
+        &mut self,
+        (read, writer): (&Access, Agent),
+        copy: &BulkCopy,
+        part: &Part,
+        shared: u64,
+    ) -> ExecResult<Option<Move>> {
+        let Part { outside, len, permuted, .. } = part;
+        let is_load = copy.mbarrier.is_some();
+        let (source, target) = match outside {
+            Outside::At(global) if is_load => (Some(*global), shared),
+            Outside::At(global) => (Some(shared), *global),
+            Outside::Fill | Outside::Padding if is_load => (None, shared),
+            // A store writes nothing outside the tensor.
+            Outside::Fill | Outside::Padding => return Ok(None),
+        };
+        let (from_space, to_space) = match copy.global {
+            BulkPlace::Shared { .. } => (Space::Shared, Space::Shared),
+            BulkPlace::Linear { .. } | BulkPlace::Tensor { .. } if is_load => (Space::Global, Space::Shared),
+            BulkPlace::Linear { .. } | BulkPlace::Tensor { .. } => (Space::Shared, Space::Global),
+        };
+        let mut races = Vec::new();
+        let from = match source {
+            Some(address) => {
+                let access = Access { address, len: *len as usize, ..*read };
+                let slot = self.bulk_slot(from_space, &access)?;
+                races = self.races_of(&slot, &access)?;
+                self.must_be_fenced(from_space, &access, &races)?;
+                Source::Bytes(slot)
+            }
+            None if *outside == Outside::Padding => Source::Nothing,
+            None => Source::Fill,
+        };
+        let access = Access { address: target, len: *len as usize, copy: Some(writer), is_read: false, ..*read };
+        let to = self.bulk_slot(to_space, &access)?;
+        if let RegionId::Buffer(index) = to.id
+            && self.memory.buffers[index].is_read_only
+        {
+            return Err(self.read_only(Space::Global, &access));
+        }
+        self.must_not_hit_mbarrier(&to, &access)?;
+        // A reduction is a relaxed atomic operation (PTX ISA, `cp.reduce.async.bulk`).
+        let is_update = copy.reduce.is_some();
+        let scope = if to_space == Space::Global { Scope::Gpu } else { Scope::Cluster };
+        let access = Access { strong: is_update.then_some(Strong::relaxed(scope)), is_update, ..access };
+        let conflicts = self.check(&to, &access, Some(&[]))?.conflicts;
+        self.must_be_fenced(to_space, &access, &conflicts)?;
+        self.apply_conflicts(&to, &access, &conflicts)?;
+        Ok(Some(Move { from, to, races, permuted: *permuted }))
+    }
+
+    fn bulk_slot(&mut self, space: Space, access: &Access) -> ExecResult<RegionSlot> {
+        match self.place(space, access)? {
+            Slot::Region(slot) => Ok(slot),
+            Slot::Param(_) | Slot::Const(_) => {
+                let message = "a bulk copy of read-only memory";
+                Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << access.lane, message))
+            }
+        }
+    }
+
+    /// A fault if one of these conflicts is a write by a thread without a proxy fence.
+    pub(crate) fn must_be_fenced(&self, space: Space, access: &Access, conflicts: &[ConflictRange]) -> ExecResult<()> {
+        match conflicts.iter().find(|range| range.conflict.needs_fence) {
+            None => Ok(()),
+            Some(range) => Err(self.missing_fence(space, access, &range.conflict)),
+        }
+    }
+}
