@@ -17,7 +17,7 @@ mod scalar;
 mod tensor;
 mod warpgroup;
 
-pub(crate) use bulk::{BulkCopy, BulkOp, BulkPlace, BulkReduce, ProxyFence, Reduction, TensorMode};
+pub(crate) use bulk::{BulkCopy, BulkOp, BulkPlace, BulkReduce, ProxyFence, QueryCancel, Reduction, TensorMode};
 pub(crate) use collective::{BarrierOp, BarrierReduce, ClusterBarrier, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
 pub(crate) use copy::{AsyncCopy, CopyOp};
 pub(crate) use float::{Convert, ConvertPair, FloatFn, FloatMode, MinMaxMode, PairSource, TestFn};
@@ -78,6 +78,8 @@ pub(crate) enum Op {
         f: CollectiveFn,
         members: Reg,
     },
+    /// `clusterlaunchcontrol.query_cancel`.
+    QueryCancel(Box<QueryCancel>),
     Barrier(Box<BarrierOp>),
     ClusterBarrier(ClusterBarrier),
     /// `fence`, `membar`.
@@ -100,6 +102,7 @@ impl Op {
             Op::Bra { target } | Op::Call { target, .. } => std::slice::from_mut(target),
             Op::BranchIndex { targets, .. } => targets,
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => &mut [],
+            Op::QueryCancel(_) => &mut [],
             Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => &mut [],
             Op::Tensor(_) | Op::Warpgroup(_) | Op::ClusterBarrier(_) => &mut [],
@@ -113,6 +116,7 @@ impl Op {
             Op::BranchIndex { targets, .. } => targets.to_vec(),
             Op::Ret | Op::Exit | Op::Trap => vec![end],
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => vec![pc + 1],
+            Op::QueryCancel(_) => vec![pc + 1],
             Op::Call { .. } | Op::CopyBack(_) | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) => vec![pc + 1],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => vec![pc + 1],
             Op::Tensor(_) | Op::Warpgroup(_) | Op::ClusterBarrier(_) => vec![pc + 1],

@@ -7,6 +7,7 @@
 mod arith;
 mod bulk;
 mod call;
+mod cancel;
 mod control;
 mod convert;
 mod copy;

@@ -63,7 +63,7 @@ impl Decoder<'_> {
         Ok(Op::Scalar(ScalarOp::MovMany(Box::new([(to[0], from[0]), (to[1], from[1])]))))
     }
 
-    fn halves(&mut self, operand: &Operand, is_dest: bool) -> Decoded<[Reg; 2]> {
+    pub(crate) fn halves(&mut self, operand: &Operand, is_dest: bool) -> Decoded<[Reg; 2]> {
         match operand {
             Operand::Vector(items) if items.len() == 2 => {
                 let mut found = [0; 2];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::clock::{Clocks, Cluster};
+use crate::clock::{Agent, Clocks, Cluster};
 use crate::exec::barrier::{Barrier, Release};
 use crate::exec::bulk::{Bulk, Groups};
 use crate::exec::copy::Copies;
@@ -55,6 +55,8 @@ pub(crate) struct Cta {
     pub(crate) tensor: Tensor,
     /// The products of each warp.
     products: Vec<Products>,
+    /// The agent of a cancellation for which there was no cluster left.
+    pub(crate) canceled_nothing: Option<Agent>,
     /// Number of the next agent of bulk copies.
     pub(crate) next_agent: u32,
     /// The copies of each warp that its threads have started.
@@ -98,6 +100,7 @@ impl Cta {
             groups: BTreeMap::new(),
             tensor: Tensor::default(),
             products: vec![Products::default(); warps as usize],
+            canceled_nothing: None,
             next_agent: 0,
             copies: vec![Copies::default(); warps as usize],
             barriers: (0..16).map(|_| Barrier::new(warps)).collect(),

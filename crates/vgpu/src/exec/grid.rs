@@ -6,6 +6,7 @@ use crate::exec::cluster::ClusterState;
 use crate::exec::cta::{Cta, CtaPlace};
 use crate::exec::machine::Machine;
 use crate::exec::random::Random;
+use crate::exec::resident::Starts;
 use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::Fault;
 use crate::launch::{Launch, Options, Progress};
@@ -80,6 +81,7 @@ fn run_once(
         cluster: ClusterState::default(),
         apart: by_line(program, |line| options.apart.get(&line).copied()),
         any_wins: by_line(program, |line| options.any_wins.contains(&line)),
+        starts: Starts::default(),
         first_cta,
         random: (options.seed != 0).then(|| Random::new(options.seed)),
         effects: 0,

@@ -7,6 +7,7 @@ use crate::exec::cluster::ClusterState;
 use crate::exec::cta::Cta;
 use crate::exec::post_dominators::PostDominators;
 use crate::exec::random::Random;
+use crate::exec::resident::Starts;
 use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::{Fault, RaisedFault};
 use crate::launch::{Launch, Options, Progress};
@@ -39,6 +40,8 @@ pub(super) struct Machine<'a> {
     pub(super) apart: Vec<Option<u32>>,
     /// For each instruction, whether it is a store on an `any_wins` line.
     pub(super) any_wins: Vec<bool>,
+    /// The clusters that have not started.
+    pub(super) starts: Starts,
     /// Number of the launch's first CTA.
     pub(super) first_cta: u32,
     /// The choices of the schedule; `None` without a seed.

@@ -7,6 +7,7 @@ mod arrival;
 mod atomic;
 mod barrier;
 mod bulk;
+mod canceled;
 mod carry;
 mod cluster;
 mod collective;

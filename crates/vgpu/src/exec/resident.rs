@@ -21,7 +21,8 @@ pub(super) struct Resident {
 }
 
 /// The order in which the clusters of a grid start.
-struct Starts {
+#[derive(Default)]
+pub(super) struct Starts {
     count: u64,
     next: u64,
     /// The cluster at place `n` is `(first + n * step) % count`; `step` has no divisor in common with `count`.
@@ -45,7 +46,7 @@ impl Starts {
     }
 
     /// The linear index of the next cluster.
-    fn next(&mut self) -> Option<u32> {
+    pub(super) fn next(&mut self) -> Option<u32> {
         let place = (self.next < self.count).then_some(self.next)?;
         self.next += 1;
         Some(((self.first + place * self.step) % self.count) as u32)
@@ -61,11 +62,11 @@ impl Machine<'_> {
     /// Runs every CTA of the grid.
     pub(super) fn run_ctas(&mut self, most_resident: u32) -> Result<(), Box<Fault>> {
         let size = self.launch.cluster_size();
-        let mut starts = Starts::new(self.completed.ctas / size, self.random.as_mut());
+        self.starts = Starts::new(self.completed.ctas / size, self.random.as_mut());
         let mut resident: Vec<Resident> = Vec::new();
         loop {
             let room = (resident.len() as u32 + 1) * size <= most_resident.max(size);
-            let started = if room { starts.next() } else { None };
+            let started = if room { self.starts.next() } else { None };
             let has_started = started.is_some();
             resident.extend(started.map(|linear| self.start(linear)));
             if resident.is_empty() {
@@ -89,15 +90,22 @@ impl Machine<'_> {
         }
     }
 
+    /// The index of the first CTA of the cluster with a linear index.
+    pub(super) fn first_index(&self, linear: u32) -> [u32; 3] {
+        let (grid, extent) = (self.launch.grid, self.launch.cluster);
+        let clusters = [grid[0] / extent[0], grid[1] / extent[1]];
+        let index = [linear % clusters[0], linear / clusters[0] % clusters[1], linear / clusters[0] / clusters[1]];
+        [0, 1, 2].map(|axis| index[axis] * extent[axis])
+    }
+
     /// Starts the cluster with a linear index.
     fn start(&mut self, linear: u32) -> Resident {
         let (grid, extent) = (self.launch.grid, self.launch.cluster);
-        let clusters = [grid[0] / extent[0], grid[1] / extent[1]];
-        let first = [linear % clusters[0], linear / clusters[0] % clusters[1], linear / clusters[0] / clusters[1]];
+        let first = self.first_index(linear);
         let size = self.launch.cluster_size();
         let index = |rank: u32| {
             let inside = [rank % extent[0], rank / extent[0] % extent[1], rank / extent[0] / extent[1]];
-            [0, 1, 2].map(|axis| first[axis] * extent[axis] + inside[axis])
+            [0, 1, 2].map(|axis| first[axis] + inside[axis])
         };
         let number = |[x, y, z]: [u32; 3]| self.first_cta + x + grid[0] * (y + grid[1] * z);
         let cluster: Rc<[u32]> = (0..size).map(|rank| number(index(rank))).collect();

@@ -72,6 +72,7 @@ impl Machine<'_> {
             Op::Copy(copy) => self.copy(warp, exec, copy)?,
             Op::CopyBack(copies) => self.local_copies(warp, exec, copies),
             Op::Clock { d, bits, shift } => warp.fill(*d, exec, (self.stats.steps >> shift) & mask(*bits)),
+            Op::QueryCancel(query) => self.query_cancel(warp, exec, query),
             Op::Fence { scope, order } => self.fence(warp, exec, *scope, *order),
             Op::Nop => {}
             Op::Scalar(op) if warp.marks.is_none() => scalar::execute(warp, exec, op),

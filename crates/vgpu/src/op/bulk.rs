@@ -65,6 +65,13 @@ pub(crate) enum BulkOp {
     },
     /// A proxy fence.
     FenceProxy(ProxyFence),
+    /// `clusterlaunchcontrol.try_cancel`: cancels a cluster that has not started, and writes which one it is.
+    Cancel {
+        at: MemRef,
+        mbarrier: MemRef,
+        /// To all CTAs of the cluster.
+        is_multicast: bool,
+    },
     /// `tensormap.replace`: changes a field of a tensor map.
     Replace {
         map: MemRef,
@@ -76,6 +83,17 @@ pub(crate) enum BulkOp {
         to: MemRef,
         from: MemRef,
     },
+}
+
+/// What a response to `clusterlaunchcontrol.try_cancel` says.
+#[derive(Clone, Debug)]
+pub(crate) struct QueryCancel {
+    /// The first of the two registers of the response.
+    pub(crate) response: Reg,
+    /// The predicate that tells whether a cluster was canceled.
+    pub(crate) is_canceled: Option<u32>,
+    /// The registers for the index of its first CTA.
+    pub(crate) first: [Option<Reg>; 3],
 }
 
 /// What a proxy fence makes visible to another proxy.

@@ -2,6 +2,7 @@
 //! what is missing in kernels that are almost right.
 
 mod bulk;
+mod cancel;
 mod cluster;
 mod copies;
 mod flags;

@@ -24,6 +24,26 @@ pub(super) const ROWS: &[Row] = &[
     row("griddepcontrol", "9.7.13.13", Synchronization, &["griddepcontrol.{launch_dependents,wait}"], |_, m, _| {
         no_effect(m)
     }),
+    row(
+        "clusterlaunchcontrol.try_cancel",
+        "9.7.13.18.1",
+        Synchronization,
+        &[
+            "clusterlaunchcontrol.try_cancel.async.{shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128 [s], [s]",
+        ],
+        |d, m, o| one(d.try_cancel(m, o)),
+    ),
+    row(
+        "clusterlaunchcontrol.query_cancel",
+        "9.7.13.18.2",
+        Synchronization,
+        &[
+            "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, w",
+            "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {a, b, c, _}, w",
+            "clusterlaunchcontrol.query_cancel.{get_first_ctaid::x,get_first_ctaid::y,get_first_ctaid::z}.b32.b128 a, w",
+        ],
+        |d, m, o| one(d.query_cancel(m, o)),
+    ),
     // The same as `fence.sc`.
     row("membar", "9.7.13.4", Synchronization, &["membar.{cta,gl,sys}"], |_, m, _| fence(m, FenceOrder::Sequential)),
     row(

@@ -15,6 +15,8 @@ pub(super) enum Outside {
     Fill,
     /// They are between elements.
     Padding,
+    /// They are the response of an engine.
+    Response,
 }
 
 /// Adjacent bytes in both memories.
@@ -189,7 +191,7 @@ fn add_run(swizzle: MapSwizzle, start: u64, outside: Outside, len: u64, parts: &
         let shared = if permuted.is_some() { place } else { swizzle.apply(place) };
         let outside = match outside {
             Outside::At(address) => Outside::At(address.wrapping_add(done)),
-            Outside::Fill | Outside::Padding => outside,
+            Outside::Fill | Outside::Padding | Outside::Response => outside,
         };
         parts.push(Part { shared, outside, len: step, permuted });
         done += step;

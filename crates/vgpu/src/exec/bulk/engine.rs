@@ -3,6 +3,7 @@
 use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::atomic::combine;
 use crate::exec::bulk::boxes::permute;
+use crate::exec::bulk::cancel::RESPONSE_BYTES;
 use crate::exec::bulk::{Bulk, Groups, Move, Source};
 use crate::exec::machine::Machine;
 use crate::exec::memory::little_endian;
@@ -28,21 +29,24 @@ impl Machine<'_> {
 
     pub(super) fn perform_bulk(&mut self, bulk: &Bulk) -> ExecResult<()> {
         self.effects += 1;
+        let cancels = bulk.moves.iter().any(|part| matches!(part.from, Source::Response));
+        let response = if cancels { self.cancel_cluster(bulk) } else { [0; RESPONSE_BYTES] };
         for part in &bulk.moves {
-            self.move_part(bulk, part)?;
+            self.move_part(bulk, part, &response)?;
         }
-        if let Some((slot, bytes)) = &bulk.mbarrier {
+        for (slot, bytes) in &bulk.mbarriers {
             let known = self.cta.clocks.of_agents([bulk.read.copy, Some(bulk.writer)].into_iter().flatten());
             let completed = self.bytes_arrive(bulk.read.lane, slot, *bytes, &known, &bulk.before);
-            return completed.map_err(|stop| Box::new(RaisedFault { pc: Some(bulk.read.pc), ..*stop }));
+            completed.map_err(|stop| Box::new(RaisedFault { pc: Some(bulk.read.pc), ..*stop }))?;
         }
         Ok(())
     }
 
-    fn move_part(&mut self, bulk: &Bulk, part: &Move) -> ExecResult<()> {
+    fn move_part(&mut self, bulk: &Bulk, part: &Move, response: &[u8; RESPONSE_BYTES]) -> ExecResult<()> {
         let mut bytes: Vec<u8> = Vec::with_capacity(part.to.len);
         let mut undefined: Vec<Undefined> = Vec::new();
         match &part.from {
+            Source::Response => bytes.extend(response),
             Source::Fill => bytes.extend(bulk.fill.iter().cycle().take(part.to.len)),
             Source::Nothing => {
                 self.region_mut(part.to.id).forget(part.to.offset, part.to.len);
@@ -112,11 +116,11 @@ impl Machine<'_> {
         };
         let thread = self.cta.groups.iter().find(|(_, groups)| unread(groups)).map(|(thread, _)| *thread);
         // What is written to other CTAs arrives without this one.
-        let is_own = |bulk: &&Bulk| bulk.mbarrier.as_ref().is_some_and(|(slot, _)| slot.id == RegionId::Shared);
+        let is_own = |bulk: &&Bulk| bulk.mbarriers.iter().any(|(slot, _)| slot.id == RegionId::Shared);
         let load = self.cta.engine.iter().find(is_own);
         let found = match (load, thread) {
             (Some(bulk), _) => {
-                let bar = bulk.mbarrier.as_ref().map_or(0, |(slot, _)| slot.offset);
+                let bar = bulk.mbarriers.first().map_or(0, |(slot, _)| slot.offset);
                 let name = self.shared_name(bar);
                 let missing = format!("no thread has waited for the phase of the mbarrier at {name} that it completes");
                 Some((bulk.warp, bulk.read.lane, bulk.read.pc, "writes", missing))

@@ -5,6 +5,7 @@
 //! for its group, or earlier if the schedule says so.
 
 mod boxes;
+mod cancel;
 mod engine;
 mod maps;
 mod start;
@@ -33,6 +34,8 @@ enum Source {
     Fill,
     /// They are between elements, and remain undefined.
     Nothing,
+    /// They tell whether a cluster was canceled.
+    Response,
 }
 
 impl Source {
@@ -66,8 +69,8 @@ pub(crate) struct Bulk {
     reduce: Option<BulkReduce>,
     /// What was ordered before its start.
     before: Contribution,
-    /// The object that counts its bytes, and their number.
-    mbarrier: Option<(RegionSlot, i64)>,
+    /// The objects that count its bytes, and their number.
+    mbarriers: Vec<(RegionSlot, i64)>,
 }
 
 /// Copies to global memory that a thread has committed.
@@ -98,6 +101,9 @@ impl Machine<'_> {
                 }
                 BulkOp::Wait { pending, reads_only } => self.wait_for_bulk(thread, *pending as usize, *reads_only)?,
                 BulkOp::FenceProxy(fence) => self.cta.clocks.fence_proxy(thread, *fence),
+                BulkOp::Cancel { at, mbarrier, is_multicast } => {
+                    self.start_cancel(warp, lane, (at, mbarrier), *is_multicast)?;
+                }
                 BulkOp::Replace { map, field, value } => self.replace_in_map(warp, lane, map, (*field, *value))?,
                 BulkOp::CopyMap { to, from } => self.copy_map(warp, lane, to, from)?,
             }

@@ -18,6 +18,30 @@ use crate::tensor_map::{MapSwizzle, TENSOR_MAP_BYTES, TensorMap};
 /// Bytes that addresses and sizes are multiples of.
 const UNIT: u64 = 16;
 
+/// The memories that bytes are moved between.
+pub(super) struct Route {
+    from: Space,
+    to: Space,
+    /// They are combined with those that are there.
+    is_update: bool,
+}
+
+impl Route {
+    /// To shared memory, of bytes that are in no memory.
+    pub(super) const TO_SHARED: Route = Route { from: Space::Global, to: Space::Shared, is_update: false };
+
+    fn of(copy: &BulkCopy) -> Route {
+        let (from, to) = match copy.global {
+            BulkPlace::Shared { .. } => (Space::Shared, Space::Shared),
+            BulkPlace::Linear { .. } | BulkPlace::Tensor { .. } if copy.mbarrier.is_some() => {
+                (Space::Global, Space::Shared)
+            }
+            BulkPlace::Linear { .. } | BulkPlace::Tensor { .. } => (Space::Shared, Space::Global),
+        };
+        Route { from, to, is_update: copy.reduce.is_some() }
+    }
+}
+
 /// The bytes that a copy moves.
 struct Extent {
     parts: Vec<Part>,
@@ -189,50 +213,46 @@ impl Machine<'_> {
         };
         let (reader, writer) = self.new_agents();
         let read = self.bulk_access(warp, lane, 0, Some(reader));
+        let route = Route::of(copy);
         let mut moves = Vec::new();
         let mut bytes = 0;
         for part in &extent.parts {
             let shared = to_rank(part.shared);
             bytes += if part.outside == Outside::Padding { 0 } else { part.len as i64 };
-            moves.extend(self.checked_move((&read, writer), copy, part, shared)?);
+            moves.extend(self.checked_move((&read, writer), &route, part, shared)?);
         }
-        let mbarrier = match &copy.mbarrier {
-            None => None,
-            Some(at) => {
-                let address = to_rank(self.shared_address(warp, lane, at)?);
-                Some((self.object(warp, lane, address, false)?, bytes))
-            }
-        };
+        let mut mbarriers = Vec::new();
+        if let Some(at) = &copy.mbarrier {
+            let address = to_rank(self.shared_address(warp, lane, at)?);
+            mbarriers.push((self.object(warp, lane, address, false)?, bytes));
+        }
         let before = self.cta.clocks.started(warp.thread(lane));
         let (fill, reduce) = (extent.fill.clone(), extent.reduce);
-        self.cta.engine.push(Bulk { warp: warp.id, read, writer, moves, fill, reduce, before, mbarrier });
-        if mbarrier.is_none() {
+        let in_group = mbarriers.is_empty();
+        self.cta.engine.push(Bulk { warp: warp.id, read, writer, moves, fill, reduce, before, mbarriers });
+        if in_group {
             self.cta.groups.entry(warp.thread(lane)).or_default().open.copies.push((reader, writer));
         }
         Ok(())
     }
 
     /// Checks the accesses of a part, which is at `shared` in shared memory; `None` if nothing is moved.
-    fn checked_move(
+    pub(super) fn checked_move(
         &mut self,
         (read, writer): (&Access, Agent),
-        copy: &BulkCopy,
+        route: &Route,
         part: &Part,
         shared: u64,
     ) -> ExecResult<Option<Move>> {
         let Part { outside, len, permuted, .. } = part;
-        let is_load = copy.mbarrier.is_some();
+        let Route { from: from_space, to: to_space, is_update } = *route;
+        let is_load = to_space == Space::Shared;
         let (source, target) = match outside {
             Outside::At(global) if is_load => (Some(*global), shared),
             Outside::At(global) => (Some(shared), *global),
-            Outside::Fill | Outside::Padding if is_load => (None, shared),
+            Outside::Fill | Outside::Padding | Outside::Response if is_load => (None, shared),
             // A store writes nothing outside the tensor.
-            Outside::Fill | Outside::Padding => return Ok(None),
-        };
-        let (from_space, to_space) = match copy.global {
-            BulkPlace::Shared { .. } => (Space::Shared, Space::Shared),
-            BulkPlace::Linear { .. } | BulkPlace::Tensor { .. } if is_load => (Space::Global, Space::Shared),
-            BulkPlace::Linear { .. } | BulkPlace::Tensor { .. } => (Space::Shared, Space::Global),
+            Outside::Fill | Outside::Padding | Outside::Response => return Ok(None),
         };
         let mut races = Vec::new();
         let from = match source {
@@ -244,6 +264,7 @@ impl Machine<'_> {
                 Source::Bytes(slot)
             }
             None if *outside == Outside::Padding => Source::Nothing,
+            None if *outside == Outside::Response => Source::Response,
             None => Source::Fill,
         };
         let access = Access { address: target, len: *len as usize, copy: Some(writer), is_read: false, ..*read };
@@ -255,7 +276,6 @@ impl Machine<'_> {
         }
         self.must_not_hit_mbarrier(&to, &access)?;
         // A reduction is a relaxed atomic operation (PTX ISA, `cp.reduce.async.bulk`).
-        let is_update = copy.reduce.is_some();
         let scope = if to_space == Space::Global { Scope::Gpu } else { Scope::Cluster };
         let access = Access { strong: is_update.then_some(Strong::relaxed(scope)), is_update, ..access };
         let conflicts = self.check(&to, &access, Some(&[]))?.conflicts;
