@@ -169,6 +169,7 @@ impl Case {
             grid: self.grid,
             block: [self.threads, 1, 1],
             cluster: [1; 3],
+            overlaps_previous: false,
             dynamic_shared_bytes: 0,
             args: self.args.clone(),
         };

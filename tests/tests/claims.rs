@@ -45,6 +45,7 @@ fn run_once(artifact: &Artifact, module: &Module, at: &[i32]) -> Result<(), Faul
         grid: [1, 1, 1],
         block: [artifact.threads() as u32, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: 0,
         args: args.to_vec(),
     };

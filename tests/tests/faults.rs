@@ -48,6 +48,7 @@ fn run_ptx(subject: &Subject, ptx: &str) -> Option<Fault> {
         grid: subject.artifact.grid().map(|n| n as u32),
         block: [subject.artifact.threads() as u32, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: subject.artifact.dynamic_shared_bytes() as u32,
         args: args.collect(),
     };

@@ -166,7 +166,15 @@ fn execute(target: &str, [a, b]: [&Multiplicand; 2], out_words: usize, body: &st
     let out = memory.allocate("out", vec![0; 4 * ctas * out_words]);
     let args = [left, right, out].map(|buffer| Arg::Buffer { buffer, byte_offset: 0 }).to_vec();
     let (grid, block) = ([ctas as u32, 1, 1], [128, 1, 1]);
-    let launch = Launch { kernel: "k".to_string(), grid, block, cluster: grid, dynamic_shared_bytes: 0, args };
+    let launch = Launch {
+        kernel: "k".to_string(),
+        grid,
+        block,
+        cluster: grid,
+        overlaps_previous: false,
+        dynamic_shared_bytes: 0,
+        args,
+    };
     // Lanes of tensor memory without a row of D hold what was never written, which `out` may get.
     let observed = Some([left].into());
     let options = Options { seed, observed, ..Options::default() };

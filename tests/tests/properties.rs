@@ -201,6 +201,7 @@ fn counted(addresses: &[Option<u64>; 32], width: u64, is_load: bool) -> (u64, u6
         grid: [1, 1, 1],
         block: [32, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: 0,
         args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
     };

@@ -149,6 +149,7 @@ fn a_hand_written_file_computes_what_plain_rust_does() {
                 grid: [n.div_ceil(threads) as u32, 1, 1],
                 block: [threads as u32, 1, 1],
                 cluster: [1; 3],
+                overlaps_previous: false,
                 dynamic_shared_bytes: threads as u32 * 4,
                 args,
             };

@@ -140,6 +140,7 @@ fn virtual_gpu_rate() -> Result<f64, Exit> {
             grid: artifact.grid().map(|n| n as u32),
             block: [artifact.threads() as u32, 1, 1],
             cluster: [1; 3],
+            overlaps_previous: false,
             dynamic_shared_bytes: 0,
             args: buffers.into_iter().map(|buffer| vgpu::Arg::Buffer { buffer, byte_offset: 0 }).collect(),
         };

@@ -191,6 +191,7 @@ fn run_virtual(
         grid: numbers.grid,
         block: numbers.block,
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: numbers.dynamic_shared_bytes,
         args: buffers
             .iter()

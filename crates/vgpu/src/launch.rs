@@ -33,6 +33,9 @@ pub struct Launch {
     pub block: [u32; 3],
     /// Number of CTAs of a cluster in each dimension; a kernel may require it by `.reqnctapercluster`.
     pub cluster: [u32; 3],
+    /// A programmatic dependent launch: a thread knows what the launch before has done only after `griddepcontrol.wait`.
+    /// Here it begins when that one has ended, as it may; what would be a race on a device is one here.
+    pub overlaps_previous: bool,
     /// Size of the `.extern .shared` memory in bytes.
     pub dynamic_shared_bytes: u32,
     /// One argument for each parameter.

@@ -39,6 +39,7 @@
 //!     grid: [1, 1, 1],
 //!     block: [1, 1, 1],
 //!     cluster: [1, 1, 1],
+//!     overlaps_previous: false,
 //!     dynamic_shared_bytes: 0,
 //!     args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
 //! };

@@ -78,6 +78,13 @@ pub(crate) enum Op {
         f: CollectiveFn,
         members: Reg,
     },
+    /// `setmaxnreg`: the registers of a thread.
+    SetRegisters {
+        count: u32,
+        grows: bool,
+    },
+    /// `griddepcontrol.wait`.
+    WaitForLaunches,
     /// `clusterlaunchcontrol.query_cancel`.
     QueryCancel(Box<QueryCancel>),
     Barrier(Box<BarrierOp>),
@@ -102,7 +109,7 @@ impl Op {
             Op::Bra { target } | Op::Call { target, .. } => std::slice::from_mut(target),
             Op::BranchIndex { targets, .. } => targets,
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => &mut [],
-            Op::QueryCancel(_) => &mut [],
+            Op::QueryCancel(_) | Op::SetRegisters { .. } | Op::WaitForLaunches => &mut [],
             Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => &mut [],
             Op::Tensor(_) | Op::Warpgroup(_) | Op::ClusterBarrier(_) => &mut [],
@@ -116,7 +123,7 @@ impl Op {
             Op::BranchIndex { targets, .. } => targets.to_vec(),
             Op::Ret | Op::Exit | Op::Trap => vec![end],
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) => vec![pc + 1],
-            Op::QueryCancel(_) => vec![pc + 1],
+            Op::QueryCancel(_) | Op::SetRegisters { .. } | Op::WaitForLaunches => vec![pc + 1],
             Op::Call { .. } | Op::CopyBack(_) | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) => vec![pc + 1],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => vec![pc + 1],
             Op::Tensor(_) | Op::Warpgroup(_) | Op::ClusterBarrier(_) => vec![pc + 1],

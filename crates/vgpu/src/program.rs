@@ -104,6 +104,8 @@ pub(crate) struct Program {
     pub(crate) presets: Vec<(Reg, Preset)>,
     /// The accumulators and left multiplicands of `wgmma` in registers.
     pub(crate) warpgroup_registers: Vec<Reg>,
+    /// Registers of a thread at its start, if `.maxnreg` gives them.
+    pub(crate) max_registers: Option<u32>,
     /// Static shared variables, in order of their offsets.
     pub(crate) shared: Vec<SharedVariable>,
     pub(crate) static_shared_bytes: u32,

@@ -56,16 +56,25 @@ pub fn run_watched(
     let most_resident = most_resident(module.target(), kernel, launch, options);
     let (program, constants) = (&kernel.program, &module.layout.constants);
     let lines = program.info.iter().map(|info| info.line).collect();
-    let Some(first_cta) = memory.begin_launch(launch.grid, lines) else {
+    let Some(record) = memory.begin_launch(launch.grid, lines, launch.overlaps_previous) else {
         return bad("all launches on a memory together have more CTAs than the virtual GPU can number".to_string());
     };
+    let (first_cta, known_from) = (record.first_cta, record.known_from);
     let own_buffers = memory.buffers.len();
     for variable in &module.layout.globals {
         let region = Region::filled(variable.bytes.clone());
         memory.push_module_variable(&variable.name, variable.base, region);
     }
-    let prepared =
-        exec::PreparedLaunch { program, launch, first_cta, params: &params, constants, options, most_resident };
+    let prepared = exec::PreparedLaunch {
+        program,
+        launch,
+        first_cta,
+        known_from,
+        params: &params,
+        constants,
+        options,
+        most_resident,
+    };
     let result = exec::run_grid(&prepared, memory, watch);
     memory.buffers.truncate(own_buffers);
     result.map_err(RunError::Fault)

@@ -49,6 +49,7 @@ fn execute_watched(body: &str, ctas: u32, threads: u32, options: &Options, watch
         grid: [ctas, 1, 1],
         block: [threads, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: 0,
         args: vec![Arg::Buffer { buffer: a, byte_offset: 0 }, Arg::Buffer { buffer: b, byte_offset: 0 }],
     };
@@ -176,6 +177,7 @@ fn functions_are_called() {
         grid: [1, 1, 1],
         block: [32, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: 0,
         args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
     };
@@ -403,6 +405,7 @@ fn arguments_are_checked() {
         grid: [1, 1, 1],
         block: [32, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: 0,
         args: vec![Arg::Bytes(vec![0; 4]), Arg::Bytes(vec![0; 8])],
     };
@@ -464,6 +467,7 @@ fn refusal(text: &str) -> RunError {
         grid: [1; 3],
         block: [32, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: 0,
         args: Vec::new(),
     };
@@ -486,7 +490,15 @@ fn a_kernel_may_require_a_cluster() {
     let module = Module::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let of = |cluster: [u32; 3]| {
         let (kernel, grid, block) = ("k".to_string(), [2, 1, 1], [32, 1, 1]);
-        let launch = Launch { kernel, grid, block, cluster, dynamic_shared_bytes: 0, args: Vec::new() };
+        let launch = Launch {
+            kernel,
+            grid,
+            block,
+            cluster,
+            overlaps_previous: false,
+            dynamic_shared_bytes: 0,
+            args: Vec::new(),
+        };
         run(&module, &launch, &mut Memory::new(), &Options::default()).map(|_| ())
     };
     assert!(of([2, 1, 1]).is_ok());
@@ -525,6 +537,7 @@ fn huge_memories_are_bad_launches() {
         grid: [1; 3],
         block: [32, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: 0,
         args,
     };

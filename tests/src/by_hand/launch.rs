@@ -58,6 +58,7 @@ impl HandWritten {
             grid: self.grid,
             block: [self.threads, 1, 1],
             cluster: [1; 3],
+            overlaps_previous: false,
             dynamic_shared_bytes: 0,
             args: pointers.chain(sizes).collect(),
         };

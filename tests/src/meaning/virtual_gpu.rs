@@ -96,6 +96,7 @@ fn launched(kernel: &Kernel, artifact: &Artifact, module: &Module, given: &Bytes
         grid: artifact.grid().map(|ctas| ctas as u32),
         block: [artifact.threads() as u32, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
         args: buffers.iter().map(|(_, buffer)| Arg::Buffer { buffer: *buffer, byte_offset: 0 }).collect(),
     };

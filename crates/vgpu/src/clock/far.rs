@@ -22,9 +22,14 @@ pub(crate) fn cta_of(agent: u32) -> u32 {
     agent & !COPIES
 }
 
-/// What is ordered before a thread in other CTAs: for each, the counts of its threads. Usually nothing.
+/// What is ordered before a thread in other CTAs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Far(pub(super) Option<Rc<BTreeMap<u32, Rc<Vec<u32>>>>>);
+pub(crate) struct Far {
+    /// For each CTA, the counts of its threads. Usually nothing.
+    pub(super) known: Option<Rc<BTreeMap<u32, Rc<Vec<u32>>>>>,
+    /// All accesses of CTAs with smaller numbers, which belong to earlier launches.
+    launched: u32,
+}
 
 impl Far {
     /// The counts of the threads of one CTA.
@@ -33,25 +38,36 @@ impl Far {
         Far::default().with(cta, &Rc::new(counts.to_vec()))
     }
 
+    /// All accesses of the CTAs of earlier launches.
+    pub(crate) fn of_launches(first_cta: u32) -> Far {
+        Far { known: None, launched: first_cta }
+    }
+
+    /// Whether all accesses of a CTA are known, because it belongs to an earlier launch.
+    pub(crate) fn has_launched(&self, cta: u32) -> bool {
+        cta < self.launched
+    }
+
     /// The count of a thread up to which its accesses are known; 0 if none are.
     pub(crate) fn count(&self, cta: u32, thread: u32) -> u32 {
-        let counts = self.0.as_ref().and_then(|known| known.get(&cta));
+        let counts = self.known.as_ref().and_then(|known| known.get(&cta));
         counts.and_then(|counts| counts.get(thread as usize)).copied().unwrap_or(0)
     }
 
     pub(super) fn with(&self, cta: u32, counts: &Rc<Vec<u32>>) -> Far {
-        let mut all = self.0.as_deref().cloned().unwrap_or_default();
+        let mut all = self.known.as_deref().cloned().unwrap_or_default();
         all.insert(cta, Rc::clone(counts));
-        Far(Some(Rc::new(all)))
+        Far { known: Some(Rc::new(all)), ..*self }
     }
 
     /// What both know.
     pub(crate) fn join(&self, other: &Far) -> Far {
-        let (Some(own), Some(others)) = (&self.0, &other.0) else {
-            return if self.0.is_none() { other.clone() } else { self.clone() };
+        let launched = self.launched.max(other.launched);
+        let (Some(own), Some(others)) = (&self.known, &other.known) else {
+            return Far { known: self.known.clone().or(other.known.clone()), launched };
         };
         if Rc::ptr_eq(own, others) {
-            return self.clone();
+            return Far { known: self.known.clone(), launched };
         }
         let mut all = BTreeMap::clone(own);
         for (cta, counts) in others.iter() {
@@ -59,15 +75,15 @@ impl Far {
                 .and_modify(|known| *known = join_counts(known, counts))
                 .or_insert_with(|| Rc::clone(counts));
         }
-        Far(Some(Rc::new(all)))
+        Far { known: Some(Rc::new(all)), launched }
     }
 
     pub(super) fn without(&self, cta: u32) -> Far {
-        match &self.0 {
+        match &self.known {
             Some(known) if known.contains_key(&cta) => {
                 let mut all = BTreeMap::clone(known);
                 all.remove(&cta);
-                Far(Some(Rc::new(all)))
+                Far { known: Some(Rc::new(all)), ..*self }
             }
             _ => self.clone(),
         }

@@ -82,6 +82,17 @@ impl Clocks {
         Clocks { cluster, threads: vec![thread; count as usize] }
     }
 
+    /// The threads know all that the CTAs of earlier launches did, which have smaller numbers.
+    pub(crate) fn know_launches(&mut self, first_cta: u32) {
+        (0..self.threads.len() as u32).for_each(|thread| self.wait_for_launches(thread, first_cta));
+    }
+
+    /// A thread has waited for the launches before its own.
+    pub(crate) fn wait_for_launches(&mut self, thread: u32, first_cta: u32) {
+        let far = &mut self.threads[thread as usize].far;
+        *far = far.join(&Far::of_launches(first_cta));
+    }
+
     /// The thread's own counter.
     pub(crate) fn own(&self, thread: u32) -> u32 {
         self.threads[thread as usize].own
@@ -160,7 +171,7 @@ impl Clocks {
             }
         }
         // Threads of other CTAs may know what those of this CTA have done.
-        if let Some(counts) = known.far.0.as_ref().and_then(|far| far.get(&own)).cloned() {
+        if let Some(counts) = known.far.known.as_ref().and_then(|far| far.get(&own)).cloned() {
             known.far = known.far.without(own);
             known.base = Some(known.base.map_or(Rc::clone(&counts), |base| join_counts(&base, &counts)));
         }
@@ -270,7 +281,7 @@ impl Clocks {
         let known = &released.known;
         let cta = self.cluster.own;
         let clock = &mut self.threads[thread as usize];
-        if let Some(counts) = known.0.as_ref().and_then(|known| known.get(&cta)) {
+        if let Some(counts) = known.known.as_ref().and_then(|known| known.get(&cta)) {
             clock.base = join_counts(&clock.base, counts);
         }
         clock.far = clock.far.join(&known.without(cta));

@@ -96,6 +96,37 @@ impl Decoder<'_> {
         Ok(bulk(BulkOp::Start(BulkCopy { global, shared, mbarrier, reduce, ranks: None, byte_mask: None })))
     }
 
+    /// `st.async` and `red.async`: `[to], value, [mbarrier]`.
+    pub(crate) fn async_store(&mut self, mods: &mut Mods<'_>, operands: &[Operand], reduces: bool) -> Decoded<Op> {
+        mods.drop_all(|part| matches!(part, "weak" | "relaxed" | "cluster"));
+        if !mods.take("shared::cluster") || !mods.take("mbarrier::complete_tx::bytes") {
+            return Err(
+                "only stores to the shared memory of the cluster that an mbarrier counts are supported".to_string()
+            );
+        }
+        let count = mods.find(|part| part.strip_prefix('v').and_then(|count| count.parse::<usize>().ok()));
+        let name = if reduces { Some(take_reduction(mods)?) } else { None };
+        let dtype = mods.dtype()?;
+        expect_count(operands, 3)?;
+        let is_wide = dtype.width() == 64 && (name.is_none() || name == Some("add"));
+        if !is_wide && dtype.width() != 32 || reduces && dtype.is_float() {
+            return Err("values of 32 bits, and of 64 bits that are stored or added, are supported".to_string());
+        }
+        let reduce = match name {
+            Some(name) => Some(atomic_fn(name, dtype)?),
+            None => None,
+        };
+        let values = match (&operands[1], count) {
+            (value, None) => Box::new([self.source(value, dtype)?]),
+            (Operand::Vector(items), Some(count @ (2 | 4))) if items.len() == count && !reduces => {
+                items.iter().map(|item| self.source(item, dtype)).collect::<Decoded<Box<[Reg]>>>()?
+            }
+            _ => return Err("the values do not fit the vector".to_string()),
+        };
+        let (at, mbarrier) = (self.mem_ref(&operands[0], Space::Shared)?, self.mem_ref(&operands[2], Space::Shared)?);
+        Ok(bulk(BulkOp::Store { at, values, size: dtype.bytes(), mbarrier, reduce }))
+    }
+
     /// `tensormap.replace`: `[map], value` or `[map], dimension, value`.
     pub(crate) fn replace_in_map(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
         mods.take("tile");

@@ -29,6 +29,7 @@ impl<'a> Decoder<'a> {
         for param in params {
             self.define(&param.name, Symbol::Variable(Space::Param, u64::from(param.offset)));
         }
+        self.program.max_registers = function.max_registers;
         self.body(function, body);
         self.scopes.pop();
         self.program.source_file = own_file(&self.program.info);

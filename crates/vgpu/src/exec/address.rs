@@ -1,5 +1,6 @@
 //! Resolves addresses: which memory, which buffer, and whether the access is in bounds.
 
+use crate::clock::cta_of;
 use crate::exec::access::{Access, Bytes, RegionId, RegionSlot, Slot};
 use crate::exec::machine::Machine;
 use crate::fault::{ExecResult, FaultKind, Location, RaisedFault};
@@ -195,18 +196,33 @@ impl Machine<'_> {
         let own = if access.is_read { "read" } else { "write" };
         let other = if conflict.other_is_write { "write" } else { "read" };
         let (name, offset) = self.location_name(space, access);
-        let line = self.program.line(conflict.pc);
-        let by = if conflict.other_cta { " in another CTA" } else { "" };
-        let mut message = format!(
-            "this {own} of `{name}` + {offset} and the {other} at PTX line {line}{by} are not ordered by a barrier or by a flag"
-        );
+        let is_earlier = self.is_of_earlier_launch(conflict);
+        let mut message = if is_earlier {
+            let lines = self.memory.launch_of(conflict.who.cta).map(|launch| launch.lines[conflict.pc as usize]);
+            let line = lines.unwrap_or_default();
+            format!(
+                "this {own} of `{name}` + {offset} and the {other} at PTX line {line} in the launch before are not ordered; \
+                 `griddepcontrol.wait` is missing between them"
+            )
+        } else {
+            let line = self.program.line(conflict.pc);
+            let by = if conflict.other_cta { " in another CTA" } else { "" };
+            format!(
+                "this {own} of `{name}` + {offset} and the {other} at PTX line {line}{by} are not ordered by a barrier or by a flag"
+            )
+        };
         if access.strong.is_some() && conflict.other_is_strong {
             message += "; both are atomic or relaxed, but one is not in the scope of the other";
         }
         let mut stop = self.at_address(FaultKind::Race, space, access, message);
-        stop.related = Some(conflict.pc);
+        stop.related = Some(conflict.pc).filter(|_| !is_earlier);
         stop.is_between_ctas = conflict.other_cta;
         stop
+    }
+
+    /// Whether the other access of a conflict is one of an earlier launch, whose kernel may be another one.
+    pub(crate) fn is_of_earlier_launch(&self, conflict: &Conflict) -> bool {
+        cta_of(conflict.who.cta) < self.first_cta
     }
 
     /// The fault of a bulk copy of bytes that a thread has written without a proxy fence.

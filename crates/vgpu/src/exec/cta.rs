@@ -8,6 +8,7 @@ use crate::exec::barrier::{Barrier, Release};
 use crate::exec::bulk::{Bulk, Groups};
 use crate::exec::copy::Copies;
 use crate::exec::mbarrier::Mbarrier;
+use crate::exec::registers::RegisterPool;
 use crate::exec::tensor::Tensor;
 use crate::exec::warpgroup::Products;
 use crate::launch::{Launch, Options};
@@ -24,6 +25,8 @@ pub(crate) struct CtaPlace {
     pub(crate) rank: u32,
     /// Numbers of the CTAs of its cluster, by rank.
     pub(crate) cluster: Rc<[u32]>,
+    /// What the CTAs with smaller numbers did is known to all threads from the start.
+    pub(crate) known_from: u32,
 }
 
 /// What the threads of one CTA share, and their local memory.
@@ -61,6 +64,7 @@ pub(crate) struct Cta {
     pub(crate) next_agent: u32,
     /// The copies of each warp that its threads have started.
     pub(crate) copies: Vec<Copies>,
+    pub(crate) registers: RegisterPool,
     /// The sixteen barriers, by id.
     pub(crate) barriers: Vec<Barrier>,
     /// The mbarrier objects, by their offset in shared memory.
@@ -79,11 +83,13 @@ pub(crate) struct Cta {
 
 impl Cta {
     pub(crate) fn new(program: &Program, launch: &Launch, options: &Options, place: &CtaPlace) -> Cta {
-        let CtaPlace { index, rank, cluster } = place;
+        let CtaPlace { index, rank, cluster, known_from } = place;
         let number = cluster[*rank as usize];
         let threads: u32 = launch.block.iter().product();
         let warps = threads.div_ceil(32);
         let alive: Vec<u32> = (0..warps).map(|warp| first_lanes(threads - warp * 32)).collect();
+        let mut clocks = Clocks::new(Cluster { own: number, all: Rc::clone(cluster) }, warps * 32);
+        clocks.know_launches(*known_from);
         let shared_bytes = program.dynamic_shared_offset() + u64::from(launch.dynamic_shared_bytes);
         Cta {
             number,
@@ -93,7 +99,7 @@ impl Cta {
             has_ended: false,
             shared: Region::poison(shared_bytes as usize),
             local: Region::poison(program.local_bytes as usize * warps as usize * 32),
-            clocks: Clocks::new(Cluster { own: number, all: Rc::clone(cluster) }, warps * 32),
+            clocks,
             recent: vec![RecentRecords::new(); warps as usize],
             recent_of_copies: RecentRecords::new(),
             engine: Vec::new(),
@@ -103,6 +109,7 @@ impl Cta {
             canceled_nothing: None,
             next_agent: 0,
             copies: vec![Copies::default(); warps as usize],
+            registers: RegisterPool::new(program.max_registers, threads),
             barriers: (0..16).map(|_| Barrier::new(warps)).collect(),
             mbarriers: BTreeMap::new(),
             timed_out_at: None,

@@ -24,6 +24,8 @@ pub(crate) struct PreparedLaunch<'a> {
     pub(crate) launch: &'a Launch,
     /// Number of the launch's first CTA.
     pub(crate) first_cta: u32,
+    /// What the CTAs with smaller numbers did is known to all threads from the start.
+    pub(crate) known_from: u32,
     /// The parameter block.
     pub(crate) params: &'a [u8],
     /// The constant memory of the module.
@@ -63,10 +65,11 @@ fn run_once(
     known: &KnownRaces,
     is_last: bool,
 ) -> (Result<Report, Box<Fault>>, KnownRaces) {
-    let PreparedLaunch { program, launch, first_cta, params, constants, options, most_resident } = *prepared;
+    let PreparedLaunch { program, launch, first_cta, known_from, params, constants, options, most_resident } =
+        *prepared;
     let [x, y, z] = launch.grid;
     let count = x.saturating_mul(y).saturating_mul(z);
-    let place = CtaPlace { index: [0; 3], rank: 0, cluster: [first_cta].into() };
+    let place = CtaPlace { index: [0; 3], rank: 0, cluster: [first_cta].into(), known_from };
     let mut machine = Machine {
         program,
         launch,
@@ -83,6 +86,7 @@ fn run_once(
         any_wins: by_line(program, |line| options.any_wins.contains(&line)),
         starts: Starts::default(),
         first_cta,
+        known_from,
         random: (options.seed != 0).then(|| Random::new(options.seed)),
         effects: 0,
         sequence: Flag::default(),

@@ -44,6 +44,8 @@ pub(super) struct Machine<'a> {
     pub(super) starts: Starts,
     /// Number of the launch's first CTA.
     pub(super) first_cta: u32,
+    /// What the CTAs with smaller numbers did is known to all threads from the start.
+    pub(super) known_from: u32,
     /// The choices of the schedule; `None` without a seed.
     pub(super) random: Option<Random>,
     /// Arrivals and strong writes so far: what can end the wait of another thread.

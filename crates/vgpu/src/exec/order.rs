@@ -38,7 +38,7 @@ impl Machine<'_> {
 
     /// Whether an instruction is a store whose value another store may replace (`any_wins`).
     fn may_lose(&self, pc: u32) -> bool {
-        self.any_wins[pc as usize]
+        self.any_wins.get(pc as usize).is_some_and(|wins| *wins)
     }
 
     /// Records an access in the shadow memory: a write if there is `data`, which may be empty, otherwise a read.

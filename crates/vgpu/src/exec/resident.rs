@@ -109,7 +109,8 @@ impl Machine<'_> {
         };
         let number = |[x, y, z]: [u32; 3]| self.first_cta + x + grid[0] * (y + grid[1] * z);
         let cluster: Rc<[u32]> = (0..size).map(|rank| number(index(rank))).collect();
-        let place = |rank: u32| CtaPlace { index: index(rank), rank, cluster: Rc::clone(&cluster) };
+        let known_from = self.known_from;
+        let place = |rank: u32| CtaPlace { index: index(rank), rank, cluster: Rc::clone(&cluster), known_from };
         let (program, launch, options) = (self.program, self.launch, self.options);
         let ctas: Vec<Cta> = (0..size).map(|rank| Cta::new(program, launch, options, &place(rank))).collect();
         let warps: Vec<Vec<Warp>> = ctas.iter().map(|cta| self.warps_of(cta)).collect();

@@ -171,6 +171,15 @@ impl Machine<'_> {
             Wait::Aligned { pc } => (pc, "the rest of its warp".to_string()),
             Wait::Cluster { pc } => (pc, "the barrier of its cluster".to_string()),
             Wait::Columns { pc, columns } => (pc, format!("{columns} free columns of tensor memory")),
+            Wait::Registers { pc, count } => {
+                let free = self.cta.registers.free / 32;
+                (
+                    pc,
+                    format!(
+                        "{count} registers for each of its threads, and the CTA has {free} for each lane of a warp left"
+                    ),
+                )
+            }
             Wait::Barrier { pc, id } => (pc, format!("barrier {id}")),
             Wait::Phase { pc, address } => {
                 let offset = map::split_rank(address).1.wrapping_sub(map::SHARED_START) as usize;

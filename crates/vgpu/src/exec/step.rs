@@ -65,6 +65,7 @@ impl Machine<'_> {
             Op::Matrix(matrix) => return self.matrix(warp, exec, matrix),
             Op::Tensor(op) => return self.tensor(warp, exec, op),
             Op::Warpgroup(op) => return self.warpgroup(warp, exec, op),
+            Op::SetRegisters { count, grows } => return self.set_registers(warp, exec, *count, *grows),
             Op::Load(load) => self.load(warp, exec, load)?,
             Op::Store(store) => self.store(warp, exec, store)?,
             Op::Atomic(atomic) => self.atomic(warp, exec, atomic)?,
@@ -72,6 +73,10 @@ impl Machine<'_> {
             Op::Copy(copy) => self.copy(warp, exec, copy)?,
             Op::CopyBack(copies) => self.local_copies(warp, exec, copies),
             Op::Clock { d, bits, shift } => warp.fill(*d, exec, (self.stats.steps >> shift) & mask(*bits)),
+            Op::WaitForLaunches => {
+                let clocks = &mut self.cta.clocks;
+                lanes(exec).for_each(|lane| clocks.wait_for_launches(warp.thread(lane), self.first_cta));
+            }
             Op::QueryCancel(query) => self.query_cancel(warp, exec, query),
             Op::Fence { scope, order } => self.fence(warp, exec, *scope, *order),
             Op::Nop => {}

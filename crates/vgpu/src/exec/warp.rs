@@ -26,6 +26,8 @@ pub(crate) enum Wait {
     Cluster { pc: u32 },
     /// For so many columns of tensor memory.
     Columns { pc: u32, columns: u32 },
+    /// For so many registers of each thread.
+    Registers { pc: u32, count: u32 },
     /// At a barrier of the CTA.
     Barrier { pc: u32, id: u32 },
     /// For a phase of the mbarrier at an address, asleep in `try_wait`.

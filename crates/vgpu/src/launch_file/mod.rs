@@ -109,6 +109,9 @@ impl LaunchFile {
         for (name, source) in &file.buffers {
             reader.buffer(name, source)?;
         }
+        for (at, initial) in file.initial.iter().enumerate() {
+            reader.place_map(&format!("initial[{at}].tensor_map_at"), &initial.tensor_map_at)?;
+        }
         let launches = reader.launches(&file)?;
         let expectations = file.expect.iter().enumerate().map(|(at, expect)| reader.expectation(at, expect));
         let expectations = expectations.collect::<Read<Vec<Expectation>>>()?;
@@ -323,6 +326,7 @@ impl Reader<'_> {
             grid: launch.grid,
             block: launch.block,
             cluster,
+            overlaps_previous: launch.overlaps_previous,
             dynamic_shared_bytes: launch.dynamic_shared_bytes,
             args: converted,
         })
@@ -384,6 +388,22 @@ impl Reader<'_> {
         let known: Vec<String> = self.buffers.iter().map(|(known, _)| format!("`{known}`")).collect();
         let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
         bad(path, format!("there is no buffer `{name}`; the buffers are: {known}"))
+    }
+
+    /// Writes a tensor map into a buffer.
+    fn place_map(&mut self, path: &str, at: &schema::MapAt) -> Read<()> {
+        let id = self.named(format!("{path}.buffer"), &at.buffer)?;
+        let map = self.tensor_map(&format!("{path}.tensor_map"), &at.tensor_map)?;
+        let have = self.memory.bytes(id).len();
+        if !at.byte_offset.is_multiple_of(64) {
+            return bad(format!("{path}.byte_offset"), "the address of a tensor map is a multiple of 64 bytes");
+        }
+        match self.memory.write(id, at.byte_offset, &map) {
+            true => Ok(()),
+            false => {
+                bad(format!("{path}.byte_offset"), format!("the buffer `{}` has {have} B; a map has 128", at.buffer))
+            }
+        }
     }
 
     fn tensor_map(&self, path: &str, map: &schema::Map) -> Read<Vec<u8>> {

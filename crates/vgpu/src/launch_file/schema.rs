@@ -19,6 +19,8 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) buffers: IndexMap<String, Source>,
     #[serde(default)]
+    pub(super) initial: Vec<Initial>,
+    #[serde(default)]
     pub(super) expect: Vec<Expect>,
     pub(super) sms: Option<u32>,
     pub(super) ctas_per_sm: Option<u32>,
@@ -36,7 +38,7 @@ pub(super) struct Launch {
     pub(super) dynamic_shared_bytes: u32,
     #[serde(default)]
     pub(super) args: Vec<Arg>,
-    /// A programmatic dependent launch; here it begins when the one before has ended, as it may.
+    /// A programmatic dependent launch.
     #[serde(default)]
     pub(super) overlaps_previous: bool,
 }
@@ -48,6 +50,23 @@ pub(super) enum Source {
     Npy(String),
     Zeros(Extent),
     Poison(Extent),
+}
+
+/// What is written into a buffer before the first launch.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Initial {
+    pub(super) tensor_map_at: MapAt,
+}
+
+/// A tensor map in a buffer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MapAt {
+    pub(super) buffer: String,
+    #[serde(default)]
+    pub(super) byte_offset: u64,
+    pub(super) tensor_map: Map,
 }
 
 #[derive(Debug, Deserialize)]

@@ -105,7 +105,7 @@ fn an_error_names_its_path() {
     assert_eq!(
         said("\"grid\"", "\"gird\""),
         "gird: unknown field `gird`, expected one of `kernel`, `grid`, `block`, `cluster`, `dynamic_shared_bytes`, \
-         `args`, `launches`, `buffers`, `expect`, `sms`, `ctas_per_sm` at line 2 column 25"
+         `args`, `launches`, `buffers`, `initial`, `expect`, `sms`, `ctas_per_sm` at line 2 column 25"
     );
     assert_eq!(said("\"kernel\": \"add\", ", ""), "missing field `kernel`");
     assert_eq!(said("\"add\"", "\"sub\""), "kernel: there is no kernel `sub`; the kernels are: `add`");
@@ -191,6 +191,36 @@ fn a_tensor_map_is_an_argument() {
 }
 
 #[test]
+fn a_tensor_map_is_put_into_a_buffer() {
+    let text = TENSOR_KERNEL
+        .replace(".param .align 64 .b8 map[128]", ".param .u64 map")
+        .replace("mov.b64 %rd1, map;\ncvta.param.u64 %rd1, %rd1;", "ld.param.u64 %rd1, [map];");
+    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let start = TENSOR_FILE.find("{\"tensor_map\": ").expect("it is there") + "{\"tensor_map\": ".len();
+    let end = TENSOR_FILE.find("}, {\"buffer\": \"y\"}").expect("it is there");
+    let map = &TENSOR_FILE[start..end];
+    let with = |offset: u64| {
+        let initial = format!(
+            "\"initial\": [{{\"tensor_map_at\": {{\"buffer\": \"maps\", \"byte_offset\": {offset}, \"tensor_map\": {map}}}}}],"
+        );
+        let file =
+            TENSOR_FILE.replace(&format!("{{\"tensor_map\": {map}}}"), "{\"buffer\": \"maps\", \"byte_offset\": 128}");
+        let file = file.replace(
+            "\"buffers\": {",
+            &format!("{initial}\"buffers\": {{\"maps\": {{\"zeros\": {{\"dtype\": \"u8\", \"shape\": [256]}}}}, "),
+        );
+        LaunchFile::parse(&file, Path::new(""), &module, 1 << 20)
+    };
+    let file = with(128).unwrap_or_else(|error| panic!("{error}"));
+    let mut memory = file.memory.clone();
+    let result = run(&module, &file.launches[0], &mut memory, &file.options(Options::default()));
+    assert!(result.is_ok(), "{result:?}");
+    let said = |offset: u64| with(offset).expect_err("it is wrong").to_string();
+    assert_eq!(said(192), "initial[0].tensor_map_at.byte_offset: the buffer `maps` has 256 B; a map has 128");
+    assert_eq!(said(8), "initial[0].tensor_map_at.byte_offset: the address of a tensor map is a multiple of 64 bytes");
+}
+
+#[test]
 fn a_map_that_the_hardware_refuses_is_named_with_its_path() {
     let said = |from: &str, to: &str| {
         assert!(TENSOR_FILE.contains(from), "{from}");
@@ -204,6 +234,11 @@ fn a_map_that_the_hardware_refuses_is_named_with_its_path() {
         said("\"128B\"", "\"64B\""),
         "args[0].tensor_map.box[0]: a row of 128 bytes is longer than the swizzle's 64"
     );
+    assert_eq!(
+        said("\"box\": [64, 8]", "\"im2col\": {\"lower\": [], \"upper\": [], \"channels\": 64, \"pixels\": 8}"),
+        "args[0].tensor_map.dims: images have 3 to 5 dimensions; this tensor has 2"
+    );
+    assert_eq!(said("\"box\": [64, 8],", ""), "args[0].tensor_map: a tensor map has either `box` or `im2col`");
     assert_eq!(
         said("\"strides_bytes\": [128]", "\"strides_bytes\": [128, 1]"),
         "args[0].tensor_map.strides_bytes: 2 dimensions need 1 entries; here are 2"

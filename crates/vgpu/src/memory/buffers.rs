@@ -40,6 +40,8 @@ pub(crate) struct LaunchRecord {
     pub(crate) grid: [u32; 3],
     /// PTX lines by program counter.
     pub(crate) lines: Vec<u32>,
+    /// The CTAs with smaller numbers are known to all threads from the start.
+    pub(crate) known_from: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -111,6 +113,17 @@ impl Memory {
         self.buffers.get(id.0).map_or(&[], |buffer| buffer.region.bytes.as_slice())
     }
 
+    /// Writes bytes into a buffer, as the host; false if they do not fit, and nothing is written.
+    pub fn write(&mut self, id: BufferId, offset: u64, data: &[u8]) -> bool {
+        let Some(buffer) = self.buffers.get_mut(id.0) else { return false };
+        let end = offset.checked_add(data.len() as u64);
+        let fits = end.is_some_and(|end| end <= buffer.region.bytes.len() as u64);
+        if fits {
+            buffer.region.store(offset as usize, data);
+        }
+        fits
+    }
+
     /// The address of the buffer's first byte.
     pub fn address(&self, id: BufferId) -> Option<u64> {
         self.buffers.get(id.0).map(|buffer| buffer.base)
@@ -127,7 +140,7 @@ impl Memory {
     pub fn last_writer(&self, id: BufferId, offset: usize) -> Option<Writer> {
         let stamp = self.buffers.get(id.0)?.region.shadow.last_write(offset)?;
         let write = self.records.of(stamp);
-        let launch = self.launches.iter().rev().find(|launch| launch.first_cta <= cta_of(write.cta))?;
+        let launch = self.launch_of(write.cta)?;
         let linear = cta_of(write.cta) - launch.first_cta;
         let [x, y, _] = launch.grid;
         let cta = [linear % x, linear / x % y, linear / x / y];
@@ -136,13 +149,20 @@ impl Memory {
         Some(Writer { cta, thread: warp * 32 + lane, warp, lane, ptx_line })
     }
 
-    /// Starts a launch and returns the number of its first CTA; `None` if the numbers of its CTAs do not fit.
-    pub(crate) fn begin_launch(&mut self, grid: [u32; 3], lines: Vec<u32>) -> Option<u32> {
+    /// The launch of a CTA.
+    pub(crate) fn launch_of(&self, cta: u32) -> Option<&LaunchRecord> {
+        self.launches.iter().rev().find(|launch| launch.first_cta <= cta_of(cta))
+    }
+
+    /// Starts a launch, which may overlap the one before; `None` if the numbers of its CTAs do not fit.
+    pub(crate) fn begin_launch(&mut self, grid: [u32; 3], lines: Vec<u32>, overlaps: bool) -> Option<&LaunchRecord> {
         let first_cta = self.next_cta.max(1);
         let ctas = grid.iter().try_fold(1u32, |product, size| product.checked_mul(*size))?;
         self.next_cta = first_cta.checked_add(ctas)?;
-        self.launches.push(LaunchRecord { first_cta, grid, lines });
-        Some(first_cta)
+        // What the one before did not wait for either is as unknown.
+        let known_from = self.launches.last().filter(|_| overlaps).map_or(first_cta, |before| before.known_from);
+        self.launches.push(LaunchRecord { first_cta, grid, lines, known_from });
+        self.launches.last()
     }
 
     /// The buffer that holds `address`, or else the nearest one below it.
@@ -177,11 +197,14 @@ mod tests {
 
     #[test]
     fn every_cta_has_a_number_of_its_own() {
+        let begin = |memory: &mut Memory, grid: [u32; 3]| {
+            memory.begin_launch(grid, Vec::new(), false).map(|launch| launch.first_cta)
+        };
         let mut memory = Memory::new();
         let grid = [1 << 16, 1 << 15, 1];
-        assert_eq!(memory.begin_launch(grid, Vec::new()), Some(1));
-        assert_eq!(memory.begin_launch([(1 << 31) - 1, 1, 1], Vec::new()), None);
-        assert_eq!(memory.begin_launch([(1 << 31) - 2, 1, 1], Vec::new()), Some((1 << 31) + 1));
-        assert_eq!(memory.begin_launch([1, 1, 1], Vec::new()), None);
+        assert_eq!(begin(&mut memory, grid), Some(1));
+        assert_eq!(begin(&mut memory, [(1 << 31) - 1, 1, 1]), None);
+        assert_eq!(begin(&mut memory, [(1 << 31) - 2, 1, 1]), Some((1 << 31) + 1));
+        assert_eq!(begin(&mut memory, [1, 1, 1]), None);
     }
 }

@@ -65,6 +65,15 @@ pub(crate) enum BulkOp {
     },
     /// A proxy fence.
     FenceProxy(ProxyFence),
+    /// `st.async` and `red.async`: writes values to shared memory of the cluster later.
+    Store {
+        at: MemRef,
+        values: Box<[Reg]>,
+        /// Bytes of a value.
+        size: u32,
+        mbarrier: MemRef,
+        reduce: Option<AtomFn>,
+    },
     /// `clusterlaunchcontrol.try_cancel`: cancels a cluster that has not started, and writes which one it is.
     Cancel {
         at: MemRef,

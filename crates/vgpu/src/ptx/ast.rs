@@ -55,6 +55,8 @@ pub(crate) struct Function {
     pub(crate) max_threads: Option<[u32; 3]>,
     /// `.reqntid`.
     pub(crate) required_threads: Option<[u32; 3]>,
+    /// `.maxnreg`: registers of a thread.
+    pub(crate) max_registers: Option<u32>,
     /// `.reqnctapercluster`: CTAs of a cluster in each dimension.
     pub(crate) required_cluster: Option<[u32; 3]>,
     /// Line and name of each directive that may change what the function computes, and that is not executed here.

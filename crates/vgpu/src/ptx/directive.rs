@@ -6,10 +6,9 @@ use crate::ptx::lexer::{Token, TokenKind};
 use crate::ptx::parser::{Parser, syntax_error};
 
 /// Directives of a function that do not change what it computes: they guide the register allocation and the schedule.
-const HARMLESS_DIRECTIVES: [&str; 8] = [
+const HARMLESS_DIRECTIVES: [&str; 7] = [
     ".minnctapersm",
     ".maxnctapersm",
-    ".maxnreg",
     ".explicitcluster",
     ".maxclusterrank",
     ".noreturn",
@@ -123,6 +122,7 @@ impl<'a> Parser<'a> {
                 ".pragma" => self.skip_to_semicolon(),
                 ".reqnctapercluster" => function.required_cluster = Some(self.extent()?),
                 ".maxntid" => function.max_threads = Some(self.extent()?),
+                ".maxnreg" => function.max_registers = Some(self.small_number()?),
                 ".reqntid" => function.required_threads = Some(self.extent()?),
                 _ if HARMLESS_DIRECTIVES.contains(&word) => self.directive_arguments(),
                 _ => {

@@ -139,6 +139,7 @@ impl<'a> Parser<'a> {
             body: None,
             max_threads: None,
             required_threads: None,
+            max_registers: None,
             required_cluster: None,
             unsupported_directives: Vec::new(),
         };

@@ -12,7 +12,7 @@ pub(crate) struct Accessor<'a> {
     pub(crate) stamp: Stamp,
     /// Number of the CTA, counted over all launches on a memory, from 1.
     pub(crate) cta: u32,
-    /// The first CTA of this launch; accesses of earlier launches are ordered before it.
+    /// The first CTA of this launch.
     pub(crate) first_cta: u32,
     /// The CTAs of its cluster.
     pub(crate) cluster: &'a [u32],
@@ -50,8 +50,7 @@ impl Accessor<'_> {
             return thread == self.thread || self.base[thread as usize] >= record.clock;
         }
         let is_own_copy = record.cta == copies_of(self.cta) && thread == self.thread && record.clock <= self.copies;
-        let is_earlier = cta_of(record.cta) < self.first_cta;
-        is_earlier || is_own_copy || self.far.count(record.cta, thread) >= record.clock
+        is_own_copy || self.far.has_launched(cta_of(record.cta)) || self.far.count(record.cta, thread) >= record.clock
     }
 
     /// Whether a strong access of a thread of another CTA is in the scope of this one, and the other way round.

@@ -45,7 +45,7 @@ impl Case {
         let number = self.records.add(record).expect("there is room");
         let stamp = self.records.stamp(number, by.thread % 32);
         let By { cta, first_cta, thread, base, scope, .. } = by;
-        let (records, far) = (&self.records, &self.far);
+        let (records, far) = (&self.records, &self.far.join(&Far::of_launches(first_cta)));
         let reads = by.updates || data.is_none();
         let cluster = &[cta];
         let who = Accessor {

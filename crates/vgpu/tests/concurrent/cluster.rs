@@ -218,3 +218,34 @@ fn a_launch_consists_of_clusters() {
     assert!(told([32, 1, 1], [32, 1, 1]).contains("a cluster has 1 to 16 CTAs; this one has 32"));
     assert!(told([2, 1, 1], [0, 1, 1]).contains("a cluster has 1 to 16 CTAs; this one has 0"));
 }
+
+/// Every thread stores its number to the same thread of the other CTA by `store`, which takes `%r8` (the address), `%r5` and
+/// `%r9` (the mbarrier there); that waits for `bytes`.
+fn stored_later(store: &str, bytes: u32) -> String {
+    format!(
+        "mov.u32 %r3, tile;\nmov.u32 %r4, bar;\n@%p1 mbarrier.init.shared.b64 [bar], 1;\n\
+         @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], {bytes};\nfence.mbarrier_init.release.cluster;\n\
+         mad.lo.u32 %r11, %r1, 8, %r3;\nmov.u64 %rd3, 0;\nst.shared.u64 [%r11], %rd3;\n{BARRIER}\
+         xor.b32 %r7, %r2, 1;\nmapa.shared::cluster.u32 %r8, %r11, %r7;\nmapa.shared::cluster.u32 %r9, %r4, %r7;\n\
+         mad.lo.u32 %r5, %r2, 100, %r1;\n{store}\nWAIT:\nmbarrier.try_wait.parity.acquire.cluster.shared.b64 %p3, [bar], 0;\n\
+         @!%p3 bra WAIT;\nld.shared.v2.u32 {{%r10, %r12}}, [%r11];\n{STORE}{BARRIER}ret;"
+    )
+}
+
+#[test]
+fn values_are_stored_to_another_cta_later() {
+    let one = "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r8], %r5, [%r9];";
+    let two = "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r8], {%r5, %r5}, [%r9];";
+    let sum = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r8], %r5, [%r9];";
+    for (store, bytes, times) in [(one, 128, 1), (two, 256, 1), (sum, 128, 1), (&format!("{sum}\n{sum}"), 256, 2)] {
+        let found = words(&stored_later(store, bytes), [2, 1, 1], [2, 1, 1]);
+        let want = |at: u32| times * ((1 - at / 32) * 100 + at % 32);
+        assert_eq!(found[..64], (0..64).map(want).collect::<Vec<u32>>(), "{store}");
+    }
+    let missing = fault(&stored_later(one, 132));
+    assert_eq!(missing.kind, FaultKind::Deadlock);
+    assert!(missing.waiting[0].what.ends_with("bytes missing 4"), "{missing}");
+    // Without the wait, the value is late.
+    let unwaited = stored_later(one, 128).replace("@!%p3 bra WAIT;", "");
+    assert!([FaultKind::Race, FaultKind::BarrierMisuse].contains(&fault(&unwaited).kind));
+}

@@ -21,6 +21,7 @@ pub(crate) fn launch(threads: u32, buffers: &[BufferId]) -> Launch {
         grid: [1, 1, 1],
         block: [threads, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: 0,
         args: buffers.iter().map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 }).collect(),
     }

@@ -7,6 +7,7 @@ mod cluster;
 mod copies;
 mod flags;
 mod harness;
+mod launches;
 mod mbarrier;
 mod tensor;
 mod tensor_copies;

@@ -144,7 +144,7 @@ fn packed_elements_are_padded() {
         let body = load_by(copy, bytes).replace(WRITE_TILE, &format!("{first_words}{only_data}"));
         let found = case.words(&body);
         // The bytes of `a` are those of its words, and element 128 of row 1 is at byte 192 + 128 * bits / 8.
-        let byte = |at: u32| if at % 2 == 0 { (at / 2) as u8 } else { (at / 512) as u8 };
+        let byte = |at: u32| if at.is_multiple_of(2) { (at / 2) as u8 } else { (at / 512) as u8 };
         for (row_number, chunk, at) in
             (0..4).flat_map(|row| (0..8).flat_map(move |chunk| (0..8).map(move |at| (row, chunk, at))))
         {

@@ -56,6 +56,7 @@ pub(crate) fn execute(body: &str, inputs: &[&[u32]], outputs: usize, threads: u3
         grid: [elements as u32 / 32, 1, 1],
         block: [threads, 1, 1],
         cluster: [1; 3],
+        overlaps_previous: false,
         dynamic_shared_bytes: 0,
         args: vec![arg(from), arg(to)],
     };

@@ -39,6 +39,7 @@ fn directives_that_are_not_known_to_be_harmless_are_refused() {
             grid: [1; 3],
             block,
             cluster: [1; 3],
+            overlaps_previous: false,
             dynamic_shared_bytes: 0,
             args: Vec::new(),
         };
@@ -78,8 +79,15 @@ fn two_stores_at_line_7(file: u32) -> Result<Report, RunError> {
     let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = Memory::new();
     let args = vec![Arg::Buffer { buffer: memory.allocate_poison("p", 4), byte_offset: 0 }];
-    let launch =
-        Launch { kernel: "k".to_string(), grid: [1; 3], block: [1; 3], cluster: [1; 3], dynamic_shared_bytes: 0, args };
+    let launch = Launch {
+        kernel: "k".to_string(),
+        grid: [1; 3],
+        block: [1; 3],
+        cluster: [1; 3],
+        overlaps_previous: false,
+        dynamic_shared_bytes: 0,
+        args,
+    };
     let options = Options { apart: [(7, 0)].into(), ..Options::default() };
     run(&module, &launch, &mut memory, &options)
 }

@@ -34,7 +34,15 @@ fn a_load_may_hang_over_the_end_of_a_buffer_inside_its_alignment() {
         let (a, b) = (memory.allocate("a", vec![1; 20]), memory.allocate_poison("b", 4));
         let args = [a, b].map(|buffer| Arg::Buffer { buffer, byte_offset: 0 }).to_vec();
         let (grid, block) = ([1, 1, 1], [1, 1, 1]);
-        let launch = Launch { kernel: "k".to_string(), grid, block, cluster: [1; 3], dynamic_shared_bytes: 0, args };
+        let launch = Launch {
+            kernel: "k".to_string(),
+            grid,
+            block,
+            cluster: [1; 3],
+            overlaps_previous: false,
+            dynamic_shared_bytes: 0,
+            args,
+        };
         match run(&module, &launch, &mut memory, &Options::default()) {
             Err(RunError::Fault(fault)) => Some((fault.kind, fault.message)),
             Err(error) => panic!("{error}"),

@@ -100,6 +100,30 @@ pub(super) const ROWS: &[Row] = &[
         &["cp.async.bulk.prefetch.tensor.2d.L2.global{.tile} [x, {a, b}]"],
         |_, m, _| no_effect(m),
     ),
+    row(
+        "st.async",
+        "9.7.9.13",
+        Copies,
+        &[
+            "st.async{.weak}.shared::cluster.mbarrier::complete_tx::bytes.{b32,u32,s32,f32} [s], a, [s]",
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.{b64,u64,s64,f64} [s], d, [s]",
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [s], {a, b}, [s]",
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [s], {a, b, c, d}, [s]",
+        ],
+        |d, m, o| one(d.async_store(m, o, false)),
+    ),
+    row(
+        "red.async",
+        "9.7.13.8",
+        Copies,
+        &[
+            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{inc,dec,min,max,add}.u32 [s], a, [s]",
+            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{min,max,add}.s32 [s], a, [s]",
+            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{and,or,xor}.b32 [s], a, [s]",
+            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 [s], d, [s]",
+        ],
+        |d, m, o| one(d.async_store(m, o, true)),
+    ),
     row("cp.async.bulk.commit_group", "9.7.9.25.6.1", Copies, &["cp.async.bulk.commit_group"], |_, _, _| {
         Ok(vec![bulk(BulkOp::Commit)])
     }),

@@ -2,10 +2,14 @@
 
 use super::Unit::{Control, Synchronization};
 use super::{Row, no_effect, one, row};
-use crate::decode::decoder::Decoded;
+use crate::decode::copy::immediate;
+use crate::decode::decoder::{Decoded, Decoder};
+use crate::decode::matrix::take_sync_aligned;
 use crate::decode::mods::Mods;
+use crate::decode::operand::nth;
 use crate::isa::Scope;
 use crate::op::{FenceOrder, Op};
+use crate::ptx::ast::Operand;
 
 pub(super) const ROWS: &[Row] = &[
     row("bra", "9.7.12.3", Control, &["bra{.uni} l"], |d, m, o| one(d.branch(m, o))),
@@ -20,9 +24,9 @@ pub(super) const ROWS: &[Row] = &[
     row("brkpt", "9.7.19.1", Control, &["brkpt"], |_, m, _| no_effect(m)),
     row("nanosleep", "9.7.19.2", Control, &["nanosleep.u32 a"], |_, m, _| no_effect(m)),
     row("pmevent", "9.7.19.3", Control, &["pmevent 1", "pmevent.mask 1"], |_, m, _| no_effect(m)),
-    row("setmaxnreg", "9.7.19.5", Control, &["setmaxnreg.{inc,dec}.sync.aligned.u32 64"], |_, m, _| no_effect(m)),
+    row("setmaxnreg", "9.7.19.5", Control, &["setmaxnreg.{inc,dec}.sync.aligned.u32 64"], set_registers),
     row("griddepcontrol", "9.7.13.13", Synchronization, &["griddepcontrol.{launch_dependents,wait}"], |_, m, _| {
-        no_effect(m)
+        Ok(vec![if m.take("wait") { Op::WaitForLaunches } else { return no_effect(m) }])
     }),
     row(
         "clusterlaunchcontrol.try_cancel",
@@ -54,6 +58,20 @@ pub(super) const ROWS: &[Row] = &[
         |_, m, _| fence(m, FenceOrder::AcquireRelease),
     ),
 ];
+
+fn set_registers(_: &mut Decoder<'_>, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Vec<Op>> {
+    let grows = mods.take("inc");
+    if grows == mods.take("dec") {
+        return Err("`.inc` or `.dec` is missing".to_string());
+    }
+    take_sync_aligned(mods)?;
+    mods.take("u32");
+    let count = immediate(nth(operands, 0)?)?;
+    if !(24..=256).contains(&count) || !count.is_multiple_of(8) {
+        return Err(format!("a thread has 24, 32, .. 256 registers, not {count}"));
+    }
+    Ok(vec![Op::SetRegisters { count, grows }])
+}
 
 /// A fence, of this order unless a modifier gives another.
 fn fence(mods: &mut Mods<'_>, order: FenceOrder) -> Decoded<Vec<Op>> {

@@ -9,6 +9,7 @@ mod cancel;
 mod engine;
 mod maps;
 mod start;
+mod store;
 
 use std::collections::VecDeque;
 
@@ -101,6 +102,7 @@ impl Machine<'_> {
                 }
                 BulkOp::Wait { pending, reads_only } => self.wait_for_bulk(thread, *pending as usize, *reads_only)?,
                 BulkOp::FenceProxy(fence) => self.cta.clocks.fence_proxy(thread, *fence),
+                BulkOp::Store { .. } => self.start_async_store(warp, lane, op)?,
                 BulkOp::Cancel { at, mbarrier, is_multicast } => {
                     self.start_cancel(warp, lane, (at, mbarrier), *is_multicast)?;
                 }

@@ -20,10 +20,10 @@ const UNIT: u64 = 16;
 
 /// The memories that bytes are moved between.
 pub(super) struct Route {
-    from: Space,
-    to: Space,
+    pub(super) from: Space,
+    pub(super) to: Space,
     /// They are combined with those that are there.
-    is_update: bool,
+    pub(super) is_update: bool,
 }
 
 impl Route {

@@ -107,6 +107,7 @@ impl Machine<'_> {
                 Op::Store(_) | Op::Atomic(_) | Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => return None,
                 Op::Clock { .. } | Op::Fence { .. } | Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) => return None,
                 Op::Tensor(_) | Op::Warpgroup(_) | Op::ClusterBarrier(_) | Op::QueryCancel(_) => return None,
+                Op::SetRegisters { .. } | Op::WaitForLaunches => return None,
                 Op::Nop => pc += 1,
                 Op::Scalar(op) => {
                     let updates = undefined_results(warp, exec, op);

@@ -95,7 +95,10 @@ impl Machine<'_> {
             let stop = self.race(slot.id.space(), access, conflict);
             // Bytes that a copy writes later do not become undefined now.
             let is_now = access.strong.is_none() && access.copy.is_none() && !is_copy(conflict.who.cta);
-            let is_later = !self.is_last && !conflict.other_is_strong && self.new_races.len() < MAX_DEFERRED_RACES;
+            let is_later = !self.is_last
+                && !conflict.other_is_strong
+                && !self.is_of_earlier_launch(conflict)
+                && self.new_races.len() < MAX_DEFERRED_RACES;
             if !conflict.other_is_write && is_later {
                 let write = Conflict { pc: access.pc, other_is_write: true, ..*conflict };
                 let place = self.place_of(slot);
