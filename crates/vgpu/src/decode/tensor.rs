@@ -126,17 +126,27 @@ impl Decoder<'_> {
         let all = [0, 32, 64, 96];
         let shape = mods.find(|part| part.ends_with('b').then_some(part));
         let spread = mods.find(|part| part.strip_prefix("warp"));
-        let (rows, bytes, quarters) = match (shape, spread) {
-            (Some("128x256b"), None) => (128, 32, all),
-            (Some("128x128b"), None) => (128, 16, all),
-            (Some("64x128b"), Some("x2::02_13")) => (64, 16, [0, 32, 0, 32]),
-            (Some("64x128b"), Some("x2::01_23")) => (64, 16, [0, 0, 32, 32]),
-            (Some("32x128b"), Some("x4")) => (32, 16, [0; 4]),
+        let (rows, bytes, quarters, lanes) = match (shape, spread) {
+            (Some("128x256b"), None) => (128, 32, all, 32),
+            (Some("4x256b"), None) => (4, 32, [0, 1, 2, 3], 1),
+            (Some("128x128b"), None) => (128, 16, all, 32),
+            (Some("64x128b"), Some("x2::02_13")) => (64, 16, [0, 32, 0, 32], 32),
+            (Some("64x128b"), Some("x2::01_23")) => (64, 16, [0, 0, 32, 32], 32),
+            (Some("32x128b"), Some("x4")) => (32, 16, [0; 4], 32),
             _ => return Err("this shape is not supported".to_string()),
         };
         expect_count(operands, 2)?;
         let (at, from) = (self.tensor_address(&operands[0])?, self.source(&operands[1], DType::B64)?);
-        Ok(tensor(TensorOp::Copy { at, from, shape: TensorCopy { rows, bytes, is_pair, quarters } }))
+        Ok(tensor(TensorOp::Copy { at, from, shape: TensorCopy { rows, bytes, is_pair, quarters, lanes } }))
+    }
+
+    pub(crate) fn tensor_shift(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        let is_pair = take_group(mods)?;
+        if !mods.take("down") {
+            return Err("the direction `.down` is missing".to_string());
+        }
+        expect_count(operands, 1)?;
+        Ok(tensor(TensorOp::Shift { at: self.tensor_address(&operands[0])?, is_pair }))
     }
 
     pub(crate) fn tensor_commit(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {

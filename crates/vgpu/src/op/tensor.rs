@@ -84,6 +84,8 @@ pub(crate) struct TensorCopy {
     pub(crate) is_pair: bool,
     /// For each of the four quarters of the lanes, the first row that goes there.
     pub(crate) quarters: [u32; 4],
+    /// Lanes of a quarter that are written: 32, or the first one.
+    pub(crate) lanes: usize,
 }
 
 /// The instructions.
@@ -112,6 +114,11 @@ pub(crate) enum TensorOp {
         from: Reg,
         shape: TensorCopy,
     },
+    /// `tcgen05.shift`: the rows of a quarter of the lanes, but the last, move to the next lane.
+    Shift {
+        at: MemRef,
+        is_pair: bool,
+    },
     /// Arrives at an mbarrier when everything that the thread has started is complete, or at one in each CTA of a mask of
     /// ranks.
     Commit {
@@ -127,7 +134,7 @@ impl TensorOp {
             TensorOp::Allocate { .. } | TensorOp::Free { .. } | TensorOp::Relinquish => true,
             TensorOp::Load(_) | TensorOp::Store(_) | TensorOp::WaitLoads | TensorOp::WaitStores => true,
             TensorOp::FenceBefore | TensorOp::FenceAfter | TensorOp::Mma(_) => false,
-            TensorOp::Copy { .. } | TensorOp::Commit { .. } => false,
+            TensorOp::Copy { .. } | TensorOp::Shift { .. } | TensorOp::Commit { .. } => false,
         }
     }
 }

@@ -277,3 +277,45 @@ fn halves_are_packed_and_unpacked() {
         "tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {%r8, %r9}, [%r21];\nmov.b32 %r10, 0;\nmov.b32 %r11, 0;";
     assert_eq!(words(&moved(store, load, true))[4..6], [0x102_0101, 0x104_0103]);
 }
+
+/// Thread 0 of each warp copies, shifts and commits `operations` on columns that hold 1000 times the column plus the lane, and
+/// all threads store the words of their lanes.
+fn shifted(operations: &str) -> String {
+    format!(
+        "mov.u32 %r20, tile;\n@!%p3 bra ALLOCATED;\n\
+         tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;\nALLOCATED:\nbar.sync 0;\n\
+         ld.shared.u32 %r21, [slot];\nand.b32 %r23, %r1, 96;\nshl.b32 %r23, %r23, 16;\nadd.u32 %r23, %r23, %r21;\n\
+         {}tcgen05.st.sync.aligned.32x32b.x8.b32 [%r23], {{%r30, %r31, %r32, %r33, %r34, %r35, %r36, %r37}};\n\
+         tcgen05.wait::st.sync.aligned;\nshl.b32 %r3, %r1, 4;\nadd.u32 %r3, %r3, %r20;\nmov.u32 %r4, 77;\n\
+         st.shared.v4.b32 [%r3], {{%r4, %r4, %r4, %r4}};\nst.shared.v4.b32 [%r3+2048], {{%r4, %r4, %r4, %r4}};\nfence.proxy.async.shared::cta;\n\
+         tcgen05.fence::before_thread_sync;\nbar.sync 0;\ntcgen05.fence::after_thread_sync;\n@!%p1 bra WAIT;\n\
+         shr.u32 %r22, %r20, 4;\ncvt.u64.u32 %rd2, %r22;\nadd.u64 %rd3, %rd2, 0x400800800000;\n\
+         {operations}\ntcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n\
+         WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;\ntcgen05.fence::after_thread_sync;\n\
+         tcgen05.ld.sync.aligned.32x32b.x8.b32 {{%r30, %r31, %r32, %r33, %r34, %r35, %r36, %r37}}, [%r23];\n\
+         tcgen05.wait::ld.sync.aligned;\ntcgen05.fence::before_thread_sync;\nbar.sync 0;\n\
+         @%p3 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r21, 32;\nmul.wide.u32 %rd5, %r1, 32;\n\
+         add.u64 %rd5, %rd5, %rd1;\nst.global.v4.b32 [%rd5], {{%r30, %r31, %r32, %r33}};\n\
+         st.global.v4.b32 [%rd5+16], {{%r34, %r35, %r36, %r37}};\nret;",
+        (0..8).map(|column| format!("add.u32 %r3{column}, %r1, {};\n", 1000 * column)).collect::<String>()
+    )
+}
+
+#[test]
+fn rows_are_shifted_and_the_first_ones_replaced() {
+    let shift = "add.u32 %r40, %r21, 0x200000;\ntcgen05.shift.cta_group::1.down [%r40];\n";
+    let found = words(&shifted(shift));
+    let place = |at: u32| (at / 8, at % 8);
+    let want = |at: u32| {
+        let (lane, column) = place(at);
+        1000 * column + if (33..64).contains(&lane) { lane - 1 } else { lane }
+    };
+    assert_eq!(found[..1024], (0..1024).map(want).collect::<Vec<u32>>());
+    let replaced = words(&shifted(&format!("{shift}tcgen05.cp.cta_group::1.4x256b [%r21], %rd3;\n")));
+    let new = |at: u32| if place(at).0.is_multiple_of(32) { 77 } else { want(at) };
+    assert_eq!(replaced[..1024], (0..1024).map(new).collect::<Vec<u32>>());
+    let twice = fault(&shifted(&format!("{shift}tcgen05.shift.cta_group::1.down [%r40];\n")));
+    assert_eq!(twice.kind, FaultKind::Race);
+    let odd = fault(&shifted("add.u32 %r40, %r21, 0x100000;\ntcgen05.shift.cta_group::1.down [%r40];\n"));
+    assert_eq!(odd.message, "a shift begins on lane 0, 32, 64 or 96, not on lane 16");
+}

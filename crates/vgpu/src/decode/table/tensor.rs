@@ -64,12 +64,15 @@ pub(super) const ROWS: &[Row] = &[
         "9.7.16.9.2",
         Tensor,
         &[
-            "tcgen05.cp.{cta_group::1,cta_group::2}.{128x256b,128x128b} [x], b",
+            "tcgen05.cp.{cta_group::1,cta_group::2}.{128x256b,4x256b,128x128b} [x], b",
             "tcgen05.cp.{cta_group::1,cta_group::2}.64x128b.{warpx2::02_13,warpx2::01_23} [x], b",
             "tcgen05.cp.{cta_group::1,cta_group::2}.32x128b.warpx4 [x], b",
         ],
         |d, m, o| one(d.tensor_copy_in(m, o)),
     ),
+    row("tcgen05.shift", "9.7.16.9.3", Tensor, &["tcgen05.shift.{cta_group::1,cta_group::2}.down [x]"], |d, m, o| {
+        one(d.tensor_shift(m, o))
+    }),
     row(
         "tcgen05.mma",
         "9.7.16.10.9.1",

@@ -17,11 +17,19 @@ use crate::memory::map;
 use crate::op::{Left, MemRef, ProductKind, Reg, TensorCopy, TensorMma};
 use crate::undefined::Undefined;
 
+/// Lanes of a quarter.
+const QUARTER: usize = 32;
+/// Columns that are shifted: 32 bytes.
+const SHIFTED_COLUMNS: usize = 8;
+/// The groups of 16 lanes that have the first lanes of the quarters.
+const FIRST_OF_QUARTERS: u8 = 0b0101_0101;
+
 /// What the engine does next.
 #[derive(Debug)]
 pub(super) enum Task {
     Product(Box<Product>),
     Copy(Box<Copy>),
+    Shift(Box<Shift>),
     Commit(Box<Commit>),
 }
 
@@ -86,6 +94,15 @@ pub(super) struct Copy {
 }
 
 #[derive(Debug)]
+pub(super) struct Shift {
+    start: Start,
+    first_lane: usize,
+    first_column: usize,
+    /// The shared memory of each CTA.
+    ids: Vec<RegionId>,
+}
+
+#[derive(Debug)]
 pub(super) struct Commit {
     warp: u32,
     lane: usize,
@@ -113,6 +130,7 @@ impl Task {
         match self {
             Task::Product(product) => Some((&product.start, product.halves.len())),
             Task::Copy(copy) => Some((&copy.start, copy.parts.len())),
+            Task::Shift(shift) => Some((&shift.start, shift.ids.len())),
             Task::Commit(_) => None,
         }
     }
@@ -122,6 +140,7 @@ impl Task {
         match self {
             Task::Product(product) => product.start.place(),
             Task::Copy(copy) => copy.start.place(),
+            Task::Shift(shift) => shift.start.place(),
             Task::Commit(commit) => (commit.pc, commit.warp, commit.lane),
         }
     }
@@ -361,15 +380,39 @@ impl Machine<'_> {
             let message = format!("a copy writes from lane 0 on, not from lane {first_lane}");
             return Err(RaisedFault::new(FaultKind::TmemMisuse, exec, message));
         }
-        let area = Area::of_columns(first_column, shape.bytes as usize / 4);
+        let columns = first_column..first_column + shape.bytes as usize / 4;
+        let is_refresh = shape.lanes == 1;
+        let area = match is_refresh {
+            true => Area { groups: FIRST_OF_QUARTERS, columns },
+            false => Area::of_columns(columns.start, columns.len()),
+        };
         let mut parts = Vec::new();
         for id in self.group(lane, shape.is_pair)? {
             parts.push((id, self.read_units(warp, lane, (agent, self.owner(id).rank), &addresses)?));
-            self.engine_access((warp, lane), agent, (id, &area), By::Copy)?;
+            self.engine_access((warp, lane), agent, (id, &area), By::Copy { is_refresh })?;
         }
         let read = self.bulk_access(warp, lane, 0, Some(agent));
         let start = Start { warp: warp.id, read, agent, columns: vec![area.columns] };
         self.cta.tensor.queue.push_back(Task::Copy(Box::new(Copy { start, first_column, parts, shape })));
+        Ok(())
+    }
+
+    pub(super) fn start_shift(&mut self, warp: &Warp, lane: usize, at: &MemRef, is_pair: bool) -> ExecResult<()> {
+        self.must_be_defined(warp, at.base, 1 << lane, "are an operand of a shift")?;
+        let agent = self.next_issue(warp.thread(lane));
+        let (first_lane, first_column) = split(self.tensor_address(warp, lane, at));
+        if !first_lane.is_multiple_of(QUARTER) || first_lane >= LANES {
+            let message = format!("a shift begins on lane 0, 32, 64 or 96, not on lane {first_lane}");
+            return Err(RaisedFault::new(FaultKind::TmemMisuse, 1 << lane, message));
+        }
+        let area = Area::of_lanes(first_lane, QUARTER, first_column..first_column + SHIFTED_COLUMNS);
+        let ids = self.group(lane, is_pair)?;
+        for id in &ids {
+            self.engine_access((warp, lane), agent, (*id, &area), By::Shift)?;
+        }
+        let read = self.bulk_access(warp, lane, 0, Some(agent));
+        let start = Start { warp: warp.id, read, agent, columns: vec![area.columns] };
+        self.cta.tensor.queue.push_back(Task::Shift(Box::new(Shift { start, first_lane, first_column, ids })));
         Ok(())
     }
 
@@ -434,6 +477,10 @@ impl Machine<'_> {
             }
             Task::Copy(copy) => {
                 self.perform_tensor_copy(&copy);
+                Ok(())
+            }
+            Task::Shift(shift) => {
+                self.perform_shift(&shift);
                 Ok(())
             }
             Task::Commit(commit) => self.arrive_by_copies(commit.lane, &commit.slot, &commit.known, commit.before),
@@ -558,11 +605,26 @@ impl Machine<'_> {
         (word, undefined.unwrap_or_else(|| self.unwritten_tensor(warp, pc)))
     }
 
+    /// Moves the words of every lane but the last to the next lane; the first one keeps its own.
+    fn perform_shift(&mut self, shift: &Shift) {
+        let Shift { start, first_lane, first_column, ids } = shift;
+        for id in ids {
+            for lane in (*first_lane..first_lane + QUARTER - 1).rev() {
+                for column in *first_column..first_column + SHIFTED_COLUMNS {
+                    let (word, undefined) = self.owner(*id).tensor.memory.get(lane, column);
+                    let undefined = undefined.unwrap_or_else(|| self.unwritten_tensor(start.warp, start.read.pc));
+                    self.owner_mut(*id).tensor.memory.set(lane + 1, column, word, undefined);
+                }
+            }
+        }
+    }
+
     fn perform_tensor_copy(&mut self, copy: &Copy) {
         let Copy { start, first_column, shape, .. } = copy;
         let in_row = shape.bytes as usize / UNIT as usize;
-        for ((id, units), lane) in copy.parts.iter().flat_map(|part| (0..LANES).map(move |lane| (part, lane))) {
-            let row = shape.quarters[lane / 32] as usize + lane % 32;
+        let lanes = (0..LANES).filter(|lane| lane % QUARTER < shape.lanes);
+        for ((id, units), lane) in copy.parts.iter().flat_map(|part| lanes.clone().map(move |lane| (part, lane))) {
+            let row = shape.quarters[lane / QUARTER] as usize + lane % QUARTER;
             for unit in 0..in_row {
                 let (bytes, origin) =
                     self.unit_bytes(start.warp, &start.read, units, (row * in_row + unit, UNIT as usize));

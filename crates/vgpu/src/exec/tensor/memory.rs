@@ -43,8 +43,10 @@ impl Area {
 pub(crate) enum By {
     /// `tcgen05.ld` or `tcgen05.st`.
     Registers,
-    /// `tcgen05.cp`.
-    Copy,
+    /// `tcgen05.cp`; of one row for each quarter of the lanes, it replaces those that a shift leaves.
+    Copy { is_refresh: bool },
+    /// `tcgen05.shift`.
+    Shift,
     /// A multiplicand or the scale factors of a product.
     Multiplicand,
     /// The accumulator at this address of a product of M x N.
@@ -76,9 +78,14 @@ impl Mark {
         is_same_engine
             && match (self.by, next.by) {
                 (By::Accumulator { .. }, By::Accumulator { .. }) => self.by == next.by,
-                (By::Accumulator { .. }, _) | (_, By::Registers) | (By::Registers, _) => false,
+                (_, By::Registers) | (By::Registers, _) => false,
+                (By::Accumulator { .. }, _) => next.by == By::Shift,
                 (By::Multiplicand, By::Accumulator { .. }) => false,
-                (By::Copy | By::Multiplicand, _) => true,
+                (By::Multiplicand, _) => true,
+                (By::Copy { .. }, _) => next.by != By::Shift,
+                (By::Shift, By::Copy { is_refresh }) => is_refresh,
+                (By::Shift, By::Shift) => false,
+                (By::Shift, By::Multiplicand | By::Accumulator { .. }) => true,
             }
     }
 }

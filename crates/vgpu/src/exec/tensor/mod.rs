@@ -114,6 +114,10 @@ impl Machine<'_> {
                 let lane = self.single_lane(exec, "a copy")?;
                 self.start_tensor_copy(warp, lane, (at, *from), *shape)?;
             }
+            TensorOp::Shift { at, is_pair } => {
+                let lane = self.single_lane(exec, "a shift")?;
+                self.start_shift(warp, lane, at, *is_pair)?;
+            }
             TensorOp::Commit { at, ranks } => {
                 for lane in lanes(exec) {
                     self.commit_tensor(warp, lane, at, *ranks)?;
@@ -270,7 +274,7 @@ impl Machine<'_> {
                 "the warp of the other access has not executed `tcgen05.wait::ld` or `tcgen05.wait::st`"
             }
             By::Registers => "`tcgen05.fence::before_thread_sync` and a barrier are missing between them",
-            By::Copy | By::Multiplicand | By::Accumulator { .. } => {
+            By::Copy { .. } | By::Shift | By::Multiplicand | By::Accumulator { .. } => {
                 "`tcgen05.commit` and a wait for its mbarrier are missing between them"
             }
         };
