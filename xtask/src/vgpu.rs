@@ -9,7 +9,9 @@ use std::time::Instant;
 use clap::{Args, ValueEnum, value_parser};
 use tilewright::files;
 use tilewright::vgpu::launch_file::{Array, LaunchFile};
+use tilewright::vgpu::timeline::Timeline;
 use tilewright::vgpu::{self, MAX_INSTRUCTIONS_PER_THREAD, Memory, Module, Options, RunError};
+use tilewright::viz::timeline_page;
 
 use crate::exit::Exit;
 use crate::terminal::{fail, print_error};
@@ -49,6 +51,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = MAX_INSTRUCTIONS_PER_THREAD)]
     #[arg(value_parser = value_parser!(u64).range(1..))]
     max_steps: u64,
+    /// Write a page that shows what warps and asynchronous engines do over time: what they wait for, and what ends each wait.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -93,6 +98,9 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         }
     }
     let Some((outcome, memory)) = last else { return Err(bad("there is no seed after the one given".to_string())) };
+    if let Some(target) = &arguments.html {
+        write_page(&module, &file, arguments, target)?;
+    }
     for (name, target) in dumps {
         write(&file, &memory, &name, &target).map_err(bad)?;
     }
@@ -102,12 +110,7 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
 /// Runs all launches with one seed. Unsupported instructions and launches that do not fit their kernel are errors.
 fn run_with(module: &Module, file: &LaunchFile, seed: u64, arguments: &Arguments) -> Result<(Outcome, Memory), Exit> {
     let start = Instant::now();
-    let options = Options {
-        seed,
-        max_instructions_per_thread: arguments.max_steps,
-        needs_tensor_fences: !arguments.allow.contains(&Allowed::TensorFences),
-        ..Options::default()
-    };
+    let options = options(arguments, seed);
     let mut memory = file.memory.clone();
     let mut reports = Vec::new();
     let mut ended = Ended::AsExpected;
@@ -144,6 +147,32 @@ fn run_with(module: &Module, file: &LaunchFile, seed: u64, arguments: &Arguments
         wall_seconds: start.elapsed().as_secs_f64(),
     };
     Ok((outcome, memory))
+}
+
+/// Runs the launches once more, and writes the page of the last one that began.
+fn write_page(module: &Module, file: &LaunchFile, arguments: &Arguments, target: &Path) -> Result<(), Exit> {
+    let options = file.options(options(arguments, 0));
+    let mut memory = file.memory.clone();
+    let (mut timeline, mut title, mut fault) = (Timeline::default(), String::new(), None);
+    for launch in &file.launches {
+        title = format!("{} on the virtual GPU", launch.kernel);
+        if let Err(error) = vgpu::run_recorded(module, launch, &mut memory, &options, &mut timeline) {
+            fault = Some(error.to_string());
+            break;
+        }
+    }
+    let page = timeline_page(&title, &timeline, fault.as_deref());
+    files::write(target, page.as_bytes())
+        .map_err(|error| fail(Exit::BadInput, &format!("{}: {error}", target.display())))
+}
+
+fn options(arguments: &Arguments, seed: u64) -> Options {
+    Options {
+        seed,
+        max_instructions_per_thread: arguments.max_steps,
+        needs_tensor_fences: !arguments.allow.contains(&Allowed::TensorFences),
+        ..Options::default()
+    }
 }
 
 /// The buffers that are written at the end, and the files to write them to.

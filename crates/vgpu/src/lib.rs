@@ -69,6 +69,7 @@ mod report;
 mod run;
 mod shadow;
 mod tensor_map;
+pub mod timeline;
 mod undefined;
 
 pub use decode::{Instruction, Unit, instructions};
@@ -79,7 +80,7 @@ pub use layout::ParamInfo;
 pub use memory::{BufferId, Memory, Writer};
 pub use module::{KernelInfo, Module};
 pub use report::{AccessCount, AccessKind, BarrierCount, Note, Report};
-pub use run::{run, run_watched};
+pub use run::{run, run_recorded, run_watched};
 pub use tensor_map::{Im2col, MapAccess, MapElement, MapError, MapSwizzle, TENSOR_MAP_BYTES, TensorMap};
 
 /// The example of the README is run as a test.

@@ -7,6 +7,7 @@ use crate::layout::ParamInfo;
 use crate::memory::{Memory, Region};
 use crate::module::{Kernel, KernelInfo, Module};
 use crate::report::Report;
+use crate::timeline::Timeline;
 
 /// Maximum shared memory of a CTA in bytes: 227 KiB on sm_90 and sm_100.
 const MAX_SHARED_BYTES: u64 = 227 * 1024;
@@ -43,6 +44,33 @@ pub fn run_watched(
     options: &Options,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Report, RunError> {
+    run_with(module, launch, memory, options, watch, None)
+}
+
+/// Like [`run`], in the schedule of a recorded run (see [`Timeline`]); `options.seed` has no effect. The timeline shows what
+/// happened up to the end or the fault.
+///
+/// # Errors
+/// The same as for [`run`].
+pub fn run_recorded(
+    module: &Module,
+    launch: &Launch,
+    memory: &mut Memory,
+    options: &Options,
+    timeline: &mut Timeline,
+) -> Result<Report, RunError> {
+    let options = Options { seed: 0, ..options.clone() };
+    run_with(module, launch, memory, &options, &mut |_| (), Some(timeline))
+}
+
+fn run_with(
+    module: &Module,
+    launch: &Launch,
+    memory: &mut Memory,
+    options: &Options,
+    watch: &mut dyn FnMut(Progress),
+    timeline: Option<&mut Timeline>,
+) -> Result<Report, RunError> {
     let found = module.kernels.iter().find(|kernel| kernel.info.name == launch.kernel);
     let Some(kernel) = found else {
         return bad(format!("there is no kernel `{}`", launch.kernel));
@@ -75,7 +103,7 @@ pub fn run_watched(
         options,
         most_resident,
     };
-    let result = exec::run_grid(&prepared, memory, watch);
+    let result = exec::run_grid(&prepared, memory, watch, timeline);
     memory.buffers.truncate(own_buffers);
     result.map_err(RunError::Fault)
 }

@@ -85,9 +85,8 @@ impl Case {
         text.replace("<KIND>", &format!("<{}>", self.kind))
     }
 
-    /// Runs the kernel in `module` with a seed. Whether the results are right, or what went wrong.
-    pub(crate) fn run(&self, module: &Module, seed: u64) -> Result<bool, RunError> {
-        let launch = Launch {
+    pub(crate) fn launch(&self) -> Launch {
+        Launch {
             kernel: self.entry.to_string(),
             grid: self.grid,
             block: [self.threads, 1, 1],
@@ -95,11 +94,15 @@ impl Case {
             overlaps_previous: false,
             dynamic_shared_bytes: 0,
             args: self.args.clone(),
-        };
+        }
+    }
+
+    /// Runs the kernel in `module` with a seed. Whether the results are right, or what went wrong.
+    pub(crate) fn run(&self, module: &Module, seed: u64) -> Result<bool, RunError> {
         let mut memory = self.memory.clone();
         run(
             module,
-            &launch,
+            &self.launch(),
             &mut memory,
             &Options {
                 seed,

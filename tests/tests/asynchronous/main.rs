@@ -3,6 +3,7 @@
 
 mod case;
 mod cases;
+mod pages;
 mod tensor_cases;
 
 use tilewright_tests::mutants::{MutationReport, ending, mutants};

@@ -14,6 +14,7 @@ use crate::memory::Memory;
 use crate::program::{InstInfo, Program};
 use crate::ptx::ast::Loc;
 use crate::report::{Report, Stats};
+use crate::timeline::Timeline;
 
 /// Maximum number of runs of one launch; each run knows the races that the previous runs found.
 const MAX_RUNS: usize = 16;
@@ -40,13 +41,15 @@ pub(crate) fn run_grid(
     prepared: &PreparedLaunch<'_>,
     memory: &mut Memory,
     watch: &mut dyn FnMut(Progress),
+    mut timeline: Option<&mut Timeline>,
 ) -> Result<Report, Box<Fault>> {
     let before = prepared.options.check_races.then(|| memory.clone());
     let mut known = KnownRaces::default();
     let mut runs = 1;
     loop {
         let is_last = runs == MAX_RUNS || before.is_none();
-        let (result, found) = run_once(prepared, memory, watch, &known, is_last);
+        let timeline = timeline.as_deref_mut();
+        let (result, found) = run_once(prepared, memory, watch, (&known, is_last), timeline);
         if !known.join(found) || is_last {
             return result;
         }
@@ -62,8 +65,8 @@ fn run_once(
     prepared: &PreparedLaunch<'_>,
     memory: &mut Memory,
     watch: &mut dyn FnMut(Progress),
-    known: &KnownRaces,
-    is_last: bool,
+    (known, is_last): (&KnownRaces, bool),
+    timeline: Option<&mut Timeline>,
 ) -> (Result<Report, Box<Fault>>, KnownRaces) {
     let PreparedLaunch { program, launch, first_cta, known_from, params, constants, options, most_resident } =
         *prepared;
@@ -97,11 +100,15 @@ fn run_once(
         known_races: known,
         new_races: KnownRaces::default(),
         is_last,
+        recorder: timeline.is_some().then(Box::default),
         completed: Progress { ctas: count, ended: 0, thread_instructions: 0 },
         last_report: 0,
         watch,
     };
     let result = machine.run_ctas(most_resident).and_then(|()| machine.settle_undefined_bytes());
+    if let (Some(timeline), Some(recorder)) = (timeline, machine.recorder.take()) {
+        *timeline = recorder.timeline;
+    }
     let report = result.map(|()| machine.stats.report(program, machine.memory));
     (report, machine.new_races)
 }

@@ -7,6 +7,7 @@ use crate::exec::cluster::ClusterState;
 use crate::exec::cta::Cta;
 use crate::exec::post_dominators::PostDominators;
 use crate::exec::random::Random;
+use crate::exec::recorder::Recorder;
 use crate::exec::resident::Starts;
 use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::{Fault, RaisedFault};
@@ -65,6 +66,8 @@ pub(super) struct Machine<'a> {
     pub(super) new_races: KnownRaces,
     /// Whether this is the last run, so that no race can be deferred to another one.
     pub(super) is_last: bool,
+    /// Records the run, if that is asked for.
+    pub(super) recorder: Option<Box<Recorder>>,
     /// The progress of the launch.
     pub(super) completed: Progress,
     /// Thread instructions at the last progress report.

@@ -263,12 +263,14 @@ impl Machine<'_> {
             return;
         }
         object.phases += 1;
+        let (cta, offset, phase) = (owner.index, slot.offset, object.phases - 1);
         object.pending = object.count;
         object.known = owner.clocks.known(&std::mem::take(&mut object.arrived));
         object.known.add(&std::mem::take(&mut object.copied));
         for (warp, lanes) in std::mem::take(&mut object.sleepers) {
             owner.released.push(Release::wake(warp, lanes));
         }
+        self.record_phase(cta, offset, phase);
     }
 
     /// `test_wait` and `try_wait`. Lanes whose phase has not completed sleep in `try_wait`, and try again when it has, or

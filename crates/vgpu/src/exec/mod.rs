@@ -31,6 +31,7 @@ mod plain;
 mod post_dominators;
 mod product;
 mod random;
+mod recorder;
 mod registers;
 mod resident;
 mod scalar;

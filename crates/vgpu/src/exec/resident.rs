@@ -75,6 +75,9 @@ impl Machine<'_> {
             if let Some(random) = &mut self.random {
                 random.shuffle(&mut resident);
             }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.timeline.ticks += 1;
+            }
             let mut progress = has_started;
             let mut running = Vec::new();
             for mut item in resident {

@@ -30,6 +30,9 @@ pub(super) enum Slice {
 impl Machine<'_> {
     /// Runs the warps of the current CTA for one turn.
     pub(super) fn run_warps(&mut self, warps: &mut [Warp]) -> Result<Slice, Box<Fault>> {
+        if self.recorder.is_some() {
+            return self.run_tick(warps);
+        }
         let start = self.stats.steps;
         let slice = self.random.as_mut().map_or(SLICE, |random| SLICE >> random.below(19));
         self.strong_reads = 0;
@@ -60,10 +63,7 @@ impl Machine<'_> {
             }
             has_run |= progress;
             if warps.iter().all(|warp| warp.alive == 0) {
-                self.end_bulk()?;
-                self.end_tensor()?;
-                self.end_products()?;
-                return Ok(Slice::Ended);
+                return self.end_cta();
             }
             if !progress && !self.wake_sleepers(warps)? {
                 return Ok(if has_run { Slice::Running } else { Slice::Blocked });
@@ -74,17 +74,26 @@ impl Machine<'_> {
         }
     }
 
+    /// Ends a CTA whose threads have exited.
+    pub(super) fn end_cta(&mut self) -> Result<Slice, Box<Fault>> {
+        self.end_bulk()?;
+        self.end_tensor()?;
+        self.end_products()?;
+        Ok(Slice::Ended)
+    }
+
     /// Wakes the lanes for which what they wait for has come.
-    fn apply_releases(&mut self, warps: &mut [Warp]) {
+    pub(super) fn apply_releases(&mut self, warps: &mut [Warp]) {
         for release in std::mem::take(&mut self.cta.released) {
             let warp = &mut warps[release.warp as usize];
             release.apply(warp);
+            self.record_waits(warp);
         }
     }
 
     /// If no thread can run: lets the copies that they have started move on, or else those that sleep go on without
     /// success, once as long as nothing happens. Returns whether a thread may run.
-    fn wake_sleepers(&mut self, warps: &mut [Warp]) -> Result<bool, Box<Fault>> {
+    pub(super) fn wake_sleepers(&mut self, warps: &mut [Warp]) -> Result<bool, Box<Fault>> {
         for index in 0..warps.len() {
             if self.move_some_copy(index as u32)? {
                 self.apply_releases(warps);
@@ -165,7 +174,7 @@ impl Machine<'_> {
     }
 
     /// The instruction at which lanes wait, and what they wait for.
-    fn describe(&self, wait: Wait) -> (u32, String) {
+    pub(super) fn describe(&self, wait: Wait) -> (u32, String) {
         match wait {
             Wait::Collective { pc, members, .. } => (pc, format!("the member lanes {members:#010x} of its warp")),
             Wait::Aligned { pc } => (pc, "the rest of its warp".to_string()),
@@ -196,7 +205,7 @@ impl Machine<'_> {
         for warp in warps {
             for (wait, mask) in waits_of(warp) {
                 let (pc, what) = self.describe(wait);
-                if matches!(wait, Wait::Aligned { .. }) && aligned.is_none() {
+                if matches!(wait, Wait::Aligned { .. }) && aligned.is_none() && has_diverged(warp) {
                     aligned = Some((warp.id, mask, pc));
                 }
                 waiting.push((pc, Waiting { warp: warp.id, lanes: mask, what, at: self.program.place(pc) }));
@@ -217,8 +226,13 @@ impl Machine<'_> {
     }
 }
 
+/// Whether lanes of a warp wait for each other, at different instructions: nothing else can release them.
+fn has_diverged(warp: &Warp) -> bool {
+    waits_of(warp).iter().all(|(wait, _)| matches!(wait, Wait::Aligned { .. } | Wait::Collective { .. }))
+}
+
 /// The waiting lanes of a warp, grouped by reason.
-fn waits_of(warp: &Warp) -> Vec<(Wait, u32)> {
+pub(super) fn waits_of(warp: &Warp) -> Vec<(Wait, u32)> {
     let mut found: Vec<(Wait, u32)> = Vec::new();
     for lane in lanes(warp.alive & !warp.ready) {
         let Some(wait) = warp.waits[lane] else { continue };

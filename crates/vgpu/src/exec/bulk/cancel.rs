@@ -60,7 +60,17 @@ impl Machine<'_> {
         }
         let before = self.cta.clocks.started(thread);
         let fill = Vec::new();
-        self.cta.engine.push(Bulk { warp: warp.id, read, writer, moves, fill, reduce: None, before, mbarriers });
+        self.start_engine(Bulk {
+            warp: warp.id,
+            read,
+            writer,
+            moves,
+            fill,
+            reduce: None,
+            before,
+            mbarriers,
+            started_at: 0,
+        });
         Ok(())
     }
 

@@ -20,15 +20,19 @@ impl Machine<'_> {
         }
         let count = self.cta.engine.len() as u32;
         let at = self.random.as_mut().map_or(0, |random| random.below(count));
-        let bulk = self.cta.engine.remove(at as usize);
-        match self.perform_bulk(&bulk) {
-            Ok(()) => Ok(true),
-            Err(stop) => Err(self.fault(*stop, bulk.read.pc, bulk.warp)),
-        }
+        self.complete_bulk(at as usize)?;
+        Ok(true)
+    }
+
+    /// Performs the copy at an index.
+    pub(crate) fn complete_bulk(&mut self, at: usize) -> Result<(), Box<Fault>> {
+        let bulk = self.cta.engine.remove(at);
+        self.perform_bulk(&bulk).map_err(|stop| self.fault(*stop, bulk.read.pc, bulk.warp))
     }
 
     pub(super) fn perform_bulk(&mut self, bulk: &Bulk) -> ExecResult<()> {
         self.effects += 1;
+        self.record_end(bulk.writer);
         let cancels = bulk.moves.iter().any(|part| matches!(part.from, Source::Response));
         let response = if cancels { self.cancel_cluster(bulk) } else { [0; RESPONSE_BYTES] };
         for part in &bulk.moves {

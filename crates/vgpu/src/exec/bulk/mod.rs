@@ -70,6 +70,8 @@ pub(crate) struct Bulk {
     reduce: Option<BulkReduce>,
     /// What was ordered before its start.
     before: Contribution,
+    /// When it started, in a recorded run.
+    pub(super) started_at: u64,
     /// The objects that count its bytes, and their number.
     mbarriers: Vec<(RegionSlot, i64)>,
 }

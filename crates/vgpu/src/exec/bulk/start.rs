@@ -14,6 +14,7 @@ use crate::memory::map as address_map;
 use crate::op::{BulkCopy, BulkPlace, BulkReduce, MemRef, Reduction, Reg, TensorMode};
 use crate::shadow::ConflictRange;
 use crate::tensor_map::{MapSwizzle, TENSOR_MAP_BYTES, TensorMap};
+use crate::timeline::Engine;
 
 /// Bytes that addresses and sizes are multiples of.
 const UNIT: u64 = 16;
@@ -229,7 +230,7 @@ impl Machine<'_> {
         let before = self.cta.clocks.started(warp.thread(lane));
         let (fill, reduce) = (extent.fill.clone(), extent.reduce);
         let in_group = mbarriers.is_empty();
-        self.cta.engine.push(Bulk { warp: warp.id, read, writer, moves, fill, reduce, before, mbarriers });
+        self.start_engine(Bulk { warp: warp.id, read, writer, moves, fill, reduce, before, mbarriers, started_at: 0 });
         if in_group {
             self.cta.groups.entry(warp.thread(lane)).or_default().open.copies.push((reader, writer));
         }
@@ -282,6 +283,13 @@ impl Machine<'_> {
         self.must_be_fenced(to_space, &access, &conflicts)?;
         self.apply_conflicts(&to, &access, &conflicts)?;
         Ok(Some(Move { from, to, races, permuted: *permuted }))
+    }
+
+    /// Hands a copy to the engine.
+    pub(super) fn start_engine(&mut self, bulk: Bulk) {
+        let started_at = self.recorder.as_ref().map_or(0, |recorder| recorder.timeline.ticks);
+        self.record_start((bulk.warp, bulk.read.pc), Engine::Copies, bulk.writer);
+        self.cta.engine.push(Bulk { started_at, ..bulk });
     }
 
     fn bulk_slot(&mut self, space: Space, access: &Access) -> ExecResult<RegionSlot> {

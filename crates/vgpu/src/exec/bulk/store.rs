@@ -40,7 +40,17 @@ impl Machine<'_> {
         let mbarriers = vec![(self.object(warp, lane, object, false)?, len as i64)];
         let before = self.cta.clocks.started(warp.thread(lane));
         let reduce = reduce.map(|f| (f, *size));
-        self.cta.engine.push(Bulk { warp: warp.id, read, writer, moves, fill: bytes, reduce, before, mbarriers });
+        self.start_engine(Bulk {
+            warp: warp.id,
+            read,
+            writer,
+            moves,
+            fill: bytes,
+            reduce,
+            before,
+            mbarriers,
+            started_at: 0,
+        });
         Ok(())
     }
 }

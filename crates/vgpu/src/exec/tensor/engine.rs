@@ -15,6 +15,7 @@ use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
 use crate::lanes::lanes;
 use crate::memory::map;
 use crate::op::{Left, MemRef, ProductKind, Reg, TensorCopy, TensorMma};
+use crate::timeline::Engine;
 use crate::undefined::Undefined;
 
 /// Lanes of a quarter.
@@ -48,6 +49,8 @@ struct Start {
     read: Access,
     agent: Agent,
     columns: Vec<Range<usize>>,
+    /// When it started, in a recorded run.
+    at: u64,
 }
 
 /// The left multiplicand.
@@ -168,6 +171,33 @@ impl Machine<'_> {
         (slot, Agent { thread: threads_of(&self.cta) + slot as u32, number, is_engine: true })
     }
 
+    /// When the product, copy or shift that is next was started, in a recorded run.
+    pub(crate) fn next_tensor_start(&self) -> Option<u64> {
+        self.cta.tensor.queue.front()?.work().map(|(start, _)| start.at)
+    }
+
+    pub(crate) fn is_commit_next(&self) -> bool {
+        matches!(self.cta.tensor.queue.front(), Some(Task::Commit(_)))
+    }
+
+    pub(crate) fn has_tensor_work(&self) -> bool {
+        !self.cta.tensor.queue.is_empty()
+    }
+
+    /// Hands a product, copy or shift to the engine.
+    fn enqueue(&mut self, task: Task) {
+        if let Some((start, _)) = task.work() {
+            self.record_start((start.warp, start.read.pc), Engine::Tensor, start.agent);
+        }
+        self.cta.tensor.queue.push_back(task);
+    }
+
+    fn new_start(&self, warp: &Warp, lane: usize, agent: Agent, columns: Vec<Range<usize>>) -> Start {
+        let read = self.bulk_access(warp, lane, 0, Some(agent));
+        let at = self.recorder.as_ref().map_or(0, |recorder| recorder.timeline.ticks);
+        Start { warp: warp.id, read, agent, columns, at }
+    }
+
     /// The agent of a new product or copy.
     fn next_issue(&mut self, thread: u32) -> Agent {
         let (slot, agent) = self.issuer(thread);
@@ -245,11 +275,10 @@ impl Machine<'_> {
             halves.push(Half { id: *id, a, disabled });
         }
         let accumulates = warp.guard(op.accumulates) & exec != 0;
-        let read = self.bulk_access(warp, lane, 0, Some(agent));
-        let start = Start { warp: warp.id, read, agent, columns };
+        let start = self.new_start(warp, lane, agent, columns);
         let shift = op.shift;
         let product = Product { start, shape, path, d, halves, b, scales, accumulates, shift };
-        self.cta.tensor.queue.push_back(Task::Product(Box::new(product)));
+        self.enqueue(Task::Product(Box::new(product)));
         Ok(())
     }
 
@@ -391,9 +420,8 @@ impl Machine<'_> {
             parts.push((id, self.read_units(warp, lane, (agent, self.owner(id).rank), &addresses)?));
             self.engine_access((warp, lane), agent, (id, &area), By::Copy { is_refresh })?;
         }
-        let read = self.bulk_access(warp, lane, 0, Some(agent));
-        let start = Start { warp: warp.id, read, agent, columns: vec![area.columns] };
-        self.cta.tensor.queue.push_back(Task::Copy(Box::new(Copy { start, first_column, parts, shape })));
+        let start = self.new_start(warp, lane, agent, vec![area.columns]);
+        self.enqueue(Task::Copy(Box::new(Copy { start, first_column, parts, shape })));
         Ok(())
     }
 
@@ -410,9 +438,8 @@ impl Machine<'_> {
         for id in &ids {
             self.engine_access((warp, lane), agent, (*id, &area), By::Shift)?;
         }
-        let read = self.bulk_access(warp, lane, 0, Some(agent));
-        let start = Start { warp: warp.id, read, agent, columns: vec![area.columns] };
-        self.cta.tensor.queue.push_back(Task::Shift(Box::new(Shift { start, first_lane, first_column, ids })));
+        let start = self.new_start(warp, lane, agent, vec![area.columns]);
+        self.enqueue(Task::Shift(Box::new(Shift { start, first_lane, first_column, ids })));
         Ok(())
     }
 
@@ -470,6 +497,10 @@ impl Machine<'_> {
         let Some(task) = self.cta.tensor.queue.pop_front() else { return Ok(false) };
         self.effects += 1;
         let (pc, warp, _) = task.start();
+        match task.work() {
+            Some((start, _)) => self.record_end(start.agent),
+            None => self.record_commit(),
+        }
         let done = match task {
             Task::Product(product) => {
                 self.perform_product(&product);
