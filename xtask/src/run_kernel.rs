@@ -178,7 +178,7 @@ impl Outcome {
             for op in &self.traffic {
                 line("checked", &op.to_string());
             }
-            for note in &counts.notes {
+            for note in counts.notes.iter().filter(|note| note.name == "benign_race") {
                 line("note", &format!("{} at PTX line {}, count {}", note.name, note.ptx_line, note.count));
             }
             let (counted, threads) = (counted_instructions(counts), counts.thread_instructions);

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum, value_parser};
 use tilewright::files;
 use tilewright::vgpu::launch_file::{Array, LaunchFile};
 use tilewright::vgpu::timeline::Timeline;
-use tilewright::vgpu::{self, MAX_INSTRUCTIONS_PER_THREAD, Memory, Module, Options, RunError};
+use tilewright::vgpu::{self, Lint, MAX_INSTRUCTIONS_PER_THREAD, Memory, Module, Options, RunError};
 use tilewright::viz::timeline_page;
 
 use crate::exit::Exit;
@@ -34,13 +34,20 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = value_parser!(u64).range(1..))]
     schedules: u64,
-    /// Treat notes, such as unordered stores of equal values, as faults.
+    /// Treat unordered stores of equal values (`benign_race`) as a fault.
     #[arg(long)]
     strict: bool,
     /// Do not require what the PTX ISA requires: with `tensor-fences`, a barrier orders accesses to tensor memory without
     /// `tcgen05.fence` around it.
     #[arg(long, value_name = "NAME", value_enum)]
     allow: Vec<Allowed>,
+    /// Also note what is in order on devices so far, but not by the PTX ISA: with `war-proxy`, bytes that threads have read and
+    /// that an asynchronous copy overwrites without a proxy fence.
+    #[arg(long, value_name = "NAME", value_enum)]
+    lint: Vec<Linted>,
+    /// Fuse a `mul` and an `add` or `sub` of its result that have no rounding modifier, as the assembler may do.
+    #[arg(long)]
+    contract: bool,
     /// Write the final contents of a buffer to a file in the format of NumPy, as bytes.
     #[arg(long, value_name = "BUFFER[=FILE.npy]")]
     dump: Vec<String>,
@@ -63,6 +70,12 @@ pub(crate) struct Arguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Allowed {
     TensorFences,
+}
+
+/// What `--lint` notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Linted {
+    WarProxy,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
@@ -171,6 +184,8 @@ fn options(arguments: &Arguments, seed: u64) -> Options {
         seed,
         max_instructions_per_thread: arguments.max_steps,
         needs_tensor_fences: !arguments.allow.contains(&Allowed::TensorFences),
+        lints: arguments.lint.iter().map(|Linted::WarProxy| Lint::WarProxy).collect(),
+        contract: arguments.contract,
         ..Options::default()
     }
 }

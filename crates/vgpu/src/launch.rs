@@ -49,6 +49,13 @@ impl Launch {
     }
 }
 
+/// What is noted only if it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lint {
+    /// Bytes that threads have read are overwritten by the asynchronous proxy, ordered but without a proxy fence.
+    WarProxy,
+}
+
 /// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -76,6 +83,10 @@ pub struct Options {
     /// `tcgen05.fence::after_thread_sync` around the barrier between them, as the PTX ISA says. Without it a barrier is
     /// enough, which the code of some compilers relies on.
     pub needs_tensor_fences: bool,
+    /// What is noted besides what always is.
+    pub lints: BTreeSet<Lint>,
+    /// Whether a `mul` and an `add` or `sub` without rounding modifiers are fused, as an assembler may do.
+    pub contract: bool,
     /// Buffers that are compared after the launch: an undefined bit that reaches one of them is a fault. With `None`, all
     /// are. Undefined bits may be stored to the others; the bytes then count as never written by later launches.
     pub observed: Option<BTreeSet<BufferId>>,
@@ -92,6 +103,8 @@ impl Default for Options {
             sms: None,
             ctas_per_sm: None,
             needs_tensor_fences: true,
+            lints: BTreeSet::new(),
+            contract: false,
             observed: None,
         }
     }

@@ -50,6 +50,7 @@
 
 mod banks;
 mod clock;
+mod contract;
 mod decode;
 mod exec;
 mod fault;
@@ -75,7 +76,7 @@ mod undefined;
 pub use decode::{Instruction, Unit, instructions};
 pub use fault::{CudaLine, Fault, FaultKind, Location, Place, PtxError, RunError, Unsupported, Waiting};
 pub use isa::Space;
-pub use launch::{Arg, Launch, MAX_INSTRUCTIONS_PER_THREAD, Options, Progress};
+pub use launch::{Arg, Launch, Lint, MAX_INSTRUCTIONS_PER_THREAD, Options, Progress};
 pub use layout::ParamInfo;
 pub use memory::{BufferId, Memory, Writer};
 pub use module::{KernelInfo, Module};

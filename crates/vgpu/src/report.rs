@@ -1,6 +1,6 @@
 //! The counts of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::isa::Space;
 use crate::memory::Memory;
@@ -62,7 +62,7 @@ pub struct BarrierCount {
 /// An observation that is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Its kind: `benign_race`.
+    /// Its kind: `benign_race`, `may_contract`, `tmem_war` or `war_proxy`.
     pub name: &'static str,
     /// 1-based PTX line.
     pub ptx_line: u32,
@@ -83,7 +83,7 @@ pub struct Report {
     pub opcodes: BTreeMap<String, (u64, u64)>,
     /// The barriers that were used, by id.
     pub barriers: Vec<BarrierCount>,
-    /// Observations about the run: unordered writes of equal values.
+    /// Observations about the run, by kind.
     pub notes: Vec<Note>,
 }
 
@@ -110,8 +110,10 @@ pub(crate) struct Stats {
     pub(crate) executed: Vec<(u64, u64)>,
     /// Counts of each memory instruction, one entry for each state space.
     pub(crate) tallies: Vec<Vec<Tally>>,
-    /// Number of unordered writes of equal values, by program counter.
-    pub(crate) benign: BTreeMap<u32, u64>,
+    /// Number of observations, by kind and program counter.
+    pub(crate) notes: BTreeMap<(&'static str, u32), u64>,
+    /// The instructions that an assembler may fuse with products before them.
+    pub(crate) contractions: BTreeSet<u32>,
     /// Number of warp instructions executed so far; also the value of the clock registers.
     pub(crate) steps: u64,
     /// Counts of each barrier of a CTA.
@@ -123,10 +125,16 @@ impl Stats {
         Stats {
             executed: vec![(0, 0); instructions],
             tallies: vec![Vec::new(); instructions],
-            benign: BTreeMap::new(),
+            notes: BTreeMap::new(),
+            contractions: BTreeSet::new(),
             steps: 0,
             barriers: [BarrierCount::default(); 16],
         }
+    }
+
+    /// Notes something about the instruction at `pc`.
+    pub(crate) fn note(&mut self, name: &'static str, pc: u32) {
+        *self.notes.entry((name, pc)).or_insert(0) += 1;
     }
 
     /// The counts of the instruction at `pc` in `space`, or in a buffer of global memory.
@@ -174,9 +182,10 @@ impl Stats {
         }
         let numbered = (0..).zip(self.barriers).map(|(id, count)| BarrierCount { id, ..count });
         report.barriers = numbered.filter(|count| count.arrivals > 0).collect();
-        for (pc, count) in &self.benign {
-            let ptx_line = program.line(*pc);
-            report.notes.push(Note { name: "benign_race", ptx_line, count: *count });
+        let executed = self.contractions.iter().map(|pc| (("may_contract", *pc), self.executed[*pc as usize].0));
+        let noted = self.notes.iter().map(|(key, count)| (*key, *count));
+        for ((name, pc), count) in noted.chain(executed).filter(|(_, count)| *count > 0) {
+            report.notes.push(Note { name, ptx_line: program.line(pc), count });
         }
         report
     }

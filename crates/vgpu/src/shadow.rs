@@ -15,7 +15,7 @@ mod check;
 mod sets;
 mod stamp;
 
-use cell::Cell;
+use cell::{Cell, Reads};
 use check::{is_simple, read_cell, record, write_cell, written_before};
 use sets::SideTables;
 
@@ -43,6 +43,8 @@ pub(crate) struct ConflictRange {
 pub(crate) struct CheckResult {
     /// The conflicts with other accesses.
     pub(crate) conflicts: Vec<ConflictRange>,
+    /// The access overwrites bytes that threads have read, without a proxy fence.
+    pub(crate) overwrites_read: bool,
     /// The access is an unordered write of the value that was already there.
     pub(crate) benign: bool,
     /// The instruction by which the same thread wrote a different value there since its last barrier.
@@ -104,6 +106,7 @@ impl Shadow {
             if !same {
                 found.own_previous_write = found.own_previous_write.or(written_before(cell, who));
             }
+            found.overwrites_read |= matches!(cell.reads(), Reads::One(read) if who.lacks_fence_after(read));
             let Span { offset, len } = span;
             let (conflicts, benign) = write_cell(cell, tables, who, same);
             found.conflicts.extend(conflicts.into_iter().map(|conflict| ConflictRange { offset, len, conflict }));

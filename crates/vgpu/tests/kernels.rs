@@ -1,5 +1,7 @@
 //! Small hand-written kernels: results, faults with their PTX lines, and access counts.
 
+#[path = "kernels/notes.rs"]
+mod notes;
 #[path = "kernels/refused.rs"]
 mod refused;
 #[path = "kernels/undefined.rs"]

@@ -71,6 +71,8 @@ fn zero_below(f: FloatFn, [a, b, c]: [f64; 3], exact: f64) -> f64 {
         FloatFn::Add => (a, b),
         FloatFn::Sub => (a, -b),
         FloatFn::Fma => (a * b, c),
+        FloatFn::FmaSub => (a * b, -c),
+        FloatFn::FmaFrom => (-a * b, c),
         _ => return exact,
     };
     if x.is_sign_positive() && y.is_sign_positive() { exact } else { -0.0 }
@@ -136,6 +138,8 @@ fn common(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
         FloatFn::Sub => a - b,
         FloatFn::Mul => a * b,
         FloatFn::Fma => a.mul_add(b, c),
+        FloatFn::FmaSub => a.mul_add(b, -c),
+        FloatFn::FmaFrom => (-a).mul_add(b, c),
         FloatFn::Div | FloatFn::DivApprox => a / b,
         FloatFn::Rcp => 1.0 / a,
         FloatFn::Sqrt => a.sqrt(),
@@ -164,6 +168,8 @@ fn directed(f: FloatFn, round: Round, a: f64, b: f64, c: f64) -> f64 {
         // Adding a zero of the product's sign does not change it.
         FloatFn::Mul => double::fma(a, b, 0.0f64.copysign(a) * 1.0f64.copysign(b), round),
         FloatFn::Fma => double::fma(a, b, c, round),
+        FloatFn::FmaSub => double::fma(a, b, -c, round),
+        FloatFn::FmaFrom => double::fma(-a, b, c, round),
         FloatFn::Div => double::div(a, b, round),
         FloatFn::Rcp => double::div(1.0, a, round),
         FloatFn::Sqrt => double::sqrt(a, round),
@@ -177,6 +183,8 @@ fn single(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
         FloatFn::Add => add_odd(a, b),
         FloatFn::Sub => add_odd(a, -b),
         FloatFn::Fma => fma_odd(a, b, c),
+        FloatFn::FmaSub => fma_odd(a, b, -c),
+        FloatFn::FmaFrom => fma_odd(-a, b, c),
         // The reciprocal of such a large divisor is taken as zero (PTX ISA, section 9.7.3.8).
         FloatFn::DivApprox if b.is_finite() && b.abs() > power_of_two(126) => a * 0.0f64.copysign(b),
         FloatFn::Div | FloatFn::DivApprox => div_odd(a, b),

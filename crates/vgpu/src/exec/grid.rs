@@ -2,6 +2,7 @@
 
 use crate::banks::Banks;
 use crate::clock::Flag;
+use crate::contract::{Contraction, contractions};
 use crate::exec::cluster::ClusterState;
 use crate::exec::cta::{Cta, CtaPlace};
 use crate::exec::machine::Machine;
@@ -11,6 +12,7 @@ use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::Fault;
 use crate::launch::{Launch, Options, Progress};
 use crate::memory::Memory;
+use crate::op::ScalarOp;
 use crate::program::{InstInfo, Program};
 use crate::ptx::ast::Loc;
 use crate::report::{Report, Stats};
@@ -70,6 +72,7 @@ fn run_once(
 ) -> (Result<Report, Box<Fault>>, KnownRaces) {
     let PreparedLaunch { program, launch, first_cta, known_from, params, constants, options, most_resident } =
         *prepared;
+    let contractions = contractions(program);
     let [x, y, z] = launch.grid;
     let count = x.saturating_mul(y).saturating_mul(z);
     let place = CtaPlace { index: [0; 3], rank: 0, cluster: [first_cta].into(), known_from };
@@ -87,6 +90,7 @@ fn run_once(
         cluster: ClusterState::default(),
         apart: by_line(program, |line| options.apart.get(&line).copied()),
         any_wins: by_line(program, |line| options.any_wins.contains(&line)),
+        fused: contractions.iter().filter(|_| options.contract).map(fused).collect(),
         starts: Starts::default(),
         first_cta,
         known_from,
@@ -105,12 +109,20 @@ fn run_once(
         last_report: 0,
         watch,
     };
+    for found in &contractions {
+        machine.stats.contractions.insert(found.pc);
+    }
     let result = machine.run_ctas(most_resident).and_then(|()| machine.settle_undefined_bytes());
     if let (Some(timeline), Some(recorder)) = (timeline, machine.recorder.take()) {
         *timeline = recorder.timeline;
     }
     let report = result.map(|()| machine.stats.report(program, machine.memory));
     (report, machine.new_races)
+}
+
+/// A fused instruction, with the program counter of the one that it replaces.
+fn fused(found: &Contraction) -> (u32, ScalarOp) {
+    (found.pc, ScalarOp::Float { f: found.f, mode: found.mode, d: found.d, s: found.s })
 }
 
 /// The value of `of_line` for the CUDA line of each instruction. The lines are those of the kernel's file; code from

@@ -1,5 +1,7 @@
 //! The state of a run.
 
+use std::collections::BTreeMap;
+
 use crate::banks::Banks;
 use crate::clock::Flag;
 use crate::exec::access::RegionId;
@@ -13,6 +15,7 @@ use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::{Fault, RaisedFault};
 use crate::launch::{Launch, Options, Progress};
 use crate::memory::{Memory, Region};
+use crate::op::ScalarOp;
 use crate::program::Program;
 use crate::report::Stats;
 
@@ -41,6 +44,8 @@ pub(super) struct Machine<'a> {
     pub(super) apart: Vec<Option<u32>>,
     /// For each instruction, whether it is a store on an `any_wins` line.
     pub(super) any_wins: Vec<bool>,
+    /// The instructions that are fused with products before them, by program counter.
+    pub(super) fused: BTreeMap<u32, ScalarOp>,
     /// The clusters that have not started.
     pub(super) starts: Starts,
     /// Number of the launch's first CTA.

@@ -6,6 +6,7 @@ use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::cta::Cta;
 use crate::exec::machine::Machine;
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::launch::Lint;
 use crate::memory::Region;
 use crate::shadow::{Accessor, CheckResult, Record, Who};
 
@@ -21,7 +22,7 @@ impl Machine<'_> {
             return Err(self.not_apart(slot.id.space(), access, first));
         }
         if result.benign {
-            *self.stats.benign.entry(access.pc).or_insert(0) += 1;
+            self.stats.note("benign_race", access.pc);
         }
         self.region_mut(slot.id).store(slot.offset, data);
         if access.strong.is_some() {
@@ -77,6 +78,7 @@ impl Machine<'_> {
             fenced,
             scope,
             reads: access.is_read || access.is_update,
+            notes_reads: fenced.is_some() && self.options.lints.contains(&Lint::WarProxy),
         };
         let region: &mut Region = match slot.id {
             RegionId::Shared => &mut cta.shared,

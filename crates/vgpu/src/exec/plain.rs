@@ -130,6 +130,7 @@ impl Machine<'_> {
                     fenced: None,
                     scope: None,
                     reads: !is_write,
+                    notes_reads: false,
                 };
                 let is_recorded = cta.clocks.own(thread) == clock;
                 if !is_recorded || !region.shadow.record_simple(offset, len, is_write, &accessor) {

@@ -21,6 +21,8 @@ pub(super) fn execute(regs: &mut [Lanes], exec: u32, f: FloatFn, mode: &FloatMod
         FloatFn::Sub => all.apply(|a, b, _| a - b),
         FloatFn::Mul => all.apply(|a, b, _| a * b),
         FloatFn::Fma => all.apply(f32::mul_add),
+        FloatFn::FmaSub => all.apply(|a, b, c| a.mul_add(b, -c)),
+        FloatFn::FmaFrom => all.apply(|a, b, c| (-a).mul_add(b, c)),
         FloatFn::Div => all.apply(|a, b, _| a / b),
         FloatFn::Rcp => all.apply(|a, _, _| 1.0 / a),
         FloatFn::Sqrt => all.apply(|a, _, _| a.sqrt()),

@@ -6,7 +6,7 @@ use crate::exec::{scalar, undefined};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Scope, mask};
 use crate::lanes::lanes;
-use crate::op::{FenceOrder, Op};
+use crate::op::{FenceOrder, Op, ScalarOp};
 
 impl Machine<'_> {
     /// Executes the instruction at the warp's program counter and moves on.
@@ -38,6 +38,14 @@ impl Machine<'_> {
         self.cta.executed += threads;
         let must_agree = matches!(&inst.op, Op::Barrier(barrier) if barrier.aligned);
         if exec == 0 && !must_agree {
+            warp.pc += 1;
+            return Ok(());
+        }
+        if !self.fused.is_empty()
+            && let Some(op) = self.fused.remove(&pc)
+        {
+            scalar_op(warp, exec, &op);
+            self.fused.insert(pc, op);
             warp.pc += 1;
             return Ok(());
         }
@@ -80,12 +88,7 @@ impl Machine<'_> {
             Op::QueryCancel(query) => self.query_cancel(warp, exec, query),
             Op::Fence { scope, order } => self.fence(warp, exec, *scope, *order),
             Op::Nop => {}
-            Op::Scalar(op) if warp.marks.is_none() => scalar::execute(warp, exec, op),
-            Op::Scalar(op) => {
-                let updates = undefined::undefined_results(warp, exec, op);
-                scalar::execute(warp, exec, op);
-                warp.update_marks(exec, updates);
-            }
+            Op::Scalar(op) => scalar_op(warp, exec, op),
         }
         warp.pc += 1;
         Ok(())
@@ -107,4 +110,14 @@ impl Machine<'_> {
             FenceOrder::Sequential => clocks.fence_in_sequence(&threads, scope, &mut self.sequence),
         }
     }
+}
+
+/// Executes an instruction on registers, with the undefined bits of its results.
+fn scalar_op(warp: &mut Warp, exec: u32, op: &ScalarOp) {
+    if warp.marks.is_none() {
+        return scalar::execute(warp, exec, op);
+    }
+    let updates = undefined::undefined_results(warp, exec, op);
+    scalar::execute(warp, exec, op);
+    warp.update_marks(exec, updates);
 }

@@ -11,6 +11,10 @@ pub(crate) enum FloatFn {
     Sub,
     Mul,
     Fma,
+    /// `a * b - c`, fused.
+    FmaSub,
+    /// `c - a * b`, fused.
+    FmaFrom,
     Div,
     /// `div.approx`, which multiplies by the reciprocal.
     DivApprox,
@@ -35,7 +39,7 @@ impl FloatFn {
     /// How many sources the function reads.
     pub(crate) fn arity(self) -> usize {
         match self {
-            FloatFn::Fma | FloatFn::Min3(_) | FloatFn::Max3(_) => 3,
+            FloatFn::Fma | FloatFn::FmaSub | FloatFn::FmaFrom | FloatFn::Min3(_) | FloatFn::Max3(_) => 3,
             FloatFn::Add | FloatFn::Sub | FloatFn::Mul | FloatFn::Div | FloatFn::DivApprox => 2,
             FloatFn::Min(_) | FloatFn::Max(_) | FloatFn::CopySign => 2,
             FloatFn::Rcp | FloatFn::Sqrt | FloatFn::Rsqrt | FloatFn::Ex2 | FloatFn::Lg2 => 1,

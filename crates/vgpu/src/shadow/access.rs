@@ -28,6 +28,8 @@ pub(crate) struct Accessor<'a> {
     pub(crate) fenced: Option<&'a Far>,
     /// The scope, if the access is atomic, volatile, relaxed, acquire or release.
     pub(crate) scope: Option<Scope>,
+    /// Whether a write tells of reads that are ordered before it without a proxy fence.
+    pub(crate) notes_reads: bool,
     /// Whether it reads: a write that does is a read-modify-write.
     pub(crate) reads: bool,
 }
@@ -73,6 +75,11 @@ impl Accessor<'_> {
             return false;
         }
         visible.count(record.cta, thread) < record.clock
+    }
+
+    /// Whether a read that is ordered before this write has no proxy fence in between.
+    pub(super) fn lacks_fence_after(&self, read: Stamp) -> bool {
+        self.notes_reads && self.knows(read) && self.needs_fence(read)
     }
 
     /// The conflict with a write that needs a proxy fence.

@@ -61,6 +61,7 @@ impl Case {
             fenced: None,
             scope,
             reads,
+            notes_reads: false,
         };
         match data {
             None => self.shadow.read(offset, len, &who),

@@ -1,7 +1,8 @@
 //! Bulk copies and tensor copies: what they move, and which waits and fences are missing.
 
 use tilewright_vgpu::{
-    Arg, BufferId, Fault, FaultKind, MapAccess, MapElement, MapSwizzle, Memory, Options, RunError, TensorMap, run,
+    Arg, BufferId, Fault, FaultKind, Lint, MapAccess, MapElement, MapSwizzle, Memory, Options, Report, RunError,
+    TensorMap, run,
 };
 
 use crate::harness::{Outcome, agreed, fault_of, launch, module};
@@ -35,6 +36,17 @@ impl Case {
     /// Runs `body` by one CTA of 64 threads. `%rd1` and `%rd2` are the buffers `a` and `b`, the latter of 4096 bytes, `%rd3`
     /// the map; `tile` has 4096 bytes; `%p1` is true for thread 0, which has initialized `bar` for one arrival.
     pub(crate) fn execute(&self, body: &str, seed: u64) -> Outcome<u16> {
+        let options = Options { seed, max_instructions_per_thread: 20_000, ..Options::default() };
+        let (result, words) = self.run(body, &options);
+        (result.map(|_| ()), words)
+    }
+
+    fn report(&self, body: &str, options: &Options) -> Result<Report, RunError> {
+        self.run(body, options).0
+    }
+
+    /// Also the words of `a`, and then those of `b`.
+    fn run(&self, body: &str, options: &Options) -> (Result<Report, RunError>, Vec<u16>) {
         let text = format!(
             ".version 8.8\n.target sm_100a\n.address_size 64\n\
              .visible .entry k(.param .u64 a, .param .u64 b, .param .align 64 .b8 map[128])\n{{\n.reg .pred %p<8>;\n\
@@ -50,8 +62,7 @@ impl Case {
         map.check().unwrap_or_else(|error| panic!("{error:?}"));
         let mut launch = launch(64, &[a, b]);
         launch.args.push(Arg::Bytes(map.encode().to_vec()));
-        let options = Options { seed, max_instructions_per_thread: 20_000, ..Options::default() };
-        let result = run(&module(&text), &launch, &mut memory, &options).map(|_| ());
+        let result = run(&module(&text), &launch, &mut memory, options);
         let words = |buffer: BufferId| {
             let words = memory.bytes(buffer).chunks_exact(2);
             words.map(|word| u16::from_le_bytes([word[0], word[1]])).collect::<Vec<u16>>()
@@ -293,4 +304,30 @@ fn a_copy_does_not_overwrite_an_mbarrier() {
         (fault.kind, fault.message.as_str()),
         (FaultKind::BarrierMisuse, "the mbarrier at `bar` + 0: a copy overwrites it")
     );
+}
+
+#[test]
+fn an_unfenced_overwrite_of_what_was_read_is_noted_on_request() {
+    // Thread 0 reads the tile that a copy filled, and has it filled again.
+    let load = "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;\n\
+        cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], 16, [bar];";
+    let wait = |label: &str, parity: u32| {
+        format!("{label}:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], {parity};\n@!%p2 bra {label};\n")
+    };
+    let body = |fence: &str| {
+        let (first, second) = (wait("FIRST", 0), wait("SECOND", 1));
+        format!(
+            "@!%p1 ret;\n{load}\n{first}ld.shared.u32 %r2, [tile];\nst.global.u32 [%rd2], %r2;\n{fence}\n{load}\n{second}ret;"
+        )
+    };
+    let notes = |body: &str, lint: bool| {
+        let case = Case::rows(16, MapSwizzle::None);
+        let lints = lint.then_some(Lint::WarProxy).into_iter().collect();
+        let options = Options { lints, ..Options::default() };
+        let report = case.report(body, &options).unwrap_or_else(|error| panic!("{error}"));
+        report.notes.iter().map(|note| note.name).collect::<Vec<&str>>()
+    };
+    assert_eq!(notes(&body(""), true), ["war_proxy"]);
+    assert!(notes(&body(""), false).is_empty());
+    assert!(notes(&body("fence.proxy.async;"), true).is_empty());
 }

@@ -12,7 +12,7 @@ use crate::isa::{Scope, Space, Strong};
 use crate::lanes::lanes;
 use crate::memory::map as address_map;
 use crate::op::{BulkCopy, BulkPlace, BulkReduce, MemRef, Reduction, Reg, TensorMode};
-use crate::shadow::ConflictRange;
+use crate::shadow::{CheckResult, ConflictRange};
 use crate::tensor_map::{MapSwizzle, TENSOR_MAP_BYTES, TensorMap};
 use crate::timeline::Engine;
 
@@ -279,7 +279,10 @@ impl Machine<'_> {
         // A reduction is a relaxed atomic operation (PTX ISA, `cp.reduce.async.bulk`).
         let scope = if to_space == Space::Global { Scope::Gpu } else { Scope::Cluster };
         let access = Access { strong: is_update.then_some(Strong::relaxed(scope)), is_update, ..access };
-        let conflicts = self.check(&to, &access, Some(&[]))?.conflicts;
+        let CheckResult { conflicts, overwrites_read, .. } = self.check(&to, &access, Some(&[]))?;
+        if overwrites_read {
+            self.stats.note("war_proxy", access.pc);
+        }
         self.must_be_fenced(to_space, &access, &conflicts)?;
         self.apply_conflicts(&to, &access, &conflicts)?;
         Ok(Some(Move { from, to, races, permuted: *permuted }))

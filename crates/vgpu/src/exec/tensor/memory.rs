@@ -193,6 +193,15 @@ impl TensorMemory {
         }
     }
 
+    /// Whether a copy overwrites what a product that is not known to be complete reads.
+    pub(crate) fn overwrites_factors(&self, area: &Area, mark: Mark, known: &Far) -> bool {
+        let is_read = |read: &Mark| read.by == By::Multiplicand && read.is_pipelined(&mark) && !read.is_known(known);
+        matches!(mark.by, By::Copy { .. })
+            && (0..LANES / GROUP).filter(|group| area.groups >> group & 1 == 1).any(|group| {
+                self.cells[group * COLUMNS..][area.columns.clone()].iter().any(|cell| cell.reads.iter().any(is_read))
+            })
+    }
+
     /// Records an access by someone who knows `known`. Returns one that it conflicts with and is not ordered after, and whether
     /// that is a write.
     pub(crate) fn access(&mut self, area: &Area, mark: Mark, writes: bool, known: &Far) -> Option<(Mark, bool)> {

@@ -262,6 +262,9 @@ impl Machine<'_> {
         writes: bool,
     ) -> ExecResult<()> {
         let known = self.known_of_tensor(thread);
+        if self.owner(id).tensor.memory.overwrites_factors(area, mark, &known) {
+            self.stats.note("tmem_war", mark.pc);
+        }
         let conflict = self.owner_mut(id).tensor.memory.access(area, mark, writes, &known);
         let Some((other, other_writes)) = conflict else { return Ok(()) };
         let (own, does) = (if writes { "write" } else { "read" }, if other_writes { "write" } else { "read" });
