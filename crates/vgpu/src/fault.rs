@@ -159,9 +159,12 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PTX line {} `{}`", self.ptx_line, self.ptx)?;
-        match &self.cuda {
-            Some(cuda) => write!(f, " ({}:{})", cuda.file, cuda.line),
-            None => Ok(()),
+        match (&self.cuda, &self.inlined_at) {
+            (Some(cuda), Some(call)) => {
+                write!(f, " ({}:{}, in a function that is called at line {})", cuda.file, cuda.line, call.line)
+            }
+            (Some(cuda), None) => write!(f, " ({}:{})", cuda.file, cuda.line),
+            (None, _) => Ok(()),
         }
     }
 }

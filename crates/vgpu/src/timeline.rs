@@ -60,6 +60,8 @@ pub struct Waited {
     pub until: Option<(u64, Actor)>,
     /// What they wait for.
     pub what: String,
+    /// The mbarrier, if it is one: its variable, and the offset in it.
+    pub mbarrier: Option<String>,
     /// Whether that is other lanes of their own warp.
     pub is_for_own_warp: bool,
     /// The instruction.
@@ -69,7 +71,7 @@ pub struct Waited {
 impl Waited {
     /// Whether it is for the mbarrier of which a phase ended.
     pub(crate) fn is_for(&self, end: &PhaseEnd) -> bool {
-        self.what.starts_with(&format!("the mbarrier at {},", end.name))
+        self.mbarrier.as_ref() == Some(&end.name)
     }
 }
 

@@ -299,7 +299,13 @@ fn threads_that_never_meet_deadlock() {
     assert_eq!(fault.kind, FaultKind::Deadlock);
     let waits: Vec<(u32, u32, &str)> =
         fault.waiting.iter().map(|wait| (wait.warp, wait.at.ptx_line, wait.what.as_str())).collect();
-    assert_eq!(waits, [(0, 26, "barrier 1"), (1, 23, "barrier 2")]);
+    assert_eq!(
+        waits,
+        [
+            (0, 26, "barrier 1, at which 32 of 64 threads have arrived"),
+            (1, 23, "barrier 2, at which 32 of 64 threads have arrived")
+        ]
+    );
 }
 
 #[test]

@@ -78,6 +78,14 @@ impl Far {
         Far { known: Some(Rc::new(all)), launched }
     }
 
+    /// What is known of one CTA.
+    pub(super) fn only(&self, cta: u32) -> Far {
+        match self.known.as_ref().and_then(|known| known.get(&cta)) {
+            Some(counts) => Far::default().with(cta, counts),
+            None => Far::default(),
+        }
+    }
+
     pub(super) fn without(&self, cta: u32) -> Far {
         match &self.known {
             Some(known) if known.contains_key(&cta) => {

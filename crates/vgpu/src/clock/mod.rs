@@ -134,7 +134,7 @@ impl Clocks {
     /// thread has learned, and what proxy fences have made visible, but not its other accesses.
     pub(crate) fn started(&self, thread: u32) -> Contribution {
         let clock = &self.threads[thread as usize];
-        let far = clock.visible.all().into_iter().fold(clock.far.clone(), |far, visible| far.join(visible));
+        let far = clock.visible.all().fold(clock.far.clone(), |far, visible| far.join(visible));
         let (cta, base, visible) = (self.cluster.own, Rc::clone(&clock.base), clock.visible.clone());
         Contribution { cta, thread, own: 0, base, far, copies: 0, visible }
     }
@@ -193,15 +193,24 @@ impl Clocks {
 
     /// A proxy fence: what the thread knows and has done so far becomes visible to another proxy.
     pub(crate) fn fence_proxy(&mut self, thread: u32, fence: ProxyFence) {
-        let now = self.released(thread, Scope::Sys).known;
+        let (now, cta) = (self.released(thread, Scope::Sys).known, self.cluster.own);
         let clock = &mut self.threads[thread as usize];
         let of = |is_fenced: bool| if is_fenced { now.clone() } else { Far::default() };
         let made = match fence {
             ProxyFence::Async { shared, global } => {
                 Visible { shared: of(shared), global: of(global), ..Visible::default() }
             }
-            ProxyFence::ReleaseMaps => Visible { released_maps: now, ..Visible::default() },
-            ProxyFence::AcquireMaps => Visible { maps: clock.visible.released_maps.clone(), ..Visible::default() },
+            ProxyFence::ReleaseMaps(Scope::Cta) => {
+                Visible { released_maps: [now, Far::default()], ..Visible::default() }
+            }
+            ProxyFence::ReleaseMaps(_) => Visible { released_maps: [Far::default(), now], ..Visible::default() },
+            ProxyFence::AcquireMap(scope, address) => {
+                let [to_own, to_all] = &clock.visible.released_maps;
+                // A narrow fence reaches the own CTA only.
+                let to_all = if scope == Scope::Cta { to_all.only(cta) } else { to_all.clone() };
+                let known = to_own.only(cta).join(&to_all);
+                Visible { maps: Rc::new([(address, known)].into()), ..Visible::default() }
+            }
         };
         clock.visible = clock.visible.join(&made);
     }

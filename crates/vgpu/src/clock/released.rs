@@ -1,5 +1,6 @@
 //! What threads hand over to others: by flags, by phases of mbarriers, and by proxy fences.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::far::Far;
@@ -12,10 +13,10 @@ pub(crate) struct Visible {
     pub(crate) shared: Far,
     /// To the asynchronous proxy, in global memory.
     pub(crate) global: Far,
-    /// What was released for tensor maps.
-    pub(super) released_maps: Far,
-    /// To the uses of tensor maps.
-    pub(crate) maps: Far,
+    /// What was released for tensor maps, to the own CTA and to all.
+    pub(super) released_maps: [Far; 2],
+    /// To the uses of tensor maps, by their addresses.
+    pub(super) maps: Rc<BTreeMap<u64, Far>>,
 }
 
 impl Visible {
@@ -23,15 +24,32 @@ impl Visible {
         Visible {
             shared: self.shared.join(&other.shared),
             global: self.global.join(&other.global),
-            released_maps: self.released_maps.join(&other.released_maps),
-            maps: self.maps.join(&other.maps),
+            released_maps: [0, 1].map(|at| self.released_maps[at].join(&other.released_maps[at])),
+            maps: joined_maps(&self.maps, &other.maps),
         }
     }
 
     /// All that was made visible.
-    pub(super) fn all(&self) -> [&Far; 4] {
-        [&self.shared, &self.global, &self.released_maps, &self.maps]
+    pub(super) fn all(&self) -> impl Iterator<Item = &Far> {
+        [&self.shared, &self.global].into_iter().chain(&self.released_maps).chain(self.maps.values())
     }
+
+    /// What is visible to uses of the tensor map at an address.
+    pub(crate) fn of_map(&self, address: u64) -> Option<&Far> {
+        self.maps.get(&address)
+    }
+}
+
+fn joined_maps(a: &Rc<BTreeMap<u64, Far>>, b: &Rc<BTreeMap<u64, Far>>) -> Rc<BTreeMap<u64, Far>> {
+    if Rc::ptr_eq(a, b) || b.is_empty() {
+        return Rc::clone(a);
+    }
+    let mut all = BTreeMap::clone(a);
+    for (address, far) in b.iter() {
+        let known = all.entry(*address).or_default();
+        *known = known.join(far);
+    }
+    Rc::new(all)
 }
 
 /// A CTA and its cluster.

@@ -174,7 +174,7 @@ impl Decoder<'_> {
         }
         let (to, from) = (self.mem_ref(&operands[0], Space::Global)?, self.mem_ref(&operands[1], Space::Shared)?);
         let release = Op::Fence { scope, order: FenceOrder::Release };
-        Ok(vec![bulk(BulkOp::CopyMap { to, from }), release])
+        Ok(vec![bulk(BulkOp::CopyMap { to, from, scope }), release])
     }
 
     fn bulk(

@@ -49,8 +49,7 @@ impl Decoder<'_> {
 
     fn decode_ops(&mut self, instruction: &Instruction) -> Decoded<Vec<Op>> {
         let Some((row, mut mods)) = table::find(&instruction.opcode) else {
-            let name = instruction.opcode.split('.').next().unwrap_or_default();
-            return Err(format!("`{name}` is not supported"));
+            return Err(format!("`{}` is not supported", instruction.opcode));
         };
         self.line = instruction.line;
         let ops = (row.decode)(self, &mut mods, &instruction.operands)?;

@@ -61,11 +61,12 @@ impl Mbarrier {
 
     /// What the current phase lacks.
     pub(crate) fn lacks(&self) -> String {
-        let parity = self.phases & 1;
-        format!(
-            "phase {} (parity {parity}): arrivals missing {}, bytes missing {}",
-            self.phases, self.pending, self.bytes
-        )
+        let (phase, parity) = (self.phases, self.phases & 1);
+        let bytes = match self.bytes {
+            0.. => format!("bytes missing {}", self.bytes),
+            _ => format!("bytes that were not expected {}", -self.bytes),
+        };
+        format!("phase {phase} (parity {parity}): arrivals missing {} of {}, {bytes}", self.pending, self.count)
     }
 }
 
@@ -195,7 +196,10 @@ impl Machine<'_> {
         let object = self.live(lane, slot)?;
         let (state, pending) = (object.state(), object.pending);
         if count < 1 || count > pending {
-            let what = format!("{count} arrivals, but the current phase expects {pending} more");
+            let lacks = object.lacks();
+            let what = format!(
+                "an arrival that counts {count} is too many for {lacks}; a wait before it is missing, or has the wrong parity"
+            );
             return Err(self.misused(lane, slot, &what));
         }
         object.pending -= count;

@@ -1,7 +1,7 @@
 //! How accesses to memory that threads share are ordered: each is checked against the shadow of its bytes, and strong ones
 //! hand over what their threads have released.
 
-use crate::clock::copies_of;
+use crate::clock::{Far, copies_of};
 use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::cta::Cta;
 use crate::exec::machine::Machine;
@@ -59,8 +59,9 @@ impl Machine<'_> {
         };
         let is_engine = access.copy.is_some_and(|agent| agent.is_engine);
         let visible = cta.clocks.visible(thread);
+        let nothing = Far::default();
         let fenced = match slot.id {
-            _ if access.uses_map => Some(&visible.maps),
+            _ if access.uses_map => Some(visible.of_map(access.address).unwrap_or(&nothing)),
             RegionId::Buffer(_) if is_engine => Some(&visible.global),
             _ if is_engine => Some(&visible.shared),
             _ => None,

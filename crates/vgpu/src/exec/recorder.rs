@@ -34,6 +34,8 @@ pub(crate) struct Recorder {
     tensor_done: BTreeMap<u32, u64>,
     /// What it was, by its index in the timeline.
     last_of_tensor: BTreeMap<u32, usize>,
+    /// The record when nothing could happen any more but that waits end without success, and the machine's count of effects.
+    quiet: Option<(u64, Timeline)>,
 }
 
 impl Recorder {
@@ -127,11 +129,11 @@ impl Machine<'_> {
             return;
         }
         let at = self.place_of_warp(warp.id);
-        let now: Vec<(Wait, u32, String, Lines)> = waits_of(warp)
+        let now: Vec<(Wait, u32, String, Option<String>, Lines)> = waits_of(warp)
             .into_iter()
             .map(|(wait, lanes)| {
                 let (pc, what) = self.describe(wait);
-                (wait, lanes, what, self.lines_of(pc))
+                (wait, lanes, what, self.mbarrier_of(wait), self.lines_of(pc))
             })
             .collect();
         let warps = self.cta.alive.len() as u32;
@@ -149,13 +151,13 @@ impl Machine<'_> {
             }
             still
         });
-        for (wait, lanes, what, lines) in now {
+        for (wait, lanes, what, mbarrier, lines) in now {
             match open.iter().find(|(other, _)| *other == wait) {
                 Some((_, index)) => recorder.timeline.waits[*index].lanes |= lanes,
                 None if is_recorded => {
                     open.push((wait, recorder.timeline.waits.len()));
                     let is_for_own_warp = matches!(wait, Wait::Aligned { .. } | Wait::Collective { .. });
-                    let waited = Waited { at, lanes, from: tick, until: None, what, is_for_own_warp, lines };
+                    let waited = Waited { at, lanes, from: tick, until: None, what, mbarrier, is_for_own_warp, lines };
                     recorder.timeline.waits.push(waited);
                 }
                 None => {}
@@ -198,6 +200,26 @@ impl Machine<'_> {
         let Some(recorder) = &mut self.recorder else { return };
         if let Some(index) = recorder.last_of_tensor.get(&self.cta.number) {
             recorder.actor = Some(Actor::Operation(*index));
+        }
+    }
+
+    /// Nothing can happen any more but that waits end without success.
+    pub(super) fn record_quiet(&mut self) {
+        let effects = self.effects;
+        if let Some(recorder) = &mut self.recorder
+            && recorder.quiet.as_ref().is_none_or(|(at, _)| *at != effects)
+        {
+            recorder.quiet = Some((effects, recorder.timeline.clone()));
+        }
+    }
+
+    /// A deadlock began when nothing could happen any more: that waits ended without success after it is not shown.
+    pub(super) fn record_deadlock(&mut self) {
+        let effects = self.effects;
+        if let Some(recorder) = &mut self.recorder
+            && let Some((_, timeline)) = recorder.quiet.take().filter(|(at, _)| *at == effects)
+        {
+            recorder.timeline = timeline;
         }
     }
 

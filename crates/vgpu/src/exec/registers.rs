@@ -6,13 +6,15 @@
 use crate::exec::barrier::Release;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
-use crate::fault::{ExecResult, FaultKind, RaisedFault};
+use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
 use crate::lanes::FULL;
 
 /// Registers of an SM.
 const ALL: u32 = 65536;
 /// Most registers of a thread.
 const MOST: u32 = 255;
+/// Warps of a warpgroup.
+const WARPS_OF_GROUP: usize = 4;
 /// Registers of a thread are counted in steps.
 const STEP: u32 = 8;
 
@@ -23,6 +25,8 @@ pub(crate) struct RegisterPool {
     pub(crate) free: u32,
     /// Registers of a thread, by warp.
     each: Vec<u32>,
+    /// The last change of each warp, if there was one.
+    changed_at: Vec<Option<u32>>,
     /// Warps that wait for registers.
     waiting: Vec<u32>,
 }
@@ -31,11 +35,31 @@ impl RegisterPool {
     pub(crate) fn new(given: Option<u32>, threads: u32) -> RegisterPool {
         let warps = threads.div_ceil(32);
         let each = given.unwrap_or((ALL / (warps * 32).max(1)).min(MOST)) / STEP * STEP;
-        RegisterPool { free: 0, each: vec![each; warps as usize], waiting: Vec::new() }
+        RegisterPool {
+            free: 0,
+            each: vec![each; warps as usize],
+            changed_at: vec![None; warps as usize],
+            waiting: Vec::new(),
+        }
     }
 }
 
 impl Machine<'_> {
+    /// At the end of a CTA: all warps of a warpgroup must have the same number of registers.
+    pub(crate) fn end_registers(&self) -> Result<(), Box<Fault>> {
+        let pool = &self.cta.registers;
+        for (group, counts) in pool.each.chunks_exact(WARPS_OF_GROUP).enumerate() {
+            let first = group * WARPS_OF_GROUP;
+            let changed = (first..first + WARPS_OF_GROUP).find_map(|warp| Some((warp, pool.changed_at[warp]?)));
+            let Some((warp, pc)) = changed.filter(|_| counts.iter().any(|count| *count != counts[0])) else { continue };
+            let message = format!(
+                "the warps of a warpgroup end with {counts:?} registers for each thread; all four execute `setmaxnreg`"
+            );
+            return Err(self.fault(*RaisedFault::new(FaultKind::IllegalInstruction, FULL, message), pc, warp as u32));
+        }
+        Ok(())
+    }
+
     pub(crate) fn set_registers(&mut self, warp: &mut Warp, exec: u32, count: u32, grows: bool) -> ExecResult<()> {
         if !self.gather_all(warp, exec)? {
             return Ok(());
@@ -56,6 +80,7 @@ impl Machine<'_> {
         }
         pool.free = pool.free - needed + have.saturating_sub(count) * 32;
         pool.each[id as usize] = count;
+        pool.changed_at[id as usize] = Some(pc);
         if !grows {
             self.effects += 1;
             for waiting in std::mem::take(&mut pool.waiting) {

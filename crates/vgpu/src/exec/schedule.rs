@@ -79,6 +79,7 @@ impl Machine<'_> {
         self.end_bulk()?;
         self.end_tensor()?;
         self.end_products()?;
+        self.end_registers()?;
         Ok(Slice::Ended)
     }
 
@@ -108,6 +109,7 @@ impl Machine<'_> {
             return Ok(false);
         }
         self.cta.timed_out_at = Some(self.effects);
+        self.record_quiet();
         Ok(self.time_out(warps))
     }
 
@@ -182,14 +184,18 @@ impl Machine<'_> {
             Wait::Columns { pc, columns } => (pc, format!("{columns} free columns of tensor memory")),
             Wait::Registers { pc, count } => {
                 let free = self.cta.registers.free / 32;
-                (
-                    pc,
-                    format!(
-                        "{count} registers for each of its threads, and the CTA has {free} for each lane of a warp left"
-                    ),
-                )
+                let what = format!(
+                    "{count} registers for each of its threads (`setmaxnreg.inc`); the pool of the CTA has enough for {free} more"
+                );
+                (pc, what)
             }
-            Wait::Barrier { pc, id } => (pc, format!("barrier {id}")),
+            Wait::Barrier { pc, id } => {
+                let barrier = &self.cta.barriers[id as usize];
+                let arrived: u32 = barrier.arrived.iter().map(|mask| mask.count_ones()).sum();
+                let all: u32 = self.cta.alive.iter().map(|mask| mask.count_ones()).sum();
+                let wanted = barrier.expected.unwrap_or(all);
+                (pc, format!("barrier {id}, at which {arrived} of {wanted} threads have arrived"))
+            }
             Wait::Phase { pc, address } => {
                 let offset = map::split_rank(address).1.wrapping_sub(map::SHARED_START) as usize;
                 let lacks = self.cta.mbarriers.get(&offset).map_or("it is invalid".to_string(), Mbarrier::lacks);
@@ -198,8 +204,15 @@ impl Machine<'_> {
         }
     }
 
+    /// The name of the mbarrier that lanes wait for.
+    pub(super) fn mbarrier_of(&self, wait: Wait) -> Option<String> {
+        let Wait::Phase { address, .. } = wait else { return None };
+        let offset = map::split_rank(address).1.wrapping_sub(map::SHARED_START) as usize;
+        Some(self.shared_name(offset))
+    }
+
     /// The fault of the current CTA, in which no thread can run.
-    pub(super) fn deadlock_fault(&self, warps: &[Warp]) -> Box<Fault> {
+    pub(super) fn deadlock_fault(&mut self, warps: &[Warp]) -> Box<Fault> {
         let mut waiting = Vec::new();
         let mut aligned = None;
         for warp in warps {
@@ -220,6 +233,7 @@ impl Machine<'_> {
         };
         // A lane that is alive and not ready waits, so the list has an entry.
         let (warp, mask, pc) = aligned.unwrap_or((waiting[0].1.warp, waiting[0].1.lanes, waiting[0].0));
+        self.record_deadlock();
         let mut stop = RaisedFault::new(kind, mask, message);
         stop.waiting = waiting.into_iter().map(|(_, item)| item).collect();
         self.fault(*stop, pc, warp)

@@ -77,6 +77,7 @@ impl Machine<'_> {
             Op::Load(load) => self.load(warp, exec, load)?,
             Op::Store(store) => self.store(warp, exec, store)?,
             Op::Atomic(atomic) => self.atomic(warp, exec, atomic)?,
+            Op::Bulk(op) if op.is_aligned() && !self.gather_all(warp, exec)? => return Ok(()),
             Op::Bulk(op) => self.bulk(warp, exec, op)?,
             Op::Copy(copy) => self.copy(warp, exec, copy)?,
             Op::CopyBack(copies) => self.local_copies(warp, exec, copies),

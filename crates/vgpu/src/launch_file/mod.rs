@@ -364,7 +364,8 @@ impl Reader<'_> {
             let byte_offset = arg.byte_offset.unwrap_or(0);
             let bytes = self.memory.bytes(buffer).len();
             if byte_offset > bytes as u64 {
-                return bad(format!("{path}.byte_offset"), format!("the buffer `{name}` has {bytes} B"));
+                let message = format!("the offset {byte_offset} is past the end of `{name}`, which has {bytes} B");
+                return bad(format!("{path}.byte_offset"), message);
             }
             return Ok(Arg::Buffer { buffer, byte_offset });
         }
@@ -417,7 +418,8 @@ impl Reader<'_> {
                 channels: *channels,
                 pixels: *pixels,
             }),
-            _ => return bad(path, "a tensor map has either `box` or `im2col`"),
+            (None, None) => return bad(path, "a tensor map has either `box` or `im2col`; this one has neither"),
+            (Some(_), Some(_)) => return bad(path, "a tensor map has either `box` or `im2col`; this one has both"),
         };
         let encoded = TensorMap {
             address: self.memory.address(id).unwrap_or(0).wrapping_add(map.byte_offset),

@@ -129,7 +129,7 @@ fn an_error_names_its_path() {
     );
     assert_eq!(
         said("{\"buffer\": \"a\"}", "{\"buffer\": \"a\", \"byte_offset\": 129}"),
-        "args[0].byte_offset: the buffer `a` has 128 B"
+        "args[0].byte_offset: the offset 129 is past the end of `a`, which has 128 B"
     );
     assert!(said("\"npy\": \"a.npy\"", "\"npy\": \"c.npy\"").starts_with("buffers.a.npy: "));
     assert!(
@@ -238,7 +238,10 @@ fn a_map_that_the_hardware_refuses_is_named_with_its_path() {
         said("\"box\": [64, 8]", "\"im2col\": {\"lower\": [], \"upper\": [], \"channels\": 64, \"pixels\": 8}"),
         "args[0].tensor_map.dims: images have 3 to 5 dimensions; this tensor has 2"
     );
-    assert_eq!(said("\"box\": [64, 8],", ""), "args[0].tensor_map: a tensor map has either `box` or `im2col`");
+    assert_eq!(
+        said("\"box\": [64, 8],", ""),
+        "args[0].tensor_map: a tensor map has either `box` or `im2col`; this one has neither"
+    );
     assert_eq!(
         said("\"strides_bytes\": [128]", "\"strides_bytes\": [128, 1]"),
         "args[0].tensor_map.strides_bytes: 2 dimensions need 1 entries; here are 2"

@@ -1,5 +1,6 @@
 //! Copies of many bytes by an engine: bulk copies, and copies of boxes of a tensor.
 
+use crate::isa::Scope;
 use crate::op::memory::AtomFn;
 use crate::op::operand::{MemRef, Reg};
 use crate::tensor_map::MapField;
@@ -65,6 +66,11 @@ pub(crate) enum BulkOp {
     },
     /// A proxy fence.
     FenceProxy(ProxyFence),
+    /// `fence.proxy.tensormap::generic.acquire` for the map at an address.
+    AcquireMap {
+        map: MemRef,
+        scope: Scope,
+    },
     /// `st.async` and `red.async`: writes values to shared memory of the cluster later.
     Store {
         at: MemRef,
@@ -91,7 +97,15 @@ pub(crate) enum BulkOp {
     CopyMap {
         to: MemRef,
         from: MemRef,
+        scope: Scope,
     },
+}
+
+impl BulkOp {
+    /// Whether all lanes of a warp execute it together.
+    pub(crate) fn is_aligned(&self) -> bool {
+        matches!(self, BulkOp::CopyMap { .. })
+    }
 }
 
 /// What a response to `clusterlaunchcontrol.try_cancel` says.
@@ -110,8 +124,8 @@ pub(crate) struct QueryCancel {
 pub(crate) enum ProxyFence {
     /// What the thread knows of these memories, to the asynchronous proxy.
     Async { shared: bool, global: bool },
-    /// What the thread knows, to those that acquire it for tensor maps.
-    ReleaseMaps,
-    /// What was released, to the thread's uses of tensor maps.
-    AcquireMaps,
+    /// What the thread knows, to those in a scope that acquire it for tensor maps.
+    ReleaseMaps(Scope),
+    /// What was released in a scope, to the thread's uses of the tensor map at an address.
+    AcquireMap(Scope, u64),
 }

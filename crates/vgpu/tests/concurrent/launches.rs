@@ -33,9 +33,17 @@ fn registers_are_taken_from_those_that_others_gave_back() {
     // 168 registers at first: 128 of each are given back, and 64 more for each of two groups are all of them.
     let fault = fault_of(execute(&roles(48, 232), "", 0));
     assert_eq!(fault.kind, FaultKind::Deadlock);
-    let waits = "232 registers for each of its threads, and the CTA has";
+    let waits = "232 registers for each of its threads (`setmaxnreg.inc`); the pool of the CTA has enough for";
     assert!(fault.waiting[0].what.starts_with(waits), "{fault}");
     assert!(execute(&roles(40, 72), ".maxnreg 64", 0).0.is_ok());
+}
+
+#[test]
+fn a_warpgroup_changes_its_registers_together() {
+    let one = "setp.lt.u32 %p2, %r1, 32;\n@!%p2 bra END;\nsetmaxnreg.dec.sync.aligned.u32 40;\nEND:\nret;";
+    let fault = fault_of(execute(one, "", 0));
+    let said = "the warps of a warpgroup end with [40, 168, 168, 168] registers for each thread; all four execute `setmaxnreg`";
+    assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::IllegalInstruction, said));
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn expected_bytes_hold_a_phase_back() {
     let fault = fault(&body("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 32;"));
     assert_eq!(fault.kind, FaultKind::Deadlock);
     let waits: Vec<&str> = fault.waiting.iter().map(|item| item.what.as_str()).collect();
-    assert_eq!(waits, ["the mbarrier at `bar` + 0, phase 0 (parity 0): arrivals missing 0, bytes missing 32"]);
+    assert_eq!(waits, ["the mbarrier at `bar` + 0, phase 0 (parity 0): arrivals missing 0 of 32, bytes missing 32"]);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_phase_that_never_completes_is_a_deadlock() {
     assert_eq!((fault.kind, fault.waiting.len()), (FaultKind::Deadlock, 1));
     assert_eq!(
         fault.waiting[0].what,
-        "the mbarrier at `bar` + 0, phase 0 (parity 0): arrivals missing 2, bytes missing 0"
+        "the mbarrier at `bar` + 0, phase 0 (parity 0): arrivals missing 2 of 32, bytes missing 0"
     );
 }
 
@@ -159,7 +159,7 @@ fn wrong_uses_are_named() {
     );
     assert_eq!(
         said("mbarrier.arrive.shared.b64 _, [bar], 33;"),
-        "the mbarrier at `bar` + 0: 33 arrivals, but the current phase expects 32 more"
+        "the mbarrier at `bar` + 0: an arrival that counts 33 is too many for phase 0 (parity 0): arrivals missing 32 of 32, bytes missing 0; a wait before it is missing, or has the wrong parity"
     );
     assert_eq!(
         said("mbarrier.arrive.noComplete.shared.b64 %rd5, [bar], 32;"),

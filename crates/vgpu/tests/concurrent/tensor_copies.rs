@@ -46,7 +46,8 @@ fn four_rows_are_gathered() {
     }
     case.map.access = MapAccess::Tiled(vec![64, 2]);
     let fault = case.fault(&body);
-    let said = "four rows are copied by a map of two dimensions whose boxes have one row";
+    let said = "`tile::gather4` and `tile::scatter4` use a map of two dimensions whose box has one row; \
+                this one has 2 dimensions and 2 rows";
     assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::BadDescriptor, said));
 }
 
@@ -108,7 +109,7 @@ fn pixels_are_loaded_in_the_order_of_the_bases() {
     let said = "coordinate 1 is 4; the bases of the filter are -1 to 3";
     assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::BadDescriptor, said));
     let fault = case.fault(&load_box("0, 0, 0, 0", 1024));
-    assert_eq!(fault.message, "a copy of boxes with a map of pixels");
+    assert_eq!(fault.message, "a copy of boxes (tiled) with an `im2col` map");
 }
 
 #[test]

@@ -38,7 +38,37 @@ fn a_changed_map_is_used_after_its_fences() {
     assert_eq!(found[..256], (0..256).map(want).collect::<Vec<u16>>());
     let missing = case.fault(&changed(changes, "fence.proxy.async;", &load));
     assert_eq!(missing.kind, FaultKind::MissingFence);
-    assert!(missing.message.ends_with("`.acquire` before the use are missing"), "{}", missing.message);
+    assert!(missing.message.ends_with("is missing, or its scope is too narrow"), "{}", missing.message);
+}
+
+#[test]
+fn an_acquire_is_for_its_map_and_its_scope() {
+    let case = Case::rows(16, MapSwizzle::None);
+    let changes = "mov.u32 %r10, 12;\ntensormap.replace.tile.global_dim.shared::cta.b1024.b32 [tile], 1, %r10;";
+    let with = |acquire: &str, change: fn(String) -> String| {
+        change(changed(changes, &format!("fence.proxy.async;\n{acquire}"), &load_box("0, 0", 1024)))
+    };
+    let keep = |text: String| text;
+    let other = "fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;";
+    assert_eq!(case.fault(&with(other, keep)).kind, FaultKind::MissingFence);
+    // Within a CTA, its own scope is enough.
+    let narrow = ACQUIRE.replace(".gpu", ".cta");
+    let release = |text: String| text.replace("release.gpu", "release.cta");
+    assert_eq!(case.words(&with(&narrow, release))[..2], [0, 1]);
+    let by_one = |text: String| text.replace("setp.ge.u32 %p5, %r1, 32;", "setp.ne.u32 %p5, %r1, 0;");
+    assert_eq!(case.fault(&with(ACQUIRE, by_one)).kind, FaultKind::DivergentAligned);
+    let unsynchronized = |text: String| text.replace("DONE:\nbar.sync 0;", "DONE:");
+    assert_eq!(case.fault(&with(ACQUIRE, unsynchronized)).kind, FaultKind::Race);
+    let in_shared = |text: String| {
+        text.replace("[%rd3, {", "[%rd8, {").replacen(
+            "@!%p1 bra DONE;",
+            "mov.u32 %r9, tile;\ncvt.u64.u32 %rd8, %r9;\ncvta.shared.u64 %rd8, %rd8;\n@!%p1 bra DONE;",
+            1,
+        )
+    };
+    let fault = case.fault(&with(ACQUIRE, in_shared));
+    let said = "a tensor map is in parameters, constants or global memory, and this one in shared memory";
+    assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::BadDescriptor, said));
 }
 
 #[test]

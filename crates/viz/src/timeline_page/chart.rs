@@ -108,6 +108,9 @@ impl<'a> Chart<'a> {
         }
         let own = self.timeline.phases.iter().filter(|end| end.cta == cta);
         let mut names: Vec<&str> = own.map(|end| end.name.as_str()).collect();
+        // Also those of which no phase ends.
+        let waits = self.timeline.waits.iter().filter(|wait| wait.at.cta == cta);
+        names.extend(waits.filter_map(|wait| wait.mbarrier.as_deref()));
         // In the order of their offsets.
         names.sort_unstable_by_key(|name| (name.len(), *name));
         names.dedup();
@@ -229,8 +232,8 @@ impl<'a> Chart<'a> {
             arrow_id(index),
             escaped(&text)
         );
-        let label = wait.what.replace('`', "");
-        let label = label.split(", phase").next().unwrap_or_default().trim_start_matches("the mbarrier at ");
+        let label = wait.mbarrier.as_ref().unwrap_or(&wait.what).replace('`', "");
+        let label = label.split(", at which").next().unwrap_or_default();
         let fitting: String = label.chars().take((width / LETTER) as usize).collect();
         if fitting.len() > 3 {
             _ = writeln!(

@@ -3,7 +3,8 @@
 use super::Unit::{Copies, Synchronization};
 use super::{Row, no_effect, one, row};
 use crate::decode::bulk::bulk;
-use crate::isa::Scope;
+use crate::decode::operand::nth;
+use crate::isa::{Scope, Space};
 use crate::op::{BulkOp, FenceOrder, Op, ProxyFence};
 
 pub(super) const ROWS: &[Row] = &[
@@ -151,14 +152,15 @@ pub(super) const ROWS: &[Row] = &[
             "fence.proxy.tensormap::generic.release.{cta,cluster,gpu,sys}",
             "fence.proxy.tensormap::generic.acquire.{cta,cluster,gpu,sys} [x], 128",
         ],
-        |_, m, _| {
+        |d, m, o| {
             let scope = m.find(Scope::parse).ok_or_else(|| "the scope is missing".to_string())?;
             Ok(if m.take("release") {
                 let release = Op::Fence { scope, order: FenceOrder::Release };
-                vec![bulk(BulkOp::FenceProxy(ProxyFence::ReleaseMaps)), release]
+                vec![bulk(BulkOp::FenceProxy(ProxyFence::ReleaseMaps(scope))), release]
             } else if m.take("acquire") {
                 let acquire = Op::Fence { scope, order: FenceOrder::Acquire };
-                vec![acquire, bulk(BulkOp::FenceProxy(ProxyFence::AcquireMaps))]
+                let map = d.mem_ref(nth(o, 0)?, Space::Generic)?;
+                vec![acquire, bulk(BulkOp::AcquireMap { map, scope })]
             } else {
                 return Err("`.acquire` or `.release` is missing".to_string());
             })

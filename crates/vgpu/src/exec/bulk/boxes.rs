@@ -55,7 +55,9 @@ pub(super) fn parts_of(
         }
         (MapAccess::Tiled(sides), TensorMode::Rows) => {
             if map.rank() != 2 || sides[1] != 1 {
-                return Err("four rows are copied by a map of two dimensions whose boxes have one row".to_string());
+                let text = "`tile::gather4` and `tile::scatter4` use a map of two dimensions whose box has one row";
+                let (rank, rows) = (map.rank(), sides.get(1).copied().unwrap_or(1));
+                return Err(format!("{text}; this one has {rank} dimensions and {rows} rows"));
             }
             must_have_coordinates(at, 5)?;
             let addresses = at[1..].iter().map(|row| address(map, &[*row])).collect();
@@ -65,8 +67,10 @@ pub(super) fn parts_of(
             must_have_coordinates(at, map.rank())?;
             rows_of_pixels(map, pixels, at, offsets)?
         }
-        (MapAccess::Tiled(_), TensorMode::Im2col) => return Err("a copy of pixels with a map of boxes".to_string()),
-        (MapAccess::Im2col(_), _) => return Err("a copy of boxes with a map of pixels".to_string()),
+        (MapAccess::Tiled(_), TensorMode::Im2col) => {
+            return Err("an `im2col` copy with a map of boxes (tiled)".to_string());
+        }
+        (MapAccess::Im2col(_), _) => return Err("a copy of boxes (tiled) with an `im2col` map".to_string()),
     };
     let chunk = map.element.chunk();
     if rows.first.rem_euclid(chunk.elements as i64) != 0 {
@@ -119,6 +123,10 @@ fn rows_of_box(map: &TensorMap, sides: &[u64], at: &[i64]) -> Rows {
 /// the first dimension of space, then the next one, then the images. The offsets select a pixel of the filter.
 fn rows_of_pixels(map: &TensorMap, pixels: &Im2col, at: &[i64], offsets: &[i64]) -> Result<Rows, String> {
     let space = map.rank() - 2;
+    let most = [0xffff, 0xff, 0x1f][map.rank() - 3];
+    if let Some(offset) = offsets.iter().find(|offset| **offset > most) {
+        return Err(format!("an `im2col` offset is 0 to {most} in {} dimensions; this one is {offset}", map.rank()));
+    }
     let end = |dim: usize| map.dims[dim + 1] as i64 + pixels.upper[dim];
     let mut base = at[1..].to_vec();
     for (dim, base) in base.iter().enumerate().take(space) {

@@ -4,7 +4,7 @@ use crate::exec::access::{Access, Slot, resolve_spaces};
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
-use crate::isa::Space;
+use crate::isa::{Scope, Space};
 use crate::op::{MemRef, ProxyFence, Reg};
 use crate::shadow::Conflict;
 use crate::tensor_map::{MapField, TENSOR_MAP_BYTES};
@@ -30,16 +30,33 @@ impl Machine<'_> {
         self.put(&slot, &write, &bytes, &undefined)
     }
 
-    /// Copies a map from shared to global memory. The warp executes it together: its first lane copies, and all release.
-    pub(super) fn copy_map(&mut self, warp: &Warp, lane: usize, to: &MemRef, from: &MemRef) -> ExecResult<()> {
-        if lane == warp.active.trailing_zeros() as usize {
-            let (from, read) = self.map_slot(warp, lane, from, true)?;
-            let (to, write) = self.map_slot(warp, lane, to, false)?;
-            let mut bytes = [0; TENSOR_MAP_BYTES];
-            let undefined = self.fetch(&from, &read, &mut bytes)?;
-            self.put(&to, &write, &bytes, &undefined.unwrap_or_default())?;
+    /// Copies a map from shared to global memory. The warp executes it together: all lanes read and release, and the first one
+    /// writes.
+    pub(super) fn copy_map(
+        &mut self,
+        warp: &Warp,
+        lane: usize,
+        (to, from): (&MemRef, &MemRef),
+        scope: Scope,
+    ) -> ExecResult<()> {
+        let (from, read) = self.map_slot(warp, lane, from, true)?;
+        let mut bytes = [0; TENSOR_MAP_BYTES];
+        let undefined = self.fetch(&from, &read, &mut bytes)?.unwrap_or_default();
+        if let Some(byte) = undefined.iter().find(|byte| byte.is_some()) {
+            return Err(self.undefined_use(byte.origin, warp.pc, "are part of a tensor map"));
         }
-        self.cta.clocks.fence_proxy(warp.thread(lane), ProxyFence::ReleaseMaps);
+        if lane == warp.active.trailing_zeros() as usize {
+            let (to, write) = self.map_slot(warp, lane, to, false)?;
+            self.put(&to, &write, &bytes, &[])?;
+        }
+        self.cta.clocks.fence_proxy(warp.thread(lane), ProxyFence::ReleaseMaps(scope));
+        Ok(())
+    }
+
+    pub(super) fn acquire_map(&mut self, warp: &Warp, lane: usize, map: &MemRef, scope: Scope) -> ExecResult<()> {
+        self.must_be_defined(warp, map.base, 1 << lane, "decide which tensor map is meant")?;
+        let (addresses, _) = resolve_spaces(&warp.regs, map, 1 << lane);
+        self.cta.clocks.fence_proxy(warp.thread(lane), ProxyFence::AcquireMap(scope, addresses[lane]));
         Ok(())
     }
 
@@ -60,7 +77,8 @@ impl Machine<'_> {
         let line = self.program.line(conflict.pc);
         let message = format!(
             "the tensor map at `{name}` + {offset} is used here, and a thread changed it at PTX line {line}; \
-             `fence.proxy.tensormap::generic.release` after the change and `.acquire` before the use are missing"
+             `fence.proxy.tensormap::generic.release` after the change, or `.acquire` of this address before the use, is missing, \
+             or its scope is too narrow"
         );
         let mut stop = RaisedFault::new(FaultKind::MissingFence, 1 << access.lane, message);
         stop.address = Some(access.address);

@@ -109,7 +109,8 @@ impl Machine<'_> {
                     self.start_cancel(warp, lane, (at, mbarrier), *is_multicast)?;
                 }
                 BulkOp::Replace { map, field, value } => self.replace_in_map(warp, lane, map, (*field, *value))?,
-                BulkOp::CopyMap { to, from } => self.copy_map(warp, lane, to, from)?,
+                BulkOp::AcquireMap { map, scope } => self.acquire_map(warp, lane, map, *scope)?,
+                BulkOp::CopyMap { to, from, scope } => self.copy_map(warp, lane, (to, from), *scope)?,
             }
         }
         Ok(())

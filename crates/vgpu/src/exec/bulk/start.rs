@@ -137,7 +137,10 @@ impl Machine<'_> {
         let inside = address_map::split_rank(shared).1;
         let room = (self.cta.shared.bytes.len() as u64 + address_map::SHARED_START).saturating_sub(inside);
         if bytes > room {
-            let message = format!("the box has {bytes} B, and shared memory {room} B from its address on");
+            let message = format!(
+                "the copy has {bytes} B, and shared memory {room} B from its address on (this CTA has {} B of shared memory)",
+                self.cta.shared.bytes.len()
+            );
             return Err(RaisedFault::new(FaultKind::OutOfBounds, exec, message));
         }
         let value = |reg: &Reg| warp.regs[*reg as usize][lane];
@@ -170,6 +173,12 @@ impl Machine<'_> {
     fn tensor_map(&mut self, warp: &Warp, lane: usize, at: &MemRef) -> ExecResult<TensorMap> {
         let (addresses, parts) = resolve_spaces(&warp.regs, at, 1 << lane);
         let space = parts.iter().find(|(_, lanes)| *lanes != 0).map_or(Space::Global, |(space, _)| *space);
+        if !matches!(space, Space::Param | Space::Const | Space::Global | Space::Generic) {
+            let place = space.as_str();
+            let message =
+                format!("a tensor map is in parameters, constants or global memory, and this one in {place} memory");
+            return Err(RaisedFault::new(FaultKind::BadDescriptor, 1 << lane, message));
+        }
         let access =
             Access { len: TENSOR_MAP_BYTES, uses_map: true, ..self.bulk_access(warp, lane, addresses[lane], None) };
         if !access.address.is_multiple_of(64) {
