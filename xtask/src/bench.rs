@@ -1,12 +1,7 @@
 //! `bench`: how fast the compiler and the virtual GPU are. Medians over many runs, ratios within one run.
 
-use std::time::Instant;
-
 use clap::Args;
-use tilewright::compile::Stage;
 use tilewright::prelude::*;
-use tilewright::runtime::{CudaText, Failure};
-use tilewright::vgpu;
 
 use crate::bench_kernel::{compile_named, options};
 use crate::cargo::again_in;
@@ -15,8 +10,6 @@ use crate::exit::Exit;
 use crate::figure::{Figure, Goal, all_json, all_text};
 use crate::measuring::Measuring;
 use crate::resources::{median_milliseconds, memory};
-use crate::terminal::fail;
-use crate::toolchain::provisioned;
 
 /// Arguments of `bench`.
 #[derive(Args)]
@@ -79,8 +72,7 @@ fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     figures.push(measuring.figure(name, "ms", Goal::Below(2.0), || median_milliseconds(101, transpose))?);
     let name = "emission: time for 10 times the statements";
     figures.push(measuring.figure(name, "x the time of 1", Goal::Below(11.0), emission_growth)?);
-    let name = "virtual GPU, warp_transpose over 2048 CTAs";
-    figures.push(measuring.figure(name, "M thread inst/s/core", Goal::AtLeast(50.0), virtual_gpu_rate)?);
+    figures.extend(crate::vgpu_bench::figures(measuring)?);
     figures.extend(crate::growth_bench::figures(measuring)?);
     figures.extend(crate::infer_bench::figures(measuring)?);
     figures.extend(crate::compile_bench::figures(measuring)?);
@@ -117,39 +109,4 @@ fn emission_milliseconds(copies: i64) -> Result<f64, Exit> {
     let program = tilewright::lower::lower(&verified, options.target, &options.lower).map_err(failed)?;
     let program = tilewright::ir::thread::verify(program).map_err(failed)?;
     median_milliseconds(31, || tilewright::emit::emit(&program).map(|_| ()).map_err(|found| failed(vec![found])))
-}
-
-/// Millions of thread instructions per second on one core, with race checking.
-fn virtual_gpu_rate() -> Result<f64, Exit> {
-    // One element per access, so that the figure measures instructions, whichever plan is the cheapest.
-    let variant = Some("warp_xor_swizzle");
-    let artifact = compile_named("warp_transpose", &[("tiles", 2048)], variant)?;
-    let failed = |failure: Failure| {
-        let kernel = || artifact.stage(Stage::Tile);
-        fail_on_kernel(kernel, &options(variant), failure.diagnostics, failure.kind.into())
-    };
-    let built = provisioned(artifact.target().name()).build(&artifact, &CudaText::Generated).map_err(failed)?;
-    let module = vgpu::Module::parse(&built.ptx).map_err(|error| fail(Exit::Unsupported, &error))?;
-    let bytes = (artifact.parameters()[0].memory_elements() * 4) as usize;
-    let (mut instructions, mut times) = (0, Vec::new());
-    for _ in 0..5 {
-        let mut memory = vgpu::Memory::new();
-        let buffers = [memory.allocate("a", vec![1; bytes]), memory.allocate_poison("b", bytes)];
-        let launch = vgpu::Launch {
-            kernel: artifact.entry().to_string(),
-            grid: artifact.grid().map(|n| n as u32),
-            block: [artifact.threads() as u32, 1, 1],
-            cluster: [1; 3],
-            overlaps_previous: false,
-            dynamic_shared_bytes: 0,
-            args: buffers.into_iter().map(|buffer| vgpu::Arg::Buffer { buffer, byte_offset: 0 }).collect(),
-        };
-        let start = Instant::now();
-        let ended = vgpu::run(&module, &launch, &mut memory, &vgpu::Options::default());
-        let report = ended.map_err(|error| fail(Exit::Fault, &error))?;
-        times.push(start.elapsed().as_secs_f64());
-        instructions = report.thread_instructions;
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(instructions as f64 / times[times.len() / 2] / 1e6)
 }

@@ -36,6 +36,7 @@ mod tilelang_bench;
 mod toolchain;
 mod validate;
 mod vgpu;
+mod vgpu_bench;
 mod vgpu_mutate;
 mod why;
 

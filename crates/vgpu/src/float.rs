@@ -40,6 +40,11 @@ pub(crate) const E3M2: Format = Format { exponent_bits: 3, mantissa_bits: 2, spe
 pub(crate) const E2M1: Format = Format { exponent_bits: 2, mantissa_bits: 1, specials: Specials::None };
 
 impl Format {
+    /// Whether the product of two numbers is always zero or in the range of normal f32 numbers, which then have it exactly.
+    pub(crate) fn has_exact_products(self) -> bool {
+        self.exponent_bits <= 5
+    }
+
     const fn ieee(exponent_bits: u32, mantissa_bits: u32) -> Format {
         Format { exponent_bits, mantissa_bits, specials: Specials::Ieee }
     }
@@ -149,6 +154,27 @@ pub(crate) fn widen(bits: u32, format: Format) -> f64 {
     if (bits >> (format.exponent_bits + mantissa)) & 1 == 1 { -magnitude } else { magnitude }
 }
 
+/// Like [`widen`], as f32; every format has at most its range and precision.
+pub(crate) fn widen32(bits: u32, format: Format) -> f32 {
+    match format {
+        BF16 => f32::from_bits(bits << 16),
+        F16 => half(bits),
+        _ => widen(bits, format) as f32,
+    }
+}
+
+/// The value of an f16.
+#[inline]
+pub(crate) fn half(bits: u32) -> f32 {
+    let sign = (bits & 0x8000) << 16;
+    let magnitude = bits & 0x7fff;
+    // The exponent has another bias and more bits; a multiplication by a power of two also normalizes subnormals.
+    let number = f32::from_bits(magnitude << 13) * f32::from_bits((254 - 15) << 23);
+    let special = f32::from_bits(0x7f80_0000 | magnitude << 13);
+    let value = if magnitude >= 0x7c00 { special } else { number };
+    f32::from_bits(value.to_bits() | sign)
+}
+
 /// 2 to the power `exponent`, for exponents of normal `f64` numbers.
 pub(crate) fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023).clamp(1, 2046) as u64) << 52)
@@ -247,6 +273,16 @@ pub(crate) fn maximum(a: f64, b: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_ways_to_widen_agree() {
+        for format in [F16, BF16, E4M3, E5M2] {
+            for bits in 0..1u32 << format.bits() {
+                let (wide, narrow) = (widen(bits, format), widen32(bits, format));
+                assert!(f64::from(narrow).to_bits() == wide.to_bits() || (wide.is_nan() && narrow.is_nan()));
+            }
+        }
+    }
 
     #[test]
     fn every_f16_survives_a_round_trip() {

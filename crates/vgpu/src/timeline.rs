@@ -6,6 +6,8 @@
 
 /// Ticks that are recorded; a run goes on without a record after them.
 pub const MOST_TICKS: u64 = 20_000;
+/// Waits and operations that are recorded.
+pub const MOST_EVENTS: usize = 20_000;
 /// CTAs that are recorded: the first ones that start.
 pub const MOST_CTAS: usize = 8;
 

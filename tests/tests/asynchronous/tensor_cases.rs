@@ -165,18 +165,21 @@ struct ScaledMatrix {
     factors: Vec<u8>,
 }
 
+/// Numbers with their encodings.
+type Codes<'a> = &'a [(f64, u8)];
+
 fn scaled_matrix(kind: Scaled, lines: usize, k: usize, rng: &mut Rng) -> ScaledMatrix {
     let e4m3 = [(0.0, 0u8), (1.0, 0x38), (2.0, 0x40), (-1.0, 0xb8), (0.5, 0x30), (3.0, 0x44)];
     let e2m1 =
         [(0.0, 0u8), (0.5, 1), (1.0, 2), (1.5, 3), (2.0, 4), (3.0, 5), (4.0, 6), (6.0, 7), (-0.5, 9), (-6.0, 15)];
     let ue8m0 = [(0.5, 126u8), (1.0, 127), (2.0, 128), (4.0, 129)];
     let ue4m3 = [(1.0, 0x38u8), (2.0, 0x40), (0.5, 0x30), (1.5, 0x3c)];
-    let (numbers, factors): (&[(f64, u8)], &[(f64, u8)]) = match kind {
+    let (numbers, factors): (Codes<'_>, Codes<'_>) = match kind {
         Scaled::Mxf8 => (&e4m3, &ue8m0),
         Scaled::Mxf4 => (&e2m1, &ue8m0),
         Scaled::Nvf4 => (&e2m1, &ue4m3),
     };
-    let pick = |list: &[(f64, u8)], rng: &mut Rng| *rng.pick(list);
+    let pick = |list: Codes<'_>, rng: &mut Rng| *rng.pick(list);
     let blocks = k / kind.block();
     let chosen: Vec<(f64, u8)> = (0..lines * blocks).map(|_| pick(factors, rng)).collect();
     let codes: Vec<(f64, u8)> = (0..lines * k).map(|_| pick(numbers, rng)).collect();

@@ -19,7 +19,7 @@ use crate::report::{Report, Stats};
 use crate::timeline::Timeline;
 
 /// Maximum number of runs of one launch; each run knows the races that the previous runs found.
-const MAX_RUNS: usize = 16;
+const MAX_RUNS: usize = 64;
 
 /// A kernel that is prepared to run, with its parameters and options.
 pub(crate) struct PreparedLaunch<'a> {

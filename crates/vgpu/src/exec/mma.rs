@@ -5,13 +5,16 @@
 //! f32, ties to even. f16 sums are kept in f32 too, and rounded once at the end. Subnormals are kept. Integer sums are
 //! exact, and wrap or clamp at the end.
 
-use crate::float::{F16, bits32, narrow, widen};
+use crate::exec::product::are_products_exact;
+use crate::float::{F16, bits32, half, narrow, widen, widen32};
 use crate::isa::{Round, mask};
 use crate::lanes::Lanes;
 use crate::op::{AccumulatorType, Mma, Multiplicand, Reg};
 
-/// Rows of A, or columns of B, of at most 32 elements.
-type Lines<T, const N: usize> = [[T; 32]; N];
+/// Rows of A of at most 32 elements.
+type Rows<T> = [[T; 32]; 16];
+/// The columns of B: those of one k are adjacent.
+type Columns<T> = [[T; 8]; 32];
 /// Rows of C and D.
 type Accumulators<T> = [[T; 8]; 16];
 
@@ -19,7 +22,9 @@ type Accumulators<T> = [[T; 8]; 16];
 pub(crate) fn execute(regs: &mut [Lanes], op: &Mma) {
     let sums = match op.accumulator {
         AccumulatorType::S32 { saturate } => {
-            let (a, b) = multiplicands(regs, op, integer);
+            let (a, b) = multiplicands(regs, op);
+            let a = a.map(|row| row.map(|word| integer(word, op.a_type)));
+            let b = b.map(|columns| columns.map(|word| integer(word, op.b_type)));
             let c = read_sums(regs, &op.c, |word| i64::from(word as i32));
             let sums = multiply(&a, &b, &c, op.k, |a, b, sum| sum + a * b);
             let clamped = |sum: i64| sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
@@ -38,9 +43,19 @@ pub(crate) fn execute(regs: &mut [Lanes], op: &Mma) {
 }
 
 fn float_sums(regs: &[Lanes], op: &Mma, read: impl Fn(u32) -> f32) -> Accumulators<f32> {
-    let (a, b) = multiplicands(regs, op, single);
+    let (a, b) = multiplicands(regs, op);
+    let (a, b) = (singles(&a, op.a_type), singles(&b, op.b_type));
     let c = read_sums(regs, &op.c, read);
-    multiply(&a, &b, &c, op.k, multiply_add)
+    let has_exact_products = |element: Multiplicand| match element {
+        Multiplicand::Float(format) => format.has_exact_products(),
+        Multiplicand::Tf32 | Multiplicand::Integer { .. } => false,
+    };
+    let is_exact = has_exact_products(op.a_type) && has_exact_products(op.b_type)
+        || are_products_exact(a.as_flattened(), b.as_flattened());
+    match is_exact {
+        true => multiply(&a, &b, &c, op.k, |a, b, sum| a * b + sum),
+        false => multiply(&a, &b, &c, op.k, multiply_add),
+    }
 }
 
 /// `a * b + sum`, rounded once. A product of two multiplicands has at most 22 significant bits, so it is exact in f32
@@ -50,15 +65,25 @@ pub(crate) fn multiply_add(a: f32, b: f32, sum: f32) -> f32 {
     if product.is_normal() || a == 0.0 || b == 0.0 { product + sum } else { a.mul_add(b, sum) }
 }
 
-fn single(word: u32, element: Multiplicand) -> f32 {
+/// The values of elements; the type is the same for all, so that it is looked at once.
+fn singles<const N: usize, const M: usize>(words: &[[u32; N]; M], element: Multiplicand) -> [[f32; N]; M] {
     match element {
-        Multiplicand::Float(format) => widen(word, format) as f32,
-        Multiplicand::Tf32 => {
+        Multiplicand::Float(F16) => each(words, half),
+        Multiplicand::Float(format) => each(words, |word| widen32(word, format)),
+        Multiplicand::Tf32 => each(words, |word| {
             let x = f32::from_bits(word);
             if x.is_nan() { x } else { f32::from_bits(word & !0x1fff) }
-        }
-        Multiplicand::Integer { .. } => integer(word, element) as f32,
+        }),
+        Multiplicand::Integer { .. } => each(words, |word| integer(word, element) as f32),
     }
+}
+
+fn each<const N: usize, const M: usize>(words: &[[u32; N]; M], read: impl Fn(u32) -> f32) -> [[f32; N]; M] {
+    let mut values = [[0.0; N]; M];
+    for (value, word) in values.as_flattened_mut().iter_mut().zip(words.as_flattened()) {
+        *value = read(*word);
+    }
+    values
 }
 
 fn integer(word: u32, element: Multiplicand) -> i64 {
@@ -70,47 +95,41 @@ fn integer(word: u32, element: Multiplicand) -> i64 {
 /// Lane `l` holds elements of row or column `l / 4` of eight. Each of its registers holds as many adjacent elements
 /// along k as fit, and the four lanes of a row are adjacent along k. For A, every second register belongs to the row
 /// eight below.
-fn multiplicands<T: Copy + Default>(
-    regs: &[Lanes],
-    op: &Mma,
-    read: impl Fn(u32, Multiplicand) -> T,
-) -> (Lines<T, 16>, Lines<T, 8>) {
-    let mut a: Lines<T, 16> = [[T::default(); 32]; 16];
-    let mut b: Lines<T, 8> = [[T::default(); 32]; 8];
-    for lane in 0..32 {
-        for (index, reg) in op.a.iter().enumerate() {
+fn multiplicands(regs: &[Lanes], op: &Mma) -> (Rows<u32>, Columns<u32>) {
+    let (mut a, mut b): (Rows<u32>, Columns<u32>) = ([[0; 32]; 16], [[0; 8]; 32]);
+    for (index, reg) in op.a.iter().enumerate() {
+        for (lane, word) in regs[*reg as usize].iter().enumerate() {
             let row = &mut a[lane / 4 + index % 2 * 8];
-            fill(row, regs[*reg as usize][lane], lane % 4, index / 2, |word| read(word, op.a_type), op.a_type.bits());
+            elements(*word, lane % 4, index / 2, op.a_type.bits()).for_each(|(k, word)| row[k] = word);
         }
-        for (index, reg) in op.b.iter().enumerate() {
-            let column = &mut b[lane / 4];
-            fill(column, regs[*reg as usize][lane], lane % 4, index, |word| read(word, op.b_type), op.b_type.bits());
+    }
+    for (index, reg) in op.b.iter().enumerate() {
+        for (lane, word) in regs[*reg as usize].iter().enumerate() {
+            elements(*word, lane % 4, index, op.b_type.bits()).for_each(|(k, word)| b[k][lane / 4] = word);
         }
     }
     (a, b)
 }
 
-/// Stores the elements of one register in a row or column: `quarter` is the lane's index among the four of the line,
+/// The elements of one register with their places along k: `quarter` is the lane's index among the four of the line,
 /// `repetition` the index of the register along k.
-fn fill<T>(line: &mut [T], word: u64, quarter: usize, repetition: usize, read: impl Fn(u32) -> T, bits: u32) {
+fn elements(word: u64, quarter: usize, repetition: usize, bits: u32) -> impl Iterator<Item = (usize, u32)> {
     let run = 32 / bits as usize;
     let first = (repetition * 4 + quarter) * run;
-    for (at, slot) in line.iter_mut().skip(first).take(run).enumerate() {
-        *slot = read((word >> (bits as usize * at) & mask(bits)) as u32);
-    }
+    (0..run).map(move |at| (first + at, (word >> (bits as usize * at) & mask(bits)) as u32))
 }
 
 fn multiply<T: Copy, S: Copy>(
-    a: &Lines<T, 16>,
-    b: &Lines<T, 8>,
+    a: &Rows<T>,
+    b: &Columns<T>,
     c: &Accumulators<S>,
     k: usize,
     step: impl Fn(T, T, S) -> S,
 ) -> Accumulators<S> {
     let mut sums = *c;
     for (row, line) in sums.iter_mut().zip(a) {
-        for (sum, column) in row.iter_mut().zip(b) {
-            for (a, b) in line.iter().zip(column).take(k) {
+        for (a, columns) in line.iter().zip(b).take(k) {
+            for (sum, b) in row.iter_mut().zip(columns) {
                 *sum = step(*a, *b, *sum);
             }
         }

@@ -8,7 +8,7 @@ use crate::exec::schedule::{Slice, waits_of};
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::Fault;
 use crate::timeline::{
-    Actor, Busy, Engine, Lines, MOST_CTAS, MOST_TICKS, Operation, PhaseEnd, Timeline, Waited, WarpPlace,
+    Actor, Busy, Engine, Lines, MOST_CTAS, MOST_EVENTS, MOST_TICKS, Operation, PhaseEnd, Timeline, Waited, WarpPlace,
 };
 
 /// Ticks that a copy takes.
@@ -41,7 +41,9 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Whether what happens now in a CTA is recorded.
     fn is_recorded(&mut self, cta: [u32; 3], warps: u32) -> bool {
-        if self.timeline.ticks >= MOST_TICKS {
+        let timeline = &self.timeline;
+        let events = timeline.busy.len() + timeline.waits.len() + timeline.operations.len() + timeline.phases.len();
+        if timeline.ticks >= MOST_TICKS || events >= MOST_EVENTS {
             self.timeline.is_cut = true;
             return false;
         }

@@ -26,7 +26,7 @@ fn unfenced_write(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Optio
 }
 
 /// Whether a weak access of a thread to this cell needs no more than a comparison of stamps: no strong accesses, no earlier
-/// writes of equal values, and at most one read, all ordered before it.
+/// writes beside the last one, and at most one read, all ordered before it.
 pub(super) fn is_simple(cell: &Cell, who: &Accessor<'_>) -> bool {
     let write = cell.write();
     let is_read_known = match cell.reads() {
@@ -127,19 +127,18 @@ pub(super) fn written_before(cell: &Cell, who: &Accessor<'_>) -> Option<u32> {
     (is_own && write.lane() == who.stamp.lane()).then_some(record.pc)
 }
 
-/// An earlier write of the value of a cell that the access of `who` is not ordered after.
-fn unordered_equal(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Option<Conflict> {
-    let equal = tables.equal(cell);
-    (!equal.is_none() && !who.knows(equal)).then(|| who.conflict(equal, true))
+/// An earlier write, kept beside the last one, that the access of `who` is not ordered after.
+fn unordered_earlier(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Option<Conflict> {
+    let earlier = tables.earlier(cell);
+    (!earlier.is_none() && !who.knows(earlier)).then(|| who.conflict(earlier, true))
 }
 
-/// Keeps a write that the write of an equal value by `who`, which becomes the last one, is not ordered after: the last one
-/// so far, or the one that is kept if only that is unordered, or is of another CTA.
-fn keep_equal(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) {
+/// Keeps a write that the write by `who`, which becomes the last one, is not ordered after: the last one so far, or the one that is kept if only that is unordered, or is of another CTA.
+fn keep_earlier(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) {
     let unordered = |stamp: Stamp| Some(stamp).filter(|stamp| !stamp.is_none() && !who.knows(*stamp));
-    let (last, kept) = (unordered(cell.write()), unordered(tables.equal(cell)));
+    let (last, kept) = (unordered(cell.write()), unordered(tables.earlier(cell)));
     let kept = kept.filter(|kept| last.is_none() || who.records.of(*kept).cta != who.cta);
-    tables.set_equal(cell, kept.or(last).unwrap_or(Stamp::NONE));
+    tables.set_earlier(cell, kept.or(last).unwrap_or(Stamp::NONE));
 }
 
 /// Records a write. Returns its conflicts, and whether it is an unordered write of an equal value.
@@ -153,7 +152,7 @@ pub(super) fn write_cell(
         record(cell, true, who);
         return (Vec::new(), false);
     }
-    let write = unordered_write(cell, tables, who).or_else(|| unordered_equal(cell, tables, who));
+    let write = unordered_write(cell, tables, who).or_else(|| unordered_earlier(cell, tables, who));
     let write = write.or_else(|| unfenced_write(cell, tables, who));
     let benign = same && write.is_some();
     let reads = unordered_reads(cell, tables, who);
@@ -164,10 +163,11 @@ pub(super) fn write_cell(
         return found;
     }
     forget_reads(cell, &mut tables.reads);
-    if benign {
-        keep_equal(cell, tables, who);
+    if write.is_some() {
+        // Also of another value: either write may be the last one.
+        keep_earlier(cell, tables, who);
     } else if !same {
-        tables.set_equal(cell, Stamp::NONE);
+        tables.set_earlier(cell, Stamp::NONE);
     }
     cell.set_write(who.stamp);
     if let Some(strong) = tables.strong_mut(cell) {

@@ -1,5 +1,5 @@
 //! Sets of accesses, and the records that do not fit in a cell: several readers of one word, strong (atomic, volatile,
-//! relaxed) accesses, and earlier writes of equal values.
+//! relaxed) accesses, and earlier writes.
 
 use crate::shadow::access::Accessor;
 use crate::shadow::cell::{Cell, NEVER, Reads};
@@ -223,8 +223,8 @@ impl StrongAccesses {
 #[derive(Clone, Debug)]
 struct Extra {
     strong: Option<Box<StrongAccesses>>,
-    /// An earlier write of the value of the last one, which that one is not ordered after.
-    equal: Stamp,
+    /// An earlier write that the last one is not ordered after.
+    earlier: Stamp,
 }
 
 /// The records that cells refer to by index.
@@ -238,7 +238,7 @@ impl SideTables {
     fn extra(&mut self, cell: &mut Cell) -> &mut Extra {
         if cell.extra == NEVER {
             cell.extra = self.extras.len() as u32;
-            self.extras.push(Extra { strong: None, equal: Stamp::NONE });
+            self.extras.push(Extra { strong: None, earlier: Stamp::NONE });
         }
         &mut self.extras[cell.extra as usize]
     }
@@ -257,14 +257,14 @@ impl SideTables {
         self.extra(cell).strong.get_or_insert_with(|| Box::new(StrongAccesses::new()))
     }
 
-    /// The earlier write of an equal value.
-    pub(super) fn equal(&self, cell: &Cell) -> Stamp {
-        self.extras.get(cell.extra as usize).map_or(Stamp::NONE, |extra| extra.equal)
+    /// The earlier write that is kept beside the last one.
+    pub(super) fn earlier(&self, cell: &Cell) -> Stamp {
+        self.extras.get(cell.extra as usize).map_or(Stamp::NONE, |extra| extra.earlier)
     }
 
-    pub(super) fn set_equal(&mut self, cell: &mut Cell, stamp: Stamp) {
+    pub(super) fn set_earlier(&mut self, cell: &mut Cell, stamp: Stamp) {
         if cell.extra != NEVER || !stamp.is_none() {
-            self.extra(cell).equal = stamp;
+            self.extra(cell).earlier = stamp;
         }
     }
 

@@ -131,7 +131,11 @@ impl Machine<'_> {
             return Err(RaisedFault::new(FaultKind::Misaligned, exec, message));
         }
         if copy.mbarrier.is_none() && (map.element.is_padded() || map.swizzle == MapSwizzle::B128Atom32Flip8) {
-            return wrong(format!("a store with a map of {:?} and {:?}: only loads use it", map.element, map.swizzle));
+            let text = match map.element.is_padded() {
+                true => "stores of elements that are padded in shared memory are not supported",
+                false => "the swizzle `128B_atom_32B_flip_8B` is for loads only (PTX ISA, section 5.5.7)",
+            };
+            return wrong(text.to_string());
         }
         let bytes = map.box_bytes() * if *mode == TensorMode::Rows { 4 } else { 1 };
         let inside = address_map::split_rank(shared).1;

@@ -8,7 +8,7 @@
 use crate::exec::memory::little_endian;
 use crate::exec::mma::multiply_add;
 use crate::exec::product::{Element, Multiplier, Scale, Shape, Sum, UNIT};
-use crate::float::{BF16, E4M3, F16, bits32, narrow, power, widen};
+use crate::float::{E4M3, F16, bits32, narrow, power, widen, widen32};
 use crate::isa::Round;
 
 /// The elements of a multiplicand.
@@ -29,8 +29,7 @@ pub(crate) fn element(unit: &[u8; UNIT as usize], at: usize, multiplier: &Multip
         width => (u128::from_le_bytes(*unit) >> (at * width)) as u32 & ((1 << width) - 1),
     };
     let value = match multiplier.element {
-        Element::Float(BF16) => f32::from_bits(bits << 16),
-        Element::Float(format) | Element::Padded(format) => widen(bits, format) as f32,
+        Element::Float(format) | Element::Padded(format) => widen32(bits, format),
         // The lower 13 bits of the fraction are ignored.
         Element::Tf32 if f32::from_bits(bits).is_nan() => f32::NAN,
         Element::Tf32 => f32::from_bits(bits & !0x1fff),
@@ -90,7 +89,7 @@ fn float_sums(shape: &Shape, a: &Values, b: &Values, sums: &mut [f32]) {
 }
 
 /// Whether all products are in the range of normal numbers, so that f32 has them exactly.
-fn are_products_exact(a: &[f32], b: &[f32]) -> bool {
+pub(crate) fn are_products_exact(a: &[f32], b: &[f32]) -> bool {
     let bound = |(least, most): (f64, f64), value: &f32| {
         let size = f64::from(value.abs());
         (if size > 0.0 { least.min(size) } else { least }, most.max(size))

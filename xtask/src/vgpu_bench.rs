@@ -1,0 +1,169 @@
+//! The virtual GPU part of `bench`: thread instructions per second with all checks on one core, products of tensor memory, and
+//! parsing.
+
+use std::time::Instant;
+
+use tilewright::compile::{Artifact, Parameter, Stage};
+use tilewright::cuda::Request;
+use tilewright::runtime::{CudaText, Failure};
+use tilewright::vgpu::{
+    self, Arg, BufferId, Launch, MapAccess, MapElement, MapSwizzle, Memory, Module, Options, TensorMap,
+};
+use tilewright_tests::toolchain::{package, toolchain};
+
+use crate::bench_kernel::{compile_named, options};
+use crate::defect::fail_on_kernel;
+use crate::exit::Exit;
+use crate::figure::{Figure, Goal};
+use crate::measuring::Measuring;
+use crate::terminal::fail;
+use crate::toolchain::provisioned;
+
+/// Runs of which the median counts.
+const RUNS: usize = 5;
+
+pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
+    let rate = |name: &str, goal: f64, measure: fn() -> Result<f64, Exit>| {
+        measuring.figure(format!("virtual GPU, {name}"), "M thread inst/s/core", Goal::AtLeast(goal), measure)
+    };
+    let mut figures = vec![
+        // One element per access, so that the figure measures instructions, whichever plan is the cheapest.
+        rate("warp_transpose over 2048 CTAs", 50.0, || {
+            library_rate("warp_transpose", &[("tiles", 2048)], &[], Some("warp_xor_swizzle"))
+        })?,
+        rate("softmax 4096 x 2048", 200.0, || library_rate("softmax", &[("rows", 4096), ("cols", 2048)], &[], None))?,
+        rate("transpose_2d 4096 x 4096", 100.0, || {
+            library_rate("transpose_2d", &[("m", 4096), ("n", 4096)], &[4096, 4096], None)
+        })?,
+        rate("attention of 4096 rows", 100.0, || library_rate("attention", &[("rows", 4096)], &[], None))?,
+    ];
+    let Some(ptx) = gemm_ptx()? else {
+        measuring.note("no NVRTC: the products of tensor memory are not measured");
+        return Ok(figures);
+    };
+    let module = Module::parse(&ptx).map_err(|error| fail(Exit::Unsupported, &error))?;
+    for ([m, n, k], goal) in [([256, 256, 512], 20.0), ([1024, 1024, 1024], 1000.0)] {
+        let name = format!("virtual GPU, tcgen05 GEMM of bf16 {m} x {n} x {k}");
+        figures.push(measuring.figure(&name, "ms", Goal::Below(goal), || gemm_milliseconds(&module, [m, n, k]))?);
+    }
+    let parse = || parse_rate(&ptx);
+    figures.push(measuring.figure("virtual GPU, parsing and decoding PTX", "MB/s", Goal::AtLeast(50.0), parse)?);
+    Ok(figures)
+}
+
+/// Millions of thread instructions per second of a library kernel; `values` are those of its run-time sizes.
+fn library_rate(name: &str, sizes: &[(&str, i64)], values: &[i32], variant: Option<&str>) -> Result<f64, Exit> {
+    let artifact = compile_named(name, sizes, variant)?;
+    let failed = |failure: Failure| {
+        let kernel = || artifact.stage(Stage::Tile);
+        fail_on_kernel(kernel, &options(variant), failure.diagnostics, failure.kind.into())
+    };
+    let built = provisioned(artifact.target().name()).build(&artifact, &CudaText::Generated).map_err(failed)?;
+    let module = Module::parse(&built.ptx).map_err(|error| fail(Exit::Unsupported, &error))?;
+    let (mut instructions, mut times) = (0, Vec::new());
+    for _ in 0..RUNS {
+        let (mut memory, launch) = launch_of(&artifact, values);
+        let start = Instant::now();
+        let ended = vgpu::run(&module, &launch, &mut memory, &Options::default());
+        let report = ended.map_err(|error| fail(Exit::Fault, &error))?;
+        times.push(start.elapsed().as_secs_f64());
+        instructions = report.thread_instructions;
+    }
+    Ok(instructions as f64 / median(times) / 1e6)
+}
+
+fn launch_of(artifact: &Artifact, values: &[i32]) -> (Memory, Launch) {
+    let mut memory = Memory::new();
+    let mut buffer = |parameter: &Parameter| {
+        let bytes = (parameter.memory_elements() * parameter.dtype.bytes()) as usize;
+        let buffer = match parameter.is_output {
+            true => memory.allocate_poison(&parameter.name, bytes),
+            false => memory.allocate(&parameter.name, vec![0; bytes]),
+        };
+        Arg::Buffer { buffer, byte_offset: 0 }
+    };
+    let buffers: Vec<Arg> = artifact.parameters().iter().map(&mut buffer).collect();
+    let numbers = values.iter().map(|value| Arg::Bytes(value.to_le_bytes().to_vec()));
+    let launch = Launch {
+        kernel: artifact.entry().to_string(),
+        grid: artifact.grid().map(|n| n as u32),
+        block: [artifact.threads() as u32, 1, 1],
+        cluster: [1; 3],
+        overlaps_previous: false,
+        dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
+        args: buffers.into_iter().chain(numbers).collect(),
+    };
+    (memory, launch)
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// The hand-written GEMM of the tests; `None` without NVRTC.
+fn gemm_ptx() -> Result<Option<String>, Exit> {
+    let read = |file: &str| {
+        let path = package().join("fixtures/cuda").join(file);
+        std::fs::read_to_string(&path).map_err(|error| fail(Exit::BadInput, &format!("{}: {error}", path.display())))
+    };
+    let mut source = read("tcgen05_gemm.cu")?;
+    for file in ["async.cuh", "tensor.cuh"] {
+        source = source.replace(&format!("#include \"{file}\"\n"), &read(file)?);
+    }
+    let Ok(nvrtc) = toolchain().nvrtc("sm_100a") else { return Ok(None) };
+    let request = Request { source: &source, name: "/tilewright/bench.cu", target: "sm_100a", options: &[] };
+    let compiled = nvrtc.compile(&request).map_err(|error| fail(Exit::Unsupported, &error))?;
+    Ok(Some(compiled.ptx))
+}
+
+fn gemm_milliseconds(module: &Module, [m, n, k]: [u64; 3]) -> Result<f64, Exit> {
+    let mut times = Vec::new();
+    for _ in 0..RUNS {
+        let mut memory = Memory::new();
+        let (a, b) =
+            (memory.allocate("a", vec![0; (2 * m * k) as usize]), memory.allocate("b", vec![0; (2 * n * k) as usize]));
+        let c = memory.allocate_poison("c", (4 * m * n) as usize);
+        let tiles = m / 128 * (n / 64);
+        let map = |buffer: BufferId, rows: u64, height: u64| {
+            let map = TensorMap {
+                address: memory.address(buffer).unwrap_or(0),
+                element: MapElement::Bf16,
+                fills_nan: false,
+                dims: vec![k, rows],
+                strides: vec![2 * k],
+                access: MapAccess::Tiled(vec![64, height]),
+                element_strides: vec![1, 1],
+                swizzle: MapSwizzle::B128,
+            };
+            Arg::Bytes(map.encode().to_vec())
+        };
+        let number = |value: u64| Arg::Bytes((value as u32).to_le_bytes().to_vec());
+        let pointer = Arg::Buffer { buffer: c, byte_offset: 0 };
+        let args = vec![map(a, m, 128), map(b, n, 64), pointer, number(n), number(k), number(tiles)];
+        let launch = Launch {
+            kernel: "tcgen05_gemm".to_string(),
+            grid: [tiles.min(148) as u32, 1, 1],
+            block: [224, 1, 1],
+            cluster: [1; 3],
+            overlaps_previous: false,
+            dynamic_shared_bytes: 0,
+            args,
+        };
+        let start = Instant::now();
+        vgpu::run(module, &launch, &mut memory, &Options::default()).map_err(|error| fail(Exit::Fault, &error))?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(median(times))
+}
+
+/// Megabytes of PTX text per second.
+fn parse_rate(ptx: &str) -> Result<f64, Exit> {
+    let mut times = Vec::new();
+    for _ in 0..21 {
+        let start = Instant::now();
+        Module::parse(ptx).map_err(|error| fail(Exit::Unsupported, &error))?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    Ok(ptx.len() as f64 / median(times) / 1e6)
+}
