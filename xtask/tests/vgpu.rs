@@ -89,9 +89,10 @@ fn bad_input_ends_with_4_and_its_path() {
     let (status, _, error) = ran(KERNEL, &LAUNCH.replace("{\"buffer\": \"y\"}, {", "{\"buffer\": \"z\"}, {"), &[]);
     assert_eq!(status, Some(4));
     assert!(error.contains("launch.json: args[1].buffer: there is no buffer `z`"), "{error}");
-    let (status, _, error) = ran(&KERNEL[..300], LAUNCH, &[]);
+    let (status, _, error) = ran(&KERNEL.replace("%r1, 2;", "%r1 2;"), LAUNCH, &[]);
     assert_eq!(status, Some(4));
-    assert!(error.contains("k.ptx: PTX line "), "{error}");
+    let place = "k.ptx: PTX line 17, column 18: expected `;`, found `2`\n  shl.b32 %r2, %r1 2;\n                   ^\n";
+    assert!(error.contains(place), "{error}");
     let (status, _, error) = ran(KERNEL, LAUNCH, &["--dump", "z"]);
     assert_eq!(status, Some(4));
     assert!(error.contains("--dump: there is no buffer `z`"), "{error}");

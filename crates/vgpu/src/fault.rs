@@ -11,6 +11,10 @@ pub enum PtxError {
     Syntax {
         /// 1-based line.
         line: u32,
+        /// 1-based column, in characters.
+        column: u32,
+        /// The line, if it can be shown.
+        text: Option<String>,
         /// What is wrong.
         message: String,
     },
@@ -21,8 +25,29 @@ pub enum PtxError {
 impl fmt::Display for PtxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PtxError::Syntax { line, message } => write!(f, "PTX line {line}: {message}"),
+            PtxError::Syntax { line, column, text, message } => {
+                write!(f, "PTX line {line}, column {column}: {message}")?;
+                let Some(text) = text else { return Ok(()) };
+                write!(f, "\n  {text}\n  {:>1$}", '^', *column as usize)
+            }
             PtxError::Unsupported(list) => write_unsupported(f, list),
+        }
+    }
+}
+
+impl PtxError {
+    /// What is wrong at byte `at` of `source`. A line that is long, or has control characters, is not shown.
+    pub(crate) fn syntax(source: &str, at: usize, message: impl Into<String>) -> PtxError {
+        const LONGEST_SHOWN: usize = 160;
+        let before = &source[..source.floor_char_boundary(at)];
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let text = source[start..].lines().next().unwrap_or("").trim_end().replace('\t', " ");
+        let is_shown = text.chars().count() <= LONGEST_SHOWN && !text.chars().any(char::is_control);
+        PtxError::Syntax {
+            line: before.matches('\n').count() as u32 + 1,
+            column: before[start..].chars().count() as u32 + 1,
+            text: Some(text).filter(|_| is_shown),
+            message: message.into(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::fault::PtxError;
 use crate::ptx::ast::{Function, Loc};
 use crate::ptx::lexer::{Token, TokenKind};
-use crate::ptx::parser::{Parser, syntax_error};
+use crate::ptx::parser::Parser;
 
 /// Directives of a function that do not change what it computes: they guide the register allocation and the schedule.
 const HARMLESS_DIRECTIVES: [&str; 7] = [
@@ -81,6 +81,7 @@ impl<'a> Parser<'a> {
 
     /// `.loc file line column {, function_name name, inlined_at file line column}`
     fn location(&mut self, line: u32) -> Result<(), PtxError> {
+        let directive = self.at - 1;
         let rest = self.rest_of_line(line);
         let number = |at: usize| rest.get(at).and_then(|token| token.text.parse::<u32>().ok());
         let file_and_line = |at: usize| number(at).zip(number(at + 1));
@@ -89,14 +90,14 @@ impl<'a> Parser<'a> {
             None => Some(None),
         };
         let Some(((file, source_line), inlined_at)) = file_and_line(0).zip(inlined_at) else {
-            return Err(syntax_error(line, "`.loc` must name a file and a line, and so must its `inlined_at`"));
+            return Err(self.error_at(directive, "`.loc` must name a file and a line, and so must its `inlined_at`"));
         };
         // Line 0 means that the code has no source line.
         self.loc = (source_line > 0).then_some(Loc { file, line: source_line, inlined_at });
         if let Some(loc) = self.loc {
             let caller = loc.inlined_at.map(|(file, _)| file);
             for file in [loc.file].into_iter().chain(caller) {
-                self.located.entry(file).or_insert(line);
+                self.located.entry(file).or_insert(directive);
             }
         }
         Ok(())
@@ -104,11 +105,12 @@ impl<'a> Parser<'a> {
 
     /// `.file number "name"`, and a time and a size, which are not needed.
     fn file_name(&mut self, line: u32) -> Result<(), PtxError> {
+        let directive = self.at - 1;
         let rest = self.rest_of_line(line);
         let number = rest.first().and_then(|token| token.text.parse::<u32>().ok());
         let name = rest.get(1).filter(|token| token.kind == TokenKind::Text);
         let Some((number, name)) = number.zip(name) else {
-            return Err(syntax_error(line, "`.file` must have a number and a name"));
+            return Err(self.error_at(directive, "`.file` must have a number and a name"));
         };
         self.file.files.insert(number, name.text.to_string());
         Ok(())

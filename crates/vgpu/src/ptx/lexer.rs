@@ -79,7 +79,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn error(&self, message: &str) -> PtxError {
-        PtxError::Syntax { line: self.line, message: message.to_string() }
+        PtxError::syntax(self.source, self.at, message)
     }
 
     fn push(&mut self, kind: TokenKind, start: usize) {

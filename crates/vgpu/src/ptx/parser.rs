@@ -20,13 +20,9 @@ pub(crate) fn parse(source: &str) -> Result<File, PtxError> {
     // `.file` may follow the `.loc` that refers to it.
     let undeclared = parser.located.iter().find(|(number, _)| !parser.file.files.contains_key(number));
     match undeclared {
-        Some((number, line)) => Err(syntax_error(*line, format!("no `.file` declares the file {number}"))),
+        Some((number, at)) => Err(parser.error_at(*at, format!("no `.file` declares the file {number}"))),
         None => Ok(parser.file),
     }
-}
-
-pub(super) fn syntax_error(line: u32, message: impl Into<String>) -> PtxError {
-    PtxError::Syntax { line, message: message.into() }
 }
 
 pub(crate) struct Parser<'a> {
@@ -37,8 +33,8 @@ pub(crate) struct Parser<'a> {
     /// The `.loc` in effect, if there is one.
     pub(super) loc: Option<Loc>,
     pub(super) file: File,
-    /// The files that `.loc` refers to, each with the PTX line of its first `.loc`.
-    pub(super) located: BTreeMap<u32, u32>,
+    /// The files that `.loc` refers to, each with the token of its first `.loc`.
+    pub(super) located: BTreeMap<u32, usize>,
 }
 
 impl<'a> Parser<'a> {
@@ -48,7 +44,13 @@ impl<'a> Parser<'a> {
     }
 
     pub(crate) fn fail<T>(&self, message: impl Into<String>) -> Result<T, PtxError> {
-        Err(syntax_error(self.line(), message))
+        Err(self.error_at(self.at, message))
+    }
+
+    /// What is wrong at the token `at`, or at the end of the text.
+    pub(super) fn error_at(&self, at: usize, message: impl Into<String>) -> PtxError {
+        let end = self.tokens.last().map_or(0, |token| token.start + token.text.len());
+        PtxError::syntax(self.source, self.tokens.get(at).map_or(end, |token| token.start), message)
     }
 
     pub(crate) fn peek(&self) -> Option<Token<'a>> {
@@ -328,8 +330,28 @@ mod tests {
     }
 
     #[test]
-    fn a_syntax_error_names_its_line() {
-        let error = parse(".target sm_90\n.entry k()\n{\n  add.s32 %r1 %r2;\n}").err();
-        assert!(matches!(error, Some(PtxError::Syntax { line: 4, .. })));
+    fn a_syntax_error_shows_its_place() {
+        let error = parse(".target sm_90\n.entry k()\n{\n\tadd.s32 %r1 %r2;\n}").err();
+        let shown = error.map(|error| error.to_string());
+        assert_eq!(
+            shown.as_deref(),
+            Some("PTX line 4, column 14: expected `;`, found `%r2`\n   add.s32 %r1 %r2;\n               ^")
+        );
+    }
+
+    #[test]
+    fn a_missing_end_is_shown_at_the_end() {
+        let error = parse(".target sm_90\n.entry k()\n{\n  ret;\n").err();
+        assert_eq!(
+            error.map(|error| error.to_string()).as_deref(),
+            Some("PTX line 4, column 7: the closing brace of a scope is missing\n    ret;\n        ^")
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_not_shown() {
+        let text = format!(".target sm_90\n{} é", "x".repeat(200));
+        let Some(PtxError::Syntax { column, text, .. }) = parse(&text).err() else { panic!("a syntax error") };
+        assert_eq!((column, text), (202, None));
     }
 }
