@@ -101,8 +101,11 @@ fn convolution() -> Case {
     ];
     let input = |image: usize, row: i64, column: i64, channel: usize| {
         let is_inside = (0..height as i64).contains(&row) && (0..width as i64).contains(&column);
+        if !is_inside {
+            return 0;
+        }
         let pixel = (image * height + row as usize) * width + column as usize;
-        if is_inside { x[pixel * channels + channel] } else { 0 }
+        x[pixel * channels + channel]
     };
     let output = |at: usize| {
         let (pixel, filter) = (at / channels, at % channels);
