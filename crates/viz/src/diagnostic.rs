@@ -71,11 +71,11 @@ pub fn render(diagnostic: &Diagnostic, source: &dyn Fn(&str) -> Option<String>, 
             }
         }
     }
-    for note in &diagnostic.notes {
-        let _ = writeln!(out, "  {} note: {note}", style.paint(BLUE, "="));
-    }
-    for help in &diagnostic.help {
-        let _ = writeln!(out, "  {} help: {help}", style.paint(BLUE, "="));
+    let notes = diagnostic.notes.iter().map(|note| ("note", note));
+    for (kind, text) in notes.chain(diagnostic.help.iter().map(|help| ("help", help))) {
+        // Further lines stand below the first one.
+        let text = text.replace('\n', "\n          ");
+        let _ = writeln!(out, "  {} {kind}: {text}", style.paint(BLUE, "="));
     }
     out
 }
