@@ -188,15 +188,7 @@ impl<'a> Chart<'a> {
     fn write_strip(&self, out: &mut String, wait: &Waited) {
         let Some(y) = self.warps.get(&wait.at) else { return };
         let until = wait.until.map_or(self.ticks, |(tick, _)| tick).max(wait.from + 1);
-        let class = if wait.until.is_some() { "wait" } else { "wait stuck" };
-        let text = format!(
-            "warp {}, lanes {:#010x} wait for {}, ticks {} to {until}: {}",
-            wait.at.warp,
-            wait.lanes,
-            wait.what,
-            wait.from,
-            lines_text(wait.lines)
-        );
+        let (class, text) = (class_of(wait), text_of(wait, &format!("ticks {} to {until}", wait.from)));
         _ = writeln!(
             out,
             "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{STRIP}\"><title>{}</title></rect>",
@@ -212,19 +204,11 @@ impl<'a> Chart<'a> {
         let until = wait.until.map_or(self.ticks, |(tick, _)| tick).max(wait.from + 1);
         let (x, width) = (self.x(wait.from) + self.scale, self.scale * (until - wait.from) as f64 - self.scale);
         let width = width.max(1.0);
-        let class = if wait.until.is_some() { "wait" } else { "wait stuck" };
         let ended = match wait.until {
             Some((tick, by)) => format!("until tick {tick}, released by {}", self.actor_text(by)),
             None => "until the end".to_string(),
         };
-        let text = format!(
-            "warp {}, lanes {:#010x} wait for {}, from tick {} {ended}: {}",
-            wait.at.warp,
-            wait.lanes,
-            wait.what,
-            wait.from,
-            lines_text(wait.lines)
-        );
+        let (class, text) = (class_of(wait), text_of(wait, &format!("from tick {} {ended}", wait.from)));
         _ = writeln!(
             out,
             "<rect data-arrows=\"{}\" class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\">\
@@ -331,6 +315,17 @@ impl<'a> Chart<'a> {
             );
         }
     }
+}
+
+/// The class of the mark of a wait in the style sheet.
+fn class_of(wait: &Waited) -> &'static str {
+    if wait.until.is_some() { "wait" } else { "wait stuck" }
+}
+
+/// What waits for what, and when.
+fn text_of(wait: &Waited, ticks: &str) -> String {
+    let Waited { at, lanes, what, lines, .. } = wait;
+    format!("warp {}, lanes {lanes:#010x} wait for {what}, {ticks}: {}", at.warp, lines_text(*lines))
 }
 
 /// Lines as text.
