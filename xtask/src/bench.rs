@@ -17,12 +17,15 @@ pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Only measure the virtual GPU.
+    #[arg(long)]
+    vgpu: bool,
     /// Only compare kernels of the library with hand-written ones, and print a Markdown table.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "vgpu"])]
     by_hand: bool,
     /// Only compare compile times and machine code with TileLang, and print a Markdown table. Installs TileLang from PyPI
     /// in a temporary folder (several GB).
-    #[arg(long, conflicts_with_all = ["json", "by_hand"])]
+    #[arg(long, conflicts_with_all = ["json", "by_hand", "vgpu"])]
     tilelang: bool,
 }
 
@@ -37,7 +40,8 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     if arguments.tilelang {
         return printed(crate::tilelang_bench::table());
     }
-    let figures = match measure(&Measuring::begin()) {
+    let part = if arguments.vgpu { crate::vgpu_bench::figures } else { measure };
+    let figures = match part(&Measuring::begin()) {
         Ok(figures) => figures,
         Err(exit) => return exit,
     };

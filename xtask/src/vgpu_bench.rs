@@ -1,6 +1,7 @@
-//! The virtual GPU part of `bench`: thread instructions per second with all checks on one core, products of tensor memory, and
-//! parsing.
+//! The virtual GPU part of `bench`: thread instructions per second with all checks on one core and on two, products of tensor
+//! memory, and parsing.
 
+use std::num::NonZero;
 use std::time::Instant;
 
 use tilewright::compile::{Artifact, Parameter, Stage};
@@ -19,6 +20,8 @@ use crate::measuring::Measuring;
 use crate::terminal::fail;
 use crate::toolchain::provisioned;
 
+/// The sizes of the softmax.
+const SOFTMAX: [(&str, i64); 2] = [("rows", 4096), ("cols", 2048)];
 /// Runs of which the median counts.
 const RUNS: usize = 5;
 
@@ -31,12 +34,15 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
         rate("warp_transpose over 2048 CTAs", 50.0, || {
             library_rate("warp_transpose", &[("tiles", 2048)], &[], Some("warp_xor_swizzle"))
         })?,
-        rate("softmax 4096 x 2048", 200.0, || library_rate("softmax", &[("rows", 4096), ("cols", 2048)], &[], None))?,
+        rate("softmax 4096 x 2048", 200.0, || library_rate("softmax", &SOFTMAX, &[], None))?,
         rate("transpose_2d 4096 x 4096", 100.0, || {
             library_rate("transpose_2d", &[("m", 4096), ("n", 4096)], &[4096, 4096], None)
         })?,
         rate("attention of 4096 rows", 100.0, || library_rate("attention", &[("rows", 4096)], &[], None))?,
     ];
+    let speedup = || Ok(rate_on(2, "softmax", &SOFTMAX, &[], None)? / rate_on(1, "softmax", &SOFTMAX, &[], None)?);
+    let name = "virtual GPU, softmax 4096 x 2048 on two cores";
+    figures.push(measuring.figure(name, "times one core", Goal::AtLeast(1.8), speedup)?);
     let Some(ptx) = gemm_ptx()? else {
         measuring.note("no NVRTC: the products of tensor memory are not measured");
         return Ok(figures);
@@ -51,8 +57,19 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     Ok(figures)
 }
 
-/// Millions of thread instructions per second of a library kernel; `values` are those of its run-time sizes.
+/// Millions of thread instructions per second of a library kernel on one core; `values` are those of its run-time sizes.
 fn library_rate(name: &str, sizes: &[(&str, i64)], values: &[i32], variant: Option<&str>) -> Result<f64, Exit> {
+    rate_on(1, name, sizes, values, variant)
+}
+
+fn rate_on(
+    cores: usize,
+    name: &str,
+    sizes: &[(&str, i64)],
+    values: &[i32],
+    variant: Option<&str>,
+) -> Result<f64, Exit> {
+    let run_options = Options { host_threads: NonZero::new(cores), ..Options::default() };
     let artifact = compile_named(name, sizes, variant)?;
     let failed = |failure: Failure| {
         let kernel = || artifact.stage(Stage::Tile);
@@ -64,7 +81,7 @@ fn library_rate(name: &str, sizes: &[(&str, i64)], values: &[i32], variant: Opti
     for _ in 0..RUNS {
         let (mut memory, launch) = launch_of(&artifact, values);
         let start = Instant::now();
-        let ended = vgpu::run(&module, &launch, &mut memory, &Options::default());
+        let ended = vgpu::run(&module, &launch, &mut memory, &run_options);
         let report = ended.map_err(|error| fail(Exit::Fault, &error))?;
         times.push(start.elapsed().as_secs_f64());
         instructions = report.thread_instructions;

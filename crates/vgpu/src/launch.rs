@@ -1,6 +1,7 @@
 //! Launches: the kernel, its grid and arguments, and the options of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
 
 use crate::memory::BufferId;
 
@@ -74,6 +75,9 @@ pub struct Options {
     /// Selects the order in which CTAs start, and how they and their warps interleave. 0 starts the CTAs in the order of
     /// their indices, each when the one before has ended or waits.
     pub seed: u64,
+    /// Most threads of the host that run the launch: by default as many as it has cores. Their number has no influence on
+    /// the result.
+    pub host_threads: Option<NonZero<usize>>,
     /// Number of streaming multiprocessors: by default 132 for sm_90a, otherwise 148.
     pub sms: Option<u32>,
     /// Number of CTAs that are resident on one of them at once: by default as many as its threads and its shared memory
@@ -100,6 +104,7 @@ impl Default for Options {
             apart: BTreeMap::new(),
             any_wins: BTreeSet::new(),
             seed: 0,
+            host_threads: None,
             sms: None,
             ctas_per_sm: None,
             needs_tensor_fences: true,
@@ -111,7 +116,7 @@ impl Default for Options {
 }
 
 /// Progress of a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Number of CTAs in the launch.
     pub ctas: u32,

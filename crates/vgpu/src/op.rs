@@ -1,7 +1,7 @@
 //! Decoded instructions. Immediates, special registers and symbol addresses are registers that nothing writes, so
 //! every value operand is a register index.
 
-use crate::isa::Scope;
+use crate::isa::{Scope, Space};
 
 mod bulk;
 mod collective;
@@ -113,6 +113,28 @@ impl Op {
             Op::Copy(_) | Op::Bulk(_) | Op::Mbarrier(_) | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => &mut [],
             Op::Collective { .. } | Op::Barrier(_) | Op::Fence { .. } | Op::Matrix(_) => &mut [],
             Op::Tensor(_) | Op::Warpgroup(_) | Op::ClusterBarrier(_) => &mut [],
+        }
+    }
+
+    /// Whether what one cluster does may be ordered by it with what another one does: a strong access to global memory, or
+    /// one that takes over another cluster's work.
+    pub(crate) fn may_connect_clusters(&self) -> bool {
+        let is_global = |at: &MemRef| matches!(at.space, Space::Global | Space::Generic);
+        match self {
+            Op::Load(load) => load.strong.is_some() && is_global(&load.at),
+            Op::Store(store) => store.strong.is_some() && is_global(&store.at),
+            Op::Atomic(atomic) => is_global(&atomic.at),
+            Op::Bulk(bulk) => match &**bulk {
+                BulkOp::Start(copy) => copy.reduce.is_some() && !matches!(copy.global, BulkPlace::Shared { .. }),
+                BulkOp::Cancel { .. } => true,
+                BulkOp::Commit | BulkOp::Wait { .. } | BulkOp::FenceProxy(_) | BulkOp::AcquireMap { .. } => false,
+                BulkOp::Store { .. } | BulkOp::Replace { .. } | BulkOp::CopyMap { .. } => false,
+            },
+            Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Copy(_) | Op::Mbarrier(_) | Op::Bra { .. } => false,
+            Op::BranchIndex { .. } | Op::Call { .. } | Op::CopyBack(_) | Op::Ret | Op::Exit | Op::Trap => false,
+            Op::Collective { .. } | Op::SetRegisters { .. } | Op::WaitForLaunches | Op::QueryCancel(_) => false,
+            Op::Barrier(_) | Op::ClusterBarrier(_) | Op::Fence { .. } | Op::Matrix(_) => false,
+            Op::Tensor(_) | Op::Warpgroup(_) => false,
         }
     }
 

@@ -121,14 +121,35 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn new(instructions: usize) -> Stats {
+    /// Counters for a number of instructions, with those that an assembler may fuse.
+    pub(crate) fn new(instructions: usize, contractions: impl Iterator<Item = u32>) -> Stats {
         Stats {
             executed: vec![(0, 0); instructions],
             tallies: vec![Vec::new(); instructions],
             notes: BTreeMap::new(),
-            contractions: BTreeSet::new(),
+            contractions: contractions.collect(),
             steps: 0,
             barriers: [BarrierCount::default(); 16],
+        }
+    }
+
+    /// Adds the counts of CTAs that ran elsewhere.
+    pub(crate) fn add(&mut self, other: &Stats) {
+        for (own, other) in self.executed.iter_mut().zip(&other.executed) {
+            *own = (own.0 + other.0, own.1 + other.1);
+        }
+        for (pc, more) in (0..).zip(&other.tallies) {
+            for more in more {
+                self.tally(pc, (more.space, more.buffer), more.kind, more.bytes_per_lane).add(more);
+            }
+        }
+        for (key, count) in &other.notes {
+            *self.notes.entry(*key).or_insert(0) += count;
+        }
+        for (own, other) in self.barriers.iter_mut().zip(&other.barriers) {
+            own.phases += other.phases;
+            own.arrivals += other.arrivals;
+            own.waits += other.waits;
         }
     }
 
@@ -178,7 +199,9 @@ impl Stats {
         }
         for (tallies, info) in self.tallies.iter().zip(&program.info) {
             let cuda_line = info.loc.map(|loc| loc.inlined_at.map_or(loc.line, |(_, line)| line));
+            let first = report.accesses.len();
             report.accesses.extend(tallies.iter().map(|tally| tally.count(info.line, cuda_line, memory)));
+            report.accesses[first..].sort_by(|a, b| (a.space, &a.buffer).cmp(&(b.space, &b.buffer)));
         }
         let numbered = (0..).zip(self.barriers).map(|(id, count)| BarrierCount { id, ..count });
         report.barriers = numbered.filter(|count| count.arrivals > 0).collect();
@@ -192,6 +215,15 @@ impl Stats {
 }
 
 impl Tally {
+    fn add(&mut self, other: &Tally) {
+        self.executions += other.executions;
+        self.wavefronts += other.wavefronts;
+        self.ideal_wavefronts += other.ideal_wavefronts;
+        self.sectors += other.sectors;
+        self.ideal_sectors += other.ideal_sectors;
+        self.bytes += other.bytes;
+    }
+
     fn count(&self, ptx_line: u32, cuda_line: Option<u32>, memory: &Memory) -> AccessCount {
         AccessCount {
             ptx_line,

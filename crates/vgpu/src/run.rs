@@ -33,7 +33,8 @@ pub fn run(module: &Module, launch: &Launch, memory: &mut Memory, options: &Opti
 }
 
 /// Like [`run`], but reports the progress of the launch to `watch` about every 10 million thread instructions. The
-/// result is that of [`run`], and the reports are deterministic.
+/// result is that of [`run`]. With one host thread the reports are deterministic; a launch that starts again, because its
+/// CTAs cannot run apart from each other, starts from zero.
 ///
 /// # Errors
 /// The same as for [`run`].

@@ -12,6 +12,7 @@
 mod access;
 mod cell;
 mod check;
+mod join;
 mod sets;
 mod stamp;
 
@@ -20,7 +21,7 @@ use check::{is_simple, read_cell, record, write_cell, written_before};
 use sets::SideTables;
 
 pub(crate) use access::{Accessor, Conflict, Who};
-pub(crate) use stamp::{RecentRecords, Record, Records, Stamp};
+pub(crate) use stamp::{Newer, RecentRecords, Record, Records, Stamp};
 
 /// Bytes of a unit.
 const UNIT: usize = 16;
@@ -45,8 +46,8 @@ pub(crate) struct CheckResult {
     pub(crate) conflicts: Vec<ConflictRange>,
     /// The access overwrites bytes that threads have read, without a proxy fence.
     pub(crate) overwrites_read: bool,
-    /// The access is an unordered write of the value that was already there.
-    pub(crate) benign: bool,
+    /// The access is an unordered write of the value that was already there, after this write.
+    pub(crate) benign: Option<Conflict>,
     /// The instruction by which the same thread wrote a different value there since its last barrier.
     pub(crate) own_previous_write: Option<u32>,
 }
@@ -110,7 +111,7 @@ impl Shadow {
             let Span { offset, len } = span;
             let (conflicts, benign) = write_cell(cell, tables, who, same);
             found.conflicts.extend(conflicts.into_iter().map(|conflict| ConflictRange { offset, len, conflict }));
-            found.benign |= benign;
+            found.benign = found.benign.or(benign);
             Visit::Done
         });
         found

@@ -7,6 +7,8 @@ mod refused;
 #[path = "kernels/undefined.rs"]
 mod undefined;
 
+use std::num::NonZero;
+
 use tilewright_vgpu::{
     AccessCount, Arg, BufferId, Fault, FaultKind, Launch, Memory, Module, Options, Progress, Report, RunError, Space,
     run, run_watched,
@@ -372,7 +374,8 @@ fn a_long_launch_tells_how_far_it_is_and_the_same_every_time() {
     let body = "mov.u32 %r1, 10000;\nAGAIN:\nsub.u32 %r1, %r1, 1;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra AGAIN;\nret;";
     let watched = || {
         let mut told = Vec::new();
-        let outcome = execute_watched(body, 2, 256, &Options::default(), &mut |progress| told.push(progress));
+        let options = Options { host_threads: NonZero::new(1), ..Options::default() };
+        let outcome = execute_watched(body, 2, 256, &options, &mut |progress| told.push(progress));
         (told, report(&outcome).thread_instructions)
     };
     let (told, instructions) = watched();

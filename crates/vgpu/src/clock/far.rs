@@ -1,7 +1,7 @@
 //! What is known of other CTAs and of copies, as sparse vectors of counts.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// In the number of a CTA: its copies, whose counts are numbers of copies. The clocks of a thread's copies are apart from
 /// its own, since a copy takes its place in the order when its thread waits for it.
@@ -26,16 +26,19 @@ pub(crate) fn cta_of(agent: u32) -> u32 {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Far {
     /// For each CTA, the counts of its threads. Usually nothing.
-    pub(super) known: Option<Rc<BTreeMap<u32, Rc<Vec<u32>>>>>,
+    pub(super) known: Option<Arc<BTreeMap<u32, Arc<Vec<u32>>>>>,
     /// All accesses of CTAs with smaller numbers, which belong to earlier launches.
     launched: u32,
 }
 
 impl Far {
+    /// Nothing is known.
+    pub(super) const NOTHING: Far = Far { known: None, launched: 0 };
+
     /// The counts of the threads of one CTA.
     #[cfg(test)]
     pub(crate) fn of(cta: u32, counts: &[u32]) -> Far {
-        Far::default().with(cta, &Rc::new(counts.to_vec()))
+        Far::default().with(cta, &Arc::new(counts.to_vec()))
     }
 
     /// All accesses of the CTAs of earlier launches.
@@ -54,10 +57,10 @@ impl Far {
         counts.and_then(|counts| counts.get(thread as usize)).copied().unwrap_or(0)
     }
 
-    pub(super) fn with(&self, cta: u32, counts: &Rc<Vec<u32>>) -> Far {
+    pub(super) fn with(&self, cta: u32, counts: &Arc<Vec<u32>>) -> Far {
         let mut all = self.known.as_deref().cloned().unwrap_or_default();
-        all.insert(cta, Rc::clone(counts));
-        Far { known: Some(Rc::new(all)), ..*self }
+        all.insert(cta, Arc::clone(counts));
+        Far { known: Some(Arc::new(all)), ..*self }
     }
 
     /// What both know.
@@ -66,16 +69,16 @@ impl Far {
         let (Some(own), Some(others)) = (&self.known, &other.known) else {
             return Far { known: self.known.clone().or(other.known.clone()), launched };
         };
-        if Rc::ptr_eq(own, others) {
+        if Arc::ptr_eq(own, others) {
             return Far { known: self.known.clone(), launched };
         }
         let mut all = BTreeMap::clone(own);
         for (cta, counts) in others.iter() {
             all.entry(*cta)
                 .and_modify(|known| *known = join_counts(known, counts))
-                .or_insert_with(|| Rc::clone(counts));
+                .or_insert_with(|| Arc::clone(counts));
         }
-        Far { known: Some(Rc::new(all)), launched }
+        Far { known: Some(Arc::new(all)), launched }
     }
 
     /// What is known of one CTA.
@@ -91,21 +94,21 @@ impl Far {
             Some(known) if known.contains_key(&cta) => {
                 let mut all = BTreeMap::clone(known);
                 all.remove(&cta);
-                Far { known: Some(Rc::new(all)), ..*self }
+                Far { known: Some(Arc::new(all)), ..*self }
             }
             _ => self.clone(),
         }
     }
 }
 
-pub(super) fn join_counts(a: &Rc<Vec<u32>>, b: &Rc<Vec<u32>>) -> Rc<Vec<u32>> {
-    if Rc::ptr_eq(a, b) {
-        return Rc::clone(a);
+pub(super) fn join_counts(a: &Arc<Vec<u32>>, b: &Arc<Vec<u32>>) -> Arc<Vec<u32>> {
+    if Arc::ptr_eq(a, b) {
+        return Arc::clone(a);
     }
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let mut all = Vec::clone(long);
     all.iter_mut().zip(short.iter()).for_each(|(a, b)| *a = *b.max(a));
-    Rc::new(all)
+    Arc::new(all)
 }
 
 /// Who makes the accesses of a copy, among the copies of a CTA.

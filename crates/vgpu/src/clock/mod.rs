@@ -10,9 +10,10 @@ mod released;
 #[cfg(test)]
 mod tests;
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use far::join_counts;
+use released::Fenced;
 
 pub(crate) use far::{Agent, Far, copies_of, cta_of, is_copy};
 pub(crate) use released::{Cluster, Flag, Known, Released, Visible};
@@ -30,7 +31,7 @@ pub(crate) struct Contribution {
     /// The thread's counter at its arrival.
     own: u32,
     /// The thread's base at its arrival.
-    base: Rc<Vec<u32>>,
+    base: Arc<Vec<u32>>,
     far: Far,
     /// The number of the thread's last copy that is ordered before its arrival.
     copies: u32,
@@ -42,7 +43,7 @@ struct ThreadClock {
     /// Counter of this thread, incremented at every release.
     own: u32,
     /// For each thread of the CTA, the last count that is ordered before this thread.
-    base: Rc<Vec<u32>>,
+    base: Arc<Vec<u32>>,
     far: Far,
     /// The number of the last of its own copies that it has waited for.
     copies: u32,
@@ -68,7 +69,7 @@ pub(crate) struct Clocks {
 impl Clocks {
     /// Clocks of `count` threads with no ordering between them.
     pub(crate) fn new(cluster: Cluster, count: u32) -> Clocks {
-        let base = Rc::new(vec![0; count as usize]);
+        let base = Arc::new(vec![0; count as usize]);
         let thread = ThreadClock {
             own: 1,
             base,
@@ -123,7 +124,7 @@ impl Clocks {
     pub(crate) fn release(&mut self, thread: u32) -> Contribution {
         let cta = self.cluster.own;
         let clock = &mut self.threads[thread as usize];
-        let (own, base, far, copies) = (clock.own, Rc::clone(&clock.base), clock.far.clone(), clock.copies);
+        let (own, base, far, copies) = (clock.own, Arc::clone(&clock.base), clock.far.clone(), clock.copies);
         let visible = clock.visible.clone();
         let found = Contribution { cta, thread, own, base, far, copies, visible };
         clock.own += 1;
@@ -135,7 +136,7 @@ impl Clocks {
     pub(crate) fn started(&self, thread: u32) -> Contribution {
         let clock = &self.threads[thread as usize];
         let far = clock.visible.all().fold(clock.far.clone(), |far, visible| far.join(visible));
-        let (cta, base, visible) = (self.cluster.own, Rc::clone(&clock.base), clock.visible.clone());
+        let (cta, base, visible) = (self.cluster.own, Arc::clone(&clock.base), clock.visible.clone());
         Contribution { cta, thread, own: 0, base, far, copies: 0, visible }
     }
 
@@ -144,7 +145,7 @@ impl Clocks {
         let Known { base: Some(joined), far, visible } = self.known(contributions) else { return };
         for thread in receivers {
             let clock = &mut self.threads[*thread as usize];
-            clock.base = Rc::clone(&joined);
+            clock.base = Arc::clone(&joined);
             clock.far = clock.far.join(&far);
             clock.visible = clock.visible.join(&visible);
         }
@@ -163,17 +164,17 @@ impl Clocks {
             known.far = of_cta().fold(known.far, |all, item| all.join(&item.far));
             known.visible = of_cta().fold(known.visible, |all, item| all.join(&item.visible));
             if let Some(copies) = copies {
-                known.far = known.far.join(&Far::default().with(copies_of(cta), &Rc::new(copies)));
+                known.far = known.far.join(&Far::default().with(copies_of(cta), &Arc::new(copies)));
             }
             match cta == own {
-                true => known.base = Some(Rc::new(joined)),
-                false => known.far = known.far.join(&Far::default().with(cta, &Rc::new(joined))),
+                true => known.base = Some(Arc::new(joined)),
+                false => known.far = known.far.join(&Far::default().with(cta, &Arc::new(joined))),
             }
         }
         // Threads of other CTAs may know what those of this CTA have done.
         if let Some(counts) = known.far.known.as_ref().and_then(|far| far.get(&own)).cloned() {
             known.far = known.far.without(own);
-            known.base = Some(known.base.map_or(Rc::clone(&counts), |base| join_counts(&base, &counts)));
+            known.base = Some(known.base.map_or(Arc::clone(&counts), |base| join_counts(&base, &counts)));
         }
         known
     }
@@ -198,21 +199,19 @@ impl Clocks {
         let of = |is_fenced: bool| if is_fenced { now.clone() } else { Far::default() };
         let made = match fence {
             ProxyFence::Async { shared, global } => {
-                Visible { shared: of(shared), global: of(global), ..Visible::default() }
+                Fenced { shared: of(shared), global: of(global), ..Fenced::default() }
             }
-            ProxyFence::ReleaseMaps(Scope::Cta) => {
-                Visible { released_maps: [now, Far::default()], ..Visible::default() }
-            }
-            ProxyFence::ReleaseMaps(_) => Visible { released_maps: [Far::default(), now], ..Visible::default() },
+            ProxyFence::ReleaseMaps(Scope::Cta) => Fenced { released_maps: [now, Far::default()], ..Fenced::default() },
+            ProxyFence::ReleaseMaps(_) => Fenced { released_maps: [Far::default(), now], ..Fenced::default() },
             ProxyFence::AcquireMap(scope, address) => {
-                let [to_own, to_all] = &clock.visible.released_maps;
+                let [to_own, to_all] = clock.visible.released_maps();
                 // A narrow fence reaches the own CTA only.
                 let to_all = if scope == Scope::Cta { to_all.only(cta) } else { to_all.clone() };
                 let known = to_own.only(cta).join(&to_all);
-                Visible { maps: Rc::new([(address, known)].into()), ..Visible::default() }
+                Fenced { maps: [(address, known)].into(), ..Fenced::default() }
             }
         };
-        clock.visible = clock.visible.join(&made);
+        clock.visible = clock.visible.join(&Visible::of(made));
     }
 
     /// What is visible to the accesses of other proxies that the thread starts.
@@ -252,7 +251,7 @@ impl Clocks {
             counts.resize(counts.len().max(thread as usize + 1), 0);
             counts[thread as usize] = number;
         }
-        Far::default().with(copies_of(self.cluster.own), &Rc::new(counts))
+        Far::default().with(copies_of(self.cluster.own), &Arc::new(counts))
     }
 
     /// A thread has waited for an agent.
@@ -266,7 +265,7 @@ impl Clocks {
     pub(crate) fn of_copies(&self, thread: u32, last: u32) -> Far {
         let mut copies = vec![0; self.threads.len()];
         copies[thread as usize] = last;
-        Far::default().with(copies_of(self.cluster.own), &Rc::new(copies))
+        Far::default().with(copies_of(self.cluster.own), &Arc::new(copies))
     }
 
     /// Everything that is ordered before the thread or done by it so far, for those who observe it.
@@ -276,11 +275,11 @@ impl Clocks {
         let mut counts = Vec::clone(&clock.base);
         counts[thread as usize] = clock.own;
         clock.own += 1;
-        let mut known = clock.far.with(cta, &Rc::new(counts));
+        let mut known = clock.far.with(cta, &Arc::new(counts));
         if clock.copies > 0 {
             let mut copies = vec![0; clock.base.len()];
             copies[thread as usize] = clock.copies;
-            known = known.join(&Far::default().with(copies_of(cta), &Rc::new(copies)));
+            known = known.join(&Far::default().with(copies_of(cta), &Arc::new(copies)));
         }
         Released { cta, scope, known, visible: clock.visible.clone() }
     }
@@ -345,9 +344,9 @@ impl Clocks {
             copies[*thread as usize] = clock.copies;
             clock.own += 1;
         }
-        let mut known = all.known.with(self.cluster.own, &Rc::new(counts));
+        let mut known = all.known.with(self.cluster.own, &Arc::new(counts));
         if copies.iter().any(|count| *count > 0) {
-            known = known.join(&Far::default().with(copies_of(self.cluster.own), &Rc::new(copies)));
+            known = known.join(&Far::default().with(copies_of(self.cluster.own), &Arc::new(copies)));
         }
         let released = Released { known, ..all };
         threads.iter().for_each(|thread| self.threads[*thread as usize].fence = Some(released.clone()));
@@ -389,9 +388,9 @@ impl Clocks {
 /// What arrivals of threads of one CTA bring of it: the counts of its threads, and those of their copies, if there are any.
 fn counts<'a>(contributions: impl Iterator<Item = &'a Contribution> + Clone) -> (Vec<u32>, Option<Vec<u32>>) {
     let mut joined: Vec<u32> = Vec::new();
-    let mut last: Option<&Rc<Vec<u32>>> = None;
+    let mut last: Option<&Arc<Vec<u32>>> = None;
     for item in contributions.clone() {
-        if last.is_none_or(|last| !Rc::ptr_eq(&item.base, last)) {
+        if last.is_none_or(|last| !Arc::ptr_eq(&item.base, last)) {
             joined.resize(joined.len().max(item.base.len()), 0);
             joined.iter_mut().zip(item.base.iter()).for_each(|(slot, known)| *slot = *known.max(slot));
             last = Some(&item.base);

@@ -1,55 +1,85 @@
 //! What threads hand over to others: by flags, by phases of mbarriers, and by proxy fences.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::far::Far;
 use crate::isa::Scope;
 
-/// What proxy fences have made visible. The own CTA is among the others.
+/// What proxy fences have made visible. Usually nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Visible {
+pub(crate) struct Visible(Option<Arc<Fenced>>);
+
+/// The own CTA is among the others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fenced {
     /// To the asynchronous proxy, in shared memory.
-    pub(crate) shared: Far,
+    pub(super) shared: Far,
     /// To the asynchronous proxy, in global memory.
-    pub(crate) global: Far,
+    pub(super) global: Far,
     /// What was released for tensor maps, to the own CTA and to all.
     pub(super) released_maps: [Far; 2],
     /// To the uses of tensor maps, by their addresses.
-    pub(super) maps: Rc<BTreeMap<u64, Far>>,
+    pub(super) maps: BTreeMap<u64, Far>,
 }
 
+static NOTHING: Far = Far::NOTHING;
+
 impl Visible {
+    pub(super) fn of(fenced: Fenced) -> Visible {
+        Visible(Some(Arc::new(fenced)))
+    }
+
     pub(super) fn join(&self, other: &Visible) -> Visible {
-        Visible {
-            shared: self.shared.join(&other.shared),
-            global: self.global.join(&other.global),
-            released_maps: [0, 1].map(|at| self.released_maps[at].join(&other.released_maps[at])),
-            maps: joined_maps(&self.maps, &other.maps),
+        let (Some(own), Some(others)) = (&self.0, &other.0) else {
+            return Visible(self.0.clone().or(other.0.clone()));
+        };
+        if Arc::ptr_eq(own, others) {
+            return self.clone();
         }
+        Visible::of(Fenced {
+            shared: own.shared.join(&others.shared),
+            global: own.global.join(&others.global),
+            released_maps: [0, 1].map(|at| own.released_maps[at].join(&others.released_maps[at])),
+            maps: joined_maps(&own.maps, &others.maps),
+        })
+    }
+
+    /// To the asynchronous proxy, in shared memory.
+    pub(crate) fn shared(&self) -> &Far {
+        self.0.as_ref().map_or(&NOTHING, |fenced| &fenced.shared)
+    }
+
+    /// To the asynchronous proxy, in global memory.
+    pub(crate) fn global(&self) -> &Far {
+        self.0.as_ref().map_or(&NOTHING, |fenced| &fenced.global)
+    }
+
+    /// What was released for tensor maps, to the own CTA and to all.
+    pub(super) fn released_maps(&self) -> [&Far; 2] {
+        self.0.as_ref().map_or([&NOTHING; 2], |fenced| fenced.released_maps.each_ref())
     }
 
     /// All that was made visible.
     pub(super) fn all(&self) -> impl Iterator<Item = &Far> {
-        [&self.shared, &self.global].into_iter().chain(&self.released_maps).chain(self.maps.values())
+        self.0.iter().flat_map(|fenced| {
+            [&fenced.shared, &fenced.global].into_iter().chain(&fenced.released_maps).chain(fenced.maps.values())
+        })
     }
 
     /// What is visible to uses of the tensor map at an address.
-    pub(crate) fn of_map(&self, address: u64) -> Option<&Far> {
-        self.maps.get(&address)
+    pub(crate) fn of_map(&self, address: u64) -> &Far {
+        self.0.as_ref().and_then(|fenced| fenced.maps.get(&address)).unwrap_or(&NOTHING)
     }
 }
 
-fn joined_maps(a: &Rc<BTreeMap<u64, Far>>, b: &Rc<BTreeMap<u64, Far>>) -> Rc<BTreeMap<u64, Far>> {
-    if Rc::ptr_eq(a, b) || b.is_empty() {
-        return Rc::clone(a);
-    }
-    let mut all = BTreeMap::clone(a);
-    for (address, far) in b.iter() {
+fn joined_maps(a: &BTreeMap<u64, Far>, b: &BTreeMap<u64, Far>) -> BTreeMap<u64, Far> {
+    let mut all = a.clone();
+    for (address, far) in b {
         let known = all.entry(*address).or_default();
         *known = known.join(far);
     }
-    Rc::new(all)
+    all
 }
 
 /// A CTA and its cluster.
@@ -58,7 +88,7 @@ pub(crate) struct Cluster {
     /// Number of the CTA.
     pub(crate) own: u32,
     /// The numbers of all CTAs of the cluster, by rank.
-    pub(crate) all: Rc<[u32]>,
+    pub(crate) all: Arc<[u32]>,
 }
 
 impl Cluster {
@@ -72,7 +102,7 @@ impl Cluster {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     /// Of the own CTA; `None` if nothing is.
-    pub(super) base: Option<Rc<Vec<u32>>>,
+    pub(super) base: Option<Arc<Vec<u32>>>,
     pub(super) far: Far,
     pub(super) visible: Visible,
 }

@@ -2,7 +2,7 @@ use super::*;
 
 /// A CTA that is a cluster by itself.
 fn alone(cta: u32) -> Cluster {
-    Cluster { own: cta, all: Rc::new([cta]) }
+    Cluster { own: cta, all: Arc::new([cta]) }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Branch tables, calls, returns and exits.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
@@ -52,7 +52,7 @@ impl Machine<'_> {
             for copy in copies {
                 let (from, to) = (start + copy.from as usize, start + copy.to as usize);
                 let bytes = copy.bytes as usize;
-                Rc::make_mut(&mut local.bytes).copy_within(from..from + bytes, to);
+                Arc::make_mut(&mut local.bytes).copy_within(from..from + bytes, to);
                 let written: Option<&mut Bits> = local.written.as_mut();
                 if let Some(bits) = written {
                     bits.copy(from, to, bytes);

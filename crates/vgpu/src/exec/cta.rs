@@ -1,7 +1,7 @@
 //! A CTA: its shared and local memory, its barriers and its clocks.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::clock::{Agent, Clocks, Cluster};
 use crate::exec::barrier::{Barrier, Release};
@@ -24,7 +24,7 @@ pub(crate) struct CtaPlace {
     /// Rank in its cluster.
     pub(crate) rank: u32,
     /// Numbers of the CTAs of its cluster, by rank.
-    pub(crate) cluster: Rc<[u32]>,
+    pub(crate) cluster: Arc<[u32]>,
     /// What the CTAs with smaller numbers did is known to all threads from the start.
     pub(crate) known_from: u32,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Cta {
     /// Rank in its cluster.
     pub(crate) rank: u32,
     /// Numbers of the CTAs of its cluster, by rank.
-    pub(crate) cluster: Rc<[u32]>,
+    pub(crate) cluster: Arc<[u32]>,
     /// All its threads have exited.
     pub(crate) has_ended: bool,
     pub(crate) shared: Region,
@@ -88,14 +88,14 @@ impl Cta {
         let threads: u32 = launch.block.iter().product();
         let warps = threads.div_ceil(32);
         let alive: Vec<u32> = (0..warps).map(|warp| first_lanes(threads - warp * 32)).collect();
-        let mut clocks = Clocks::new(Cluster { own: number, all: Rc::clone(cluster) }, warps * 32);
+        let mut clocks = Clocks::new(Cluster { own: number, all: Arc::clone(cluster) }, warps * 32);
         clocks.know_launches(*known_from);
         let shared_bytes = program.dynamic_shared_offset() + u64::from(launch.dynamic_shared_bytes);
         Cta {
             number,
             index: *index,
             rank: *rank,
-            cluster: Rc::clone(cluster),
+            cluster: Arc::clone(cluster),
             has_ended: false,
             shared: Region::poison(shared_bytes as usize),
             local: Region::poison(program.local_bytes as usize * warps as usize * 32),

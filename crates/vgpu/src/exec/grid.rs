@@ -6,7 +6,8 @@ use crate::contract::{Contraction, contractions};
 use crate::exec::cluster::ClusterState;
 use crate::exec::cta::{Cta, CtaPlace};
 use crate::exec::machine::Machine;
-use crate::exec::random::Random;
+use crate::exec::parallel::run_apart;
+use crate::exec::recorder::Recorder;
 use crate::exec::resident::Starts;
 use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::Fault;
@@ -46,6 +47,12 @@ pub(crate) fn run_grid(
     mut timeline: Option<&mut Timeline>,
 ) -> Result<Report, Box<Fault>> {
     let before = prepared.options.check_races.then(|| memory.clone());
+    if let Some(before) = before.as_ref().filter(|_| timeline.is_none())
+        && let Some((stats, after)) = run_apart(prepared, before, watch)
+    {
+        *memory = after;
+        return Ok(stats.report(prepared.program, memory));
+    }
     let mut known = KnownRaces::default();
     let mut runs = 1;
     loop {
@@ -67,23 +74,40 @@ fn run_once(
     prepared: &PreparedLaunch<'_>,
     memory: &mut Memory,
     watch: &mut dyn FnMut(Progress),
-    (known, is_last): (&KnownRaces, bool),
+    races: (&KnownRaces, bool),
     timeline: Option<&mut Timeline>,
 ) -> (Result<Report, Box<Fault>>, KnownRaces) {
-    let PreparedLaunch { program, launch, first_cta, known_from, params, constants, options, most_resident } =
-        *prepared;
+    let recorder = timeline.is_some().then(Box::default);
+    let mut machine = machine(prepared, memory, races, recorder, watch);
+    let result = machine.run_ctas(prepared.most_resident).and_then(|()| machine.settle_undefined_bytes());
+    if let (Some(timeline), Some(recorder)) = (timeline, machine.recorder.take()) {
+        *timeline = recorder.timeline;
+    }
+    let report = result.map(|()| machine.stats.report(prepared.program, machine.memory));
+    (report, machine.new_races)
+}
+
+/// A machine that has not started. It is given the races that are known, and whether no other run will follow.
+pub(super) fn machine<'a>(
+    prepared: &PreparedLaunch<'a>,
+    memory: &'a mut Memory,
+    (known_races, is_last): (&'a KnownRaces, bool),
+    recorder: Option<Box<Recorder>>,
+    watch: &'a mut dyn FnMut(Progress),
+) -> Machine<'a> {
+    let PreparedLaunch { program, launch, first_cta, known_from, params, constants, options, .. } = *prepared;
     let contractions = contractions(program);
     let [x, y, z] = launch.grid;
-    let count = x.saturating_mul(y).saturating_mul(z);
+    let ctas = x.saturating_mul(y).saturating_mul(z);
     let place = CtaPlace { index: [0; 3], rank: 0, cluster: [first_cta].into(), known_from };
-    let mut machine = Machine {
+    Machine {
         program,
         launch,
         options,
         params,
         constants,
         memory,
-        stats: Stats::new(program.code.len()),
+        stats: Stats::new(program.code.len(), contractions.iter().map(|found| found.pc)),
         banks: Banks::new(),
         cta: Cta::new(program, launch, options, &place),
         peers: Vec::new(),
@@ -94,30 +118,22 @@ fn run_once(
         starts: Starts::default(),
         first_cta,
         known_from,
-        random: (options.seed != 0).then(|| Random::new(options.seed)),
+        random: None,
         effects: 0,
         sequence: Flag::default(),
         strong_reads: 0,
         last_buffer: 0,
         origins: Origins::default(),
         post_dominators: None,
-        known_races: known,
+        known_races,
         new_races: KnownRaces::default(),
+        has_met: false,
         is_last,
-        recorder: timeline.is_some().then(Box::default),
-        completed: Progress { ctas: count, ended: 0, thread_instructions: 0 },
+        recorder,
+        completed: Progress { ctas, ended: 0, thread_instructions: 0 },
         last_report: 0,
         watch,
-    };
-    for found in &contractions {
-        machine.stats.contractions.insert(found.pc);
     }
-    let result = machine.run_ctas(most_resident).and_then(|()| machine.settle_undefined_bytes());
-    if let (Some(timeline), Some(recorder)) = (timeline, machine.recorder.take()) {
-        *timeline = recorder.timeline;
-    }
-    let report = result.map(|()| machine.stats.report(program, machine.memory));
-    (report, machine.new_races)
 }
 
 /// A fused instruction, with the program counter of the one that it replaces.

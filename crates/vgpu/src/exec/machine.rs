@@ -20,7 +20,7 @@ use crate::program::Program;
 use crate::report::Stats;
 
 /// Number of thread instructions between two progress reports.
-const REPORT_INTERVAL: u64 = 10_000_000;
+pub(super) const REPORT_INTERVAL: u64 = 10_000_000;
 
 /// The state of a run: everything that the executing kernel can access.
 pub(super) struct Machine<'a> {
@@ -52,7 +52,7 @@ pub(super) struct Machine<'a> {
     pub(super) first_cta: u32,
     /// What the CTAs with smaller numbers did is known to all threads from the start.
     pub(super) known_from: u32,
-    /// The choices of the schedule; `None` without a seed.
+    /// The choices of the schedule of the cluster that is running; `None` without a seed.
     pub(super) random: Option<Random>,
     /// Arrivals and strong writes so far: what can end the wait of another thread.
     pub(super) effects: u64,
@@ -69,6 +69,8 @@ pub(super) struct Machine<'a> {
     /// Reads that race with later writes: those found by earlier runs (`known_races`) and by this one (`new_races`).
     pub(super) known_races: &'a KnownRaces,
     pub(super) new_races: KnownRaces,
+    /// Whether accesses of different clusters to the same bytes were not ordered.
+    pub(super) has_met: bool,
     /// Whether this is the last run, so that no race can be deferred to another one.
     pub(super) is_last: bool,
     /// Records the run, if that is asked for.

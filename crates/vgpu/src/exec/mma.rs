@@ -97,26 +97,30 @@ fn integer(word: u32, element: Multiplicand) -> i64 {
 /// eight below.
 fn multiplicands(regs: &[Lanes], op: &Mma) -> (Rows<u32>, Columns<u32>) {
     let (mut a, mut b): (Rows<u32>, Columns<u32>) = ([[0; 32]; 16], [[0; 8]; 32]);
-    for (index, reg) in op.a.iter().enumerate() {
-        for (lane, word) in regs[*reg as usize].iter().enumerate() {
-            let row = &mut a[lane / 4 + index % 2 * 8];
-            elements(*word, lane % 4, index / 2, op.a_type.bits()).for_each(|(k, word)| row[k] = word);
-        }
-    }
-    for (index, reg) in op.b.iter().enumerate() {
-        for (lane, word) in regs[*reg as usize].iter().enumerate() {
-            elements(*word, lane % 4, index, op.b_type.bits()).for_each(|(k, word)| b[k][lane / 4] = word);
-        }
-    }
+    elements(regs, &op.a, 2, op.a_type, |row, k, word| a[row][k] = word);
+    elements(regs, &op.b, 1, op.b_type, |column, k, word| b[k][column] = word);
     (a, b)
 }
 
-/// The elements of one register with their places along k: `quarter` is the lane's index among the four of the line,
-/// `repetition` the index of the register along k.
-fn elements(word: u64, quarter: usize, repetition: usize, bits: u32) -> impl Iterator<Item = (usize, u32)> {
-    let run = 32 / bits as usize;
-    let first = (repetition * 4 + quarter) * run;
-    (0..run).map(move |at| (first + at, (word >> (bits as usize * at) & mask(bits)) as u32))
+/// Calls `f` with the line, the place along k and the bits of each element in the registers of a multiplicand with
+/// `eights` times eight lines.
+fn elements(regs: &[Lanes], of: &[Reg], eights: usize, element: Multiplicand, f: impl FnMut(usize, usize, u32)) {
+    // The width is the same for all, so that it is looked at once.
+    match element.bits() {
+        8 => elements_of::<8>(regs, of, eights, f),
+        16 => elements_of::<16>(regs, of, eights, f),
+        _ => elements_of::<32>(regs, of, eights, f),
+    }
+}
+
+fn elements_of<const BITS: usize>(regs: &[Lanes], of: &[Reg], eights: usize, mut f: impl FnMut(usize, usize, u32)) {
+    let run = 32 / BITS;
+    for (index, reg) in of.iter().enumerate() {
+        for (lane, word) in regs[*reg as usize].iter().enumerate() {
+            let (line, first) = (lane / 4 + index % eights * 8, (index / eights * 4 + lane % 4) * run);
+            (0..run).for_each(|at| f(line, first + at, (word >> (BITS * at) & mask(BITS as u32)) as u32));
+        }
+    }
 }
 
 fn multiply<T: Copy, S: Copy>(

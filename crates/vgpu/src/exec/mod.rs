@@ -27,6 +27,7 @@ mod mbarrier;
 mod memory;
 mod mma;
 mod order;
+mod parallel;
 mod plain;
 mod post_dominators;
 mod product;

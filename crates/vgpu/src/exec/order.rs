@@ -1,7 +1,7 @@
 //! How accesses to memory that threads share are ordered: each is checked against the shadow of its bytes, and strong ones
 //! hand over what their threads have released.
 
-use crate::clock::{Far, copies_of};
+use crate::clock::{copies_of, cta_of};
 use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::cta::Cta;
 use crate::exec::machine::Machine;
@@ -21,7 +21,7 @@ impl Machine<'_> {
         if let Some(first) = result.own_previous_write.filter(|first| self.are_apart(*first, access.pc)) {
             return Err(self.not_apart(slot.id.space(), access, first));
         }
-        if result.benign {
+        if result.benign.is_some() {
             self.stats.note("benign_race", access.pc);
         }
         self.region_mut(slot.id).store(slot.offset, data);
@@ -59,11 +59,10 @@ impl Machine<'_> {
         };
         let is_engine = access.copy.is_some_and(|agent| agent.is_engine);
         let visible = cta.clocks.visible(thread);
-        let nothing = Far::default();
         let fenced = match slot.id {
-            _ if access.uses_map => Some(visible.of_map(access.address).unwrap_or(&nothing)),
-            RegionId::Buffer(_) if is_engine => Some(&visible.global),
-            _ if is_engine => Some(&visible.shared),
+            _ if access.uses_map => Some(visible.of_map(access.address)),
+            RegionId::Buffer(_) if is_engine => Some(visible.global()),
+            _ if is_engine => Some(visible.shared()),
             _ => None,
         };
         let accessor = Accessor {
@@ -87,7 +86,7 @@ impl Machine<'_> {
             RegionId::Local => &mut cta.local,
             RegionId::Buffer(index) => &mut memory.buffers[index].region,
         };
-        Ok(match data {
+        let found = match data {
             None => region.shadow.read(slot.offset, slot.len, &accessor),
             Some(data) => {
                 // Without data, as for a copy that writes later, the value is not known to be equal.
@@ -95,7 +94,12 @@ impl Machine<'_> {
                 let values = (data.len() == len).then(|| (&region.bytes[start..start + len], data));
                 region.shadow.write(start, len, values, &accessor)
             }
-        })
+        };
+        let others = found.conflicts.iter().map(|range| &range.conflict).chain(&found.benign);
+        self.has_met |= others
+            .map(|conflict| cta_of(conflict.who.cta))
+            .any(|cta| cta >= self.first_cta && !self.cta.cluster.contains(&cta));
+        Ok(found)
     }
 
     /// A strong read learns what the releases in the word hand over.

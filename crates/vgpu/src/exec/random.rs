@@ -9,6 +9,11 @@ impl Random {
         Random(seed)
     }
 
+    /// The generator for one of several things that run independently of each other.
+    pub(crate) fn of(seed: u64, index: u32) -> Random {
+        Random(seed ^ Random(u64::from(index)).next())
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

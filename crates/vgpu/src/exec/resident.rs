@@ -1,8 +1,9 @@
 //! The clusters of CTAs that are resident at once, and their turns. Without a seed, a cluster runs until it ends or has to
 //! wait, and the next one starts only then; a seed starts them in another order and interleaves them.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
+use crate::clock::Flag;
 use crate::exec::cluster::ClusterState;
 use crate::exec::cta::{Cta, CtaPlace};
 use crate::exec::machine::Machine;
@@ -18,6 +19,14 @@ pub(super) struct Resident {
     /// The warps of each CTA.
     warps: Vec<Vec<Warp>>,
     state: ClusterState,
+    /// The choices of its own schedule; `None` without a seed.
+    random: Option<Random>,
+}
+
+impl Resident {
+    fn has_ended(&self) -> bool {
+        self.ctas.iter().all(|cta| cta.has_ended)
+    }
 }
 
 /// The order in which the clusters of a grid start.
@@ -62,7 +71,8 @@ impl Machine<'_> {
     /// Runs every CTA of the grid.
     pub(super) fn run_ctas(&mut self, most_resident: u32) -> Result<(), Box<Fault>> {
         let size = self.launch.cluster_size();
-        self.starts = Starts::new(self.completed.ctas / size, self.random.as_mut());
+        let mut random = (self.options.seed != 0).then(|| Random::new(self.options.seed));
+        self.starts = Starts::new(self.completed.ctas / size, random.as_mut());
         let mut resident: Vec<Resident> = Vec::new();
         loop {
             let room = (resident.len() as u32 + 1) * size <= most_resident.max(size);
@@ -72,7 +82,7 @@ impl Machine<'_> {
             if resident.is_empty() {
                 return Ok(());
             }
-            if let Some(random) = &mut self.random {
+            if let Some(random) = &mut random {
                 random.shuffle(&mut resident);
             }
             if let Some(recorder) = &mut self.recorder {
@@ -82,7 +92,7 @@ impl Machine<'_> {
             let mut running = Vec::new();
             for mut item in resident {
                 progress |= self.run_cluster(&mut item)?;
-                if item.ctas.iter().any(|cta| !cta.has_ended) {
+                if !item.has_ended() {
                     running.push(item);
                 }
             }
@@ -91,6 +101,18 @@ impl Machine<'_> {
                 return Err(self.deadlock(&mut resident));
             }
         }
+    }
+
+    /// Runs the cluster with a linear index from its start to its end, as if it were the only one.
+    pub(super) fn run_alone(&mut self, linear: u32) -> Result<(), Box<Fault>> {
+        (self.stats.steps, self.sequence) = (0, Flag::default());
+        let mut cluster = self.start(linear);
+        while !cluster.has_ended() {
+            if !self.run_cluster(&mut cluster)? {
+                return Err(self.deadlock(&mut [cluster]));
+            }
+        }
+        Ok(())
     }
 
     /// The index of the first CTA of the cluster with a linear index.
@@ -111,23 +133,25 @@ impl Machine<'_> {
             [0, 1, 2].map(|axis| first[axis] + inside[axis])
         };
         let number = |[x, y, z]: [u32; 3]| self.first_cta + x + grid[0] * (y + grid[1] * z);
-        let cluster: Rc<[u32]> = (0..size).map(|rank| number(index(rank))).collect();
+        let cluster: Arc<[u32]> = (0..size).map(|rank| number(index(rank))).collect();
         let known_from = self.known_from;
-        let place = |rank: u32| CtaPlace { index: index(rank), rank, cluster: Rc::clone(&cluster), known_from };
+        let place = |rank: u32| CtaPlace { index: index(rank), rank, cluster: Arc::clone(&cluster), known_from };
         let (program, launch, options) = (self.program, self.launch, self.options);
         let ctas: Vec<Cta> = (0..size).map(|rank| Cta::new(program, launch, options, &place(rank))).collect();
         let warps: Vec<Vec<Warp>> = ctas.iter().map(|cta| self.warps_of(cta)).collect();
         let state = ClusterState::new(ctas.len(), warps[0].len());
-        Resident { ctas, warps, state }
+        let random = (options.seed != 0).then(|| Random::of(options.seed, linear));
+        Resident { ctas, warps, state, random }
     }
 
     /// Gives each CTA of a cluster its turn. Returns whether one of them did something.
     fn run_cluster(&mut self, item: &mut Resident) -> Result<bool, Box<Fault>> {
         let mut order: Vec<usize> = (0..item.ctas.len()).collect();
+        let mut progress = false;
+        std::mem::swap(&mut self.random, &mut item.random);
         if let Some(random) = self.random.as_mut().filter(|_| order.len() > 1) {
             random.shuffle(&mut order);
         }
-        let mut progress = false;
         std::mem::swap(&mut self.cluster, &mut item.state);
         std::mem::swap(&mut self.peers, &mut item.ctas);
         for rank in order {
@@ -145,6 +169,7 @@ impl Machine<'_> {
         }
         std::mem::swap(&mut self.peers, &mut item.ctas);
         std::mem::swap(&mut self.cluster, &mut item.state);
+        std::mem::swap(&mut self.random, &mut item.random);
         Ok(progress)
     }
 

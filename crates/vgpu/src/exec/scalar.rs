@@ -3,7 +3,7 @@
 use crate::exec::warp::Warp;
 use crate::exec::{carry, compare, convert, float, int};
 use crate::isa::{Space, mask};
-use crate::lanes::lanes;
+use crate::lanes::{FULL, lanes};
 use crate::memory::map;
 use crate::op::{Guard, Reg, ScalarOp};
 
@@ -63,14 +63,19 @@ fn unpack(warp: &mut Warp, exec: u32, a: Reg, bits: u32, parts: &[Option<Reg>]) 
         let Some(d) = part else { continue };
         let shift = bits * index as u32;
         let slot = &mut warp.regs[*d as usize];
-        for lane in lanes(exec) {
-            slot[lane] = (source[lane] >> shift) & keep;
+        if exec == FULL {
+            slot.iter_mut().zip(source).for_each(|(slot, value)| *slot = (value >> shift) & keep);
+        } else {
+            lanes(exec).for_each(|lane| slot[lane] = (source[lane] >> shift) & keep);
         }
     }
 }
 
 fn pack(warp: &mut Warp, exec: u32, d: Reg, bits: u32, parts: &[Reg]) {
     let keep = mask(bits);
+    if let [low, high] = parts {
+        return int::map2(&mut warp.regs, exec, d, [*low, *high], |low, high| (low & keep) | (high & keep) << bits);
+    }
     for lane in lanes(exec) {
         let mut value = 0u64;
         for (index, part) in parts.iter().enumerate() {

@@ -149,6 +149,13 @@ impl Memory {
         Some(Writer { cta, thread: warp * 32 + lane, warp, lane, ptx_line })
     }
 
+    /// Adds what was written in `other`, which was equal to this memory when it had `records` records. Returns false if a
+    /// byte was written in one and accessed in the other; then this memory is of no use any more.
+    pub(crate) fn join(&mut self, other: Memory, records: usize) -> bool {
+        let Some(newer) = self.records.join(&other.records, records) else { return false };
+        self.buffers.iter_mut().zip(other.buffers).all(|(own, other)| own.region.join(other.region, newer))
+    }
+
     /// The launch of a CTA.
     pub(crate) fn launch_of(&self, cta: u32) -> Option<&LaunchRecord> {
         self.launches.iter().rev().find(|launch| launch.first_cta <= cta_of(cta))

@@ -1,10 +1,11 @@
 //! A contiguous range of bytes that records which of them were written, and by which thread.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::clock::Flag;
-use crate::shadow::Shadow;
+use crate::shadow::{Newer, Shadow};
 use crate::undefined::Undefined;
 
 /// A bit set with one bit per byte.
@@ -23,26 +24,23 @@ impl Bits {
         self.words[index / 64] >> (index % 64) & 1 == 1
     }
 
+    /// The words that hold `len` bits from `start`, each with the mask of those bits.
+    fn masks(start: usize, len: usize) -> impl Iterator<Item = (usize, u64)> {
+        let end = start + len;
+        (start / 64..end.div_ceil(64)).map(move |word| {
+            let (first, stop) = (start.max(word * 64) % 64, end.min(word * 64 + 64) - word * 64);
+            (word, u64::MAX >> (64 - stop) & u64::MAX << first)
+        })
+    }
+
     /// Whether `len` bits from `start` are all set.
     pub(crate) fn all(&self, start: usize, len: usize) -> bool {
-        let shift = start % 64;
-        if len < 64 && shift + len <= 64 {
-            let wanted = ((1u64 << len) - 1) << shift;
-            return len == 0 || self.words[start / 64] & wanted == wanted;
-        }
-        (start..start + len).all(|index| self.get(index))
+        len == 0 || Bits::masks(start, len).all(|(word, mask)| self.words[word] & mask == mask)
     }
 
     pub(crate) fn set(&mut self, start: usize, len: usize) {
-        let shift = start % 64;
-        if len < 64 && shift + len <= 64 {
-            if len > 0 {
-                self.words[start / 64] |= ((1u64 << len) - 1) << shift;
-            }
-            return;
-        }
-        for index in start..start + len {
-            self.words[index / 64] |= 1 << (index % 64);
+        if len > 0 {
+            Bits::masks(start, len).for_each(|(word, mask)| self.words[word] |= mask);
         }
     }
 
@@ -65,7 +63,9 @@ impl Bits {
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
     /// Copies of a region share them until one is written.
-    pub(crate) bytes: Rc<Vec<u8>>,
+    pub(crate) bytes: Arc<Vec<u8>>,
+    /// Nothing was written so far.
+    is_blank: bool,
     /// The bytes that were written; `None` means all of them.
     pub(crate) written: Option<Bits>,
     /// Undefined bits that were stored, by byte.
@@ -80,7 +80,8 @@ impl Region {
     /// A region that the host has initialized.
     pub(crate) fn filled(bytes: Vec<u8>) -> Region {
         Region {
-            bytes: Rc::new(bytes),
+            bytes: Arc::new(bytes),
+            is_blank: false,
             written: None,
             undefined: BTreeMap::new(),
             shadow: Shadow::default(),
@@ -90,8 +91,14 @@ impl Region {
 
     /// An uninitialized region.
     pub(crate) fn poison(len: usize) -> Region {
-        let (written, undefined) = (Some(Bits::new(len)), BTreeMap::new());
-        Region { bytes: Rc::new(vec![0; len]), written, undefined, shadow: Shadow::default(), flags: BTreeMap::new() }
+        Region {
+            bytes: Arc::new(vec![0; len]),
+            is_blank: true,
+            written: Some(Bits::new(len)),
+            undefined: BTreeMap::new(),
+            shadow: Shadow::default(),
+            flags: BTreeMap::new(),
+        }
     }
 
     /// Bytes with undefined bits become unwritten.
@@ -114,6 +121,22 @@ impl Region {
         }
     }
 
+    /// Adds what was written in `other`, a copy of this region, as far as it is not in both. Returns false if a byte was
+    /// written in one and accessed in the other; then this region is of no use any more.
+    pub(crate) fn join(&mut self, mut other: Region, newer: Newer) -> bool {
+        let shadow = std::mem::take(&mut other.shadow);
+        let Some(written) = self.shadow.join(shadow, newer) else { return false };
+        for Range { start, end } in written {
+            let end = end.min(other.bytes.len());
+            self.store(start, &other.bytes[start..end]);
+            if !other.is_written(start, end - start) {
+                (start..end).filter(|at| !other.is_written(*at, 1)).for_each(|at| self.forget(at, 1));
+            }
+            self.undefined.extend(other.undefined.range(start..end));
+        }
+        true
+    }
+
     pub(crate) fn is_written(&self, offset: usize, len: usize) -> bool {
         self.written.as_ref().is_none_or(|bits| bits.all(offset, len))
     }
@@ -132,7 +155,11 @@ impl Region {
             let stale: Vec<usize> = self.undefined.range(offset..offset + len).map(|(at, _)| *at).collect();
             stale.iter().for_each(|at| _ = self.undefined.remove(at));
         }
-        &mut Rc::make_mut(&mut self.bytes)[offset..offset + len]
+        // A copy of what was never written would be zeros that the host has to read.
+        if std::mem::take(&mut self.is_blank) && Arc::get_mut(&mut self.bytes).is_none() {
+            self.bytes = Arc::new(vec![0; self.bytes.len()]);
+        }
+        &mut Arc::make_mut(&mut self.bytes)[offset..offset + len]
     }
 }
 

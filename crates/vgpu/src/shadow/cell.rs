@@ -1,6 +1,6 @@
 //! The record of the weak accesses of a unit, word or byte.
 
-use crate::shadow::stamp::Stamp;
+use crate::shadow::stamp::{Newer, Stamp};
 
 /// In `extra`: nothing.
 pub(super) const NEVER: u32 = u32::MAX;
@@ -43,6 +43,25 @@ impl Cell {
     /// The index of the group of cells for its quarters.
     pub(super) fn quarters(&self) -> Option<usize> {
         (self.write == SPLIT).then_some(self.read as usize)
+    }
+
+    /// Whether there are no accesses.
+    pub(super) fn is_empty(&self) -> bool {
+        self.write == 0 && self.read == 0 && self.older.is_none() && self.extra == NEVER
+    }
+
+    /// Whether all its records are in the cell itself.
+    pub(super) fn is_plain(&self) -> bool {
+        self.write != SPLIT && self.read & SET == 0 && self.extra == NEVER
+    }
+
+    /// Renumbers the records in the cell itself.
+    pub(super) fn shift(&mut self, newer: Newer) {
+        self.write = newer.shift(self.write()).bits();
+        self.older = newer.shift(self.older);
+        if self.read & SET == 0 {
+            self.read = newer.shift(Stamp::of_bits(self.read)).bits();
+        }
     }
 
     /// The last write.

@@ -141,20 +141,20 @@ fn keep_earlier(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) {
     tables.set_earlier(cell, kept.or(last).unwrap_or(Stamp::NONE));
 }
 
-/// Records a write. Returns its conflicts, and whether it is an unordered write of an equal value.
+/// Records a write. Returns its conflicts, and the write of an equal value that it is not ordered after.
 pub(super) fn write_cell(
     cell: &mut Cell,
     tables: &mut SideTables,
     who: &Accessor<'_>,
     same: bool,
-) -> (Vec<Conflict>, bool) {
+) -> (Vec<Conflict>, Option<Conflict>) {
     if is_simple(cell, who) {
         record(cell, true, who);
-        return (Vec::new(), false);
+        return (Vec::new(), None);
     }
     let write = unordered_write(cell, tables, who).or_else(|| unordered_earlier(cell, tables, who));
     let write = write.or_else(|| unfenced_write(cell, tables, who));
-    let benign = same && write.is_some();
+    let benign = write.filter(|_| same);
     let reads = unordered_reads(cell, tables, who);
     let found = (write.into_iter().filter(|_| !same).chain(reads).collect(), benign);
     if who.is_strong() {

@@ -3,7 +3,7 @@
 
 use crate::shadow::access::Accessor;
 use crate::shadow::cell::{Cell, NEVER, Reads};
-use crate::shadow::stamp::Stamp;
+use crate::shadow::stamp::{Newer, Stamp};
 
 /// Groups that a set keeps: beyond it, the oldest are forgotten, so that a race with one of them may go unseen.
 const MOST_GROUPS: usize = 256;
@@ -132,6 +132,19 @@ impl AccessSet {
         self.groups.iter().filter(|group| group.reads).filter_map(known).max().unwrap_or(0)
     }
 
+    /// A new access in the set, or none.
+    pub(super) fn any_new(&self, newer: Newer) -> Stamp {
+        let found = self.groups.iter().find(|group| newer.has_record(group.record));
+        found.map_or(Stamp::NONE, |group| Stamp::of_lane(group.record, group.lanes.trailing_zeros()))
+    }
+
+    /// The set where it is joined.
+    pub(super) fn shifted(&self, newer: Newer) -> AccessSet {
+        let mut set = self.clone();
+        set.groups.iter_mut().for_each(|group| group.record = newer.shift_record(group.record));
+        set
+    }
+
     /// Any access in the set.
     pub(super) fn first(&self) -> Option<Stamp> {
         let group = self.groups.first()?;
@@ -196,6 +209,17 @@ impl StrongAccesses {
     /// The reads that `who` is not ordered after.
     pub(super) fn unordered_reads<'a>(&'a self, who: &'a Accessor<'a>) -> impl Iterator<Item = Stamp> + 'a {
         self.reads.unordered(who)
+    }
+
+    /// Whether one of the accesses is new.
+    pub(super) fn has_news(&self, newer: Newer) -> bool {
+        newer.has(self.last) || [&self.writes, &self.reads].into_iter().any(|set| !set.any_new(newer).is_none())
+    }
+
+    /// The accesses where they are joined.
+    fn shifted(&self, newer: Newer) -> StrongAccesses {
+        let (writes, reads) = (self.writes.shifted(newer), self.reads.shifted(newer));
+        StrongAccesses { writes, reads, last: newer.shift(self.last), serial: self.serial }
     }
 
     /// Records a weak write, which replaces the accesses ordered before it; the others are kept.
@@ -265,6 +289,15 @@ impl SideTables {
     pub(super) fn set_earlier(&mut self, cell: &mut Cell, stamp: Stamp) {
         if cell.extra != NEVER || !stamp.is_none() {
             self.extra(cell).earlier = stamp;
+        }
+    }
+
+    /// Gives `own` the further records of a cell of another shadow.
+    pub(super) fn adopt_extra(&mut self, other: &SideTables, cell: &Cell, own: &mut Cell, newer: Newer) {
+        if let Some(Extra { strong, earlier }) = other.extras.get(cell.extra as usize) {
+            let strong = strong.as_ref().map(|strong| Box::new(strong.shifted(newer)));
+            own.extra = self.extras.len() as u32;
+            self.extras.push(Extra { strong, earlier: newer.shift(*earlier) });
         }
     }
 

@@ -74,6 +74,17 @@ impl Records {
         Some(number as u32)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds the records of `other` from number `first`, which is where it began to differ; `None` if there are too many.
+    pub(crate) fn join(&mut self, other: &Records, first: usize) -> Option<Newer> {
+        let newer = Newer { first: first as u32, shift: (self.0.len() - first) as u32 };
+        self.0.extend_from_slice(&other.0[first..]);
+        (self.0.len() <= MOST_RECORDS).then_some(newer)
+    }
+
     pub(crate) fn get(&self, record: u32) -> Record {
         self.0[record as usize]
     }
@@ -91,6 +102,36 @@ impl Records {
     /// The stamp of `lane` in a record.
     pub(crate) fn stamp(&self, record: u32, lane: u32) -> Stamp {
         Stamp::new(record as usize, lane)
+    }
+}
+
+/// The records that a copy of a memory has got since it was copied: those from `first`. Where they are joined with others,
+/// their numbers grow by `shift`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Newer {
+    first: u32,
+    shift: u32,
+}
+
+impl Newer {
+    /// Whether a record is new.
+    pub(super) fn has_record(self, record: u32) -> bool {
+        record >= self.first
+    }
+
+    /// Whether the record of a stamp is new.
+    pub(super) fn has(self, stamp: Stamp) -> bool {
+        !stamp.is_none() && self.has_record(stamp.record())
+    }
+
+    /// The number of a record where it is joined.
+    pub(super) fn shift_record(self, record: u32) -> u32 {
+        if self.has_record(record) { record + self.shift } else { record }
+    }
+
+    /// The stamp for the same access where it is joined.
+    pub(super) fn shift(self, stamp: Stamp) -> Stamp {
+        if self.has(stamp) { Stamp::of_lane(stamp.record() + self.shift, stamp.lane()) } else { stamp }
     }
 }
 
