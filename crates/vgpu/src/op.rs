@@ -116,6 +116,23 @@ impl Op {
         }
     }
 
+    /// Whether it may change something beside the registers of its warp, other than by an atomic operation or an
+    /// exit, which tell.
+    pub(crate) fn may_change_others(&self) -> bool {
+        match self {
+            Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Atomic(_) | Op::Bra { .. } => false,
+            Op::BranchIndex { .. } | Op::Call { .. } | Op::Ret | Op::Collective { .. } | Op::Fence { .. } => false,
+            Op::Exit | Op::Trap | Op::WaitForLaunches | Op::QueryCancel(_) => false,
+            Op::Mbarrier(op) => match **op {
+                MbarrierOp::At { f, .. } => !matches!(f, MbarrierFn::Wait(_)),
+                MbarrierOp::PendingCount { .. } => false,
+            },
+            Op::Store(_) | Op::Copy(_) | Op::Bulk(_) | Op::CopyBack(_) => true,
+            Op::SetRegisters { .. } | Op::Barrier(_) | Op::ClusterBarrier(_) => true,
+            Op::Matrix(_) | Op::Tensor(_) | Op::Warpgroup(_) => true,
+        }
+    }
+
     /// Whether what one cluster does may be ordered by it with what another one does: a strong access to global memory, or
     /// one that takes over another cluster's work.
     pub(crate) fn may_connect_clusters(&self) -> bool {

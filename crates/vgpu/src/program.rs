@@ -12,6 +12,15 @@ use crate::ptx::ast::Loc;
 pub(crate) struct Inst {
     pub(crate) guard: Option<Guard>,
     pub(crate) op: Op,
+    /// Whether it changes what other threads may observe (see [`Op::may_change_others`]).
+    pub(crate) changes: bool,
+}
+
+impl Inst {
+    pub(crate) fn new(guard: Option<Guard>, op: Op) -> Inst {
+        let changes = op.may_change_others();
+        Inst { guard, op, changes }
+    }
 }
 
 /// Source information of an instruction, which only reports and faults read.

@@ -339,7 +339,7 @@ fn traps_and_endless_loops_end() {
     let trap = fault(&with_addresses("trap;"), 32);
     assert_eq!((trap.kind, trap.at.ptx_line), (FaultKind::Trap, 21));
     let endless = fault(&with_addresses("AGAIN:\nbra AGAIN;"), 32);
-    assert_eq!(endless.kind, FaultKind::StepLimit);
+    assert_eq!(endless.kind, FaultKind::Deadlock);
 }
 
 /// The first two CTAs end, the third never does.

@@ -10,7 +10,7 @@ use crate::ptx::ast::Instruction;
 
 impl Decoder<'_> {
     pub(super) fn emit(&mut self, guard: Option<Guard>, op: Op, info: InstInfo) {
-        self.program.code.push(Inst { guard, op });
+        self.program.code.push(Inst::new(guard, op));
         self.program.info.push(info);
     }
 

@@ -108,6 +108,7 @@ impl Machine<'_> {
     }
 
     fn take_out(&mut self, warp: &mut Warp, leaving: u32) {
+        self.changes += 1;
         warp.alive &= !leaving;
         warp.ready &= !leaving;
         self.cta.alive[warp.id as usize] = warp.alive;

@@ -135,6 +135,7 @@ impl Machine<'_> {
     }
 
     fn perform_copy(&mut self, warp: u32, pending: Pending) -> ExecResult<()> {
+        self.changes += 1;
         match pending {
             Pending::Copy(copy) => {
                 self.move_bytes(&copy);

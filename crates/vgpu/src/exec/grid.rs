@@ -120,6 +120,7 @@ pub(super) fn machine<'a>(
         known_from,
         random: None,
         effects: 0,
+        changes: 0,
         sequence: Flag::default(),
         strong_reads: 0,
         last_buffer: 0,

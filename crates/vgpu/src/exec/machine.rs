@@ -56,6 +56,8 @@ pub(super) struct Machine<'a> {
     pub(super) random: Option<Random>,
     /// Arrivals and strong writes so far: what can end the wait of another thread.
     pub(super) effects: u64,
+    /// Other changes of memory and of what is shared: stores, operations that engines start, and threads that exit.
+    pub(super) changes: u64,
     /// What the `fence.sc` so far have released.
     pub(super) sequence: Flag,
     /// Strong reads in the current turn of a CTA.

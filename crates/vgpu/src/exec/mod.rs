@@ -17,6 +17,7 @@ mod convert;
 mod copy;
 mod cta;
 mod double_mma;
+mod endless;
 mod float;
 mod grid;
 mod int;

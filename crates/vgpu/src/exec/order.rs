@@ -24,10 +24,13 @@ impl Machine<'_> {
         if result.benign.is_some() {
             self.stats.note("benign_race", access.pc);
         }
-        self.region_mut(slot.id).store(slot.offset, data);
         if access.strong.is_some() {
+            // A write of the same value ends no wait.
+            let before = &self.region(slot.id).bytes[slot.offset..slot.end()];
+            self.effects += u64::from(before != data);
             self.hand_over(slot, access);
         }
+        self.region_mut(slot.id).store(slot.offset, data);
         self.apply_conflicts(slot, access, &result.conflicts)
     }
 
@@ -120,7 +123,6 @@ impl Machine<'_> {
     /// A strong write hands over what its thread has released. A write that reads too continues the release sequence of
     /// the word; another one ends it (PTX ISA, section 8.8).
     fn hand_over(&mut self, slot: &RegionSlot, access: &Access) {
-        self.effects += 1;
         let Some(strong) = access.strong.filter(|_| self.options.check_races) else { return };
         let released = self.cta.clocks.written(access.thread, strong.scope, strong.releases);
         let flags = &mut self.region_mut(slot.id).flags;

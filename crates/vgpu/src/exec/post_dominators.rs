@@ -58,7 +58,7 @@ fn meet(joins: &[u32], number: &[u32], mut one: u32, mut other: u32) -> u32 {
 /// The successors of an instruction within its function; the number of instructions stands for the end of the function.
 fn next(program: &Program, pc: u32) -> Vec<u32> {
     let end = program.code.len() as u32;
-    let Inst { guard, op } = &program.code[pc as usize];
+    let Inst { guard, op, .. } = &program.code[pc as usize];
     let mut found = op.successors(pc, end);
     if guard.is_some() {
         found.push(pc + 1);

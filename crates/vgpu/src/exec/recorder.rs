@@ -66,7 +66,7 @@ impl Machine<'_> {
         self.apply_releases(warps);
         let mut progress = false;
         for index in 0..warps.len() {
-            if warps[index].ready != 0 {
+            if warps[index].ready != 0 && !self.is_endless(&warps[index]) {
                 progress = true;
                 self.step_recorded(&mut warps[index])?;
                 self.apply_releases(warps);

@@ -180,7 +180,8 @@ impl Machine<'_> {
         let key = |(at, rank): &(usize, usize)| {
             let (cta, warps) = (&resident[*at].ctas[*rank], &resident[*at].warps[*rank]);
             let mut waits = warps.iter().flat_map(|warp| warp.waits.iter().flatten());
-            let is_cause = waits.any(|wait| !matches!(wait, Wait::Cluster { .. }));
+            let is_loop = warps.iter().any(|warp| warp.ready != 0);
+            let is_cause = is_loop || waits.any(|wait| !matches!(wait, Wait::Cluster { .. }));
             (!is_cause, cta.number)
         };
         let (at, rank) =

@@ -47,7 +47,7 @@ impl Machine<'_> {
             }
             for index in &order {
                 let mut hands_over = false;
-                if warps[*index].ready != 0 {
+                if warps[*index].ready != 0 && !self.is_endless(&warps[*index]) {
                     progress = true;
                     hands_over = self.turn(&mut warps[*index])?;
                     if self.random.as_mut().is_some_and(|random| random.below(4) == 0) {
@@ -150,6 +150,9 @@ impl Machine<'_> {
                 return Err(self.fault(*stop, pc, warp.id));
             }
             warp.yield_to_others();
+            if self.is_endless(warp) {
+                break;
+            }
             let is_observable = self.effects + self.strong_reads != observable;
             if let Some(random) = self.random.as_mut().filter(|_| is_observable)
                 && random.below(2) == 0
@@ -223,15 +226,26 @@ impl Machine<'_> {
                 }
                 waiting.push((pc, Waiting { warp: warp.id, lanes: mask, what, at: self.program.place(pc) }));
             }
+            if warp.ready != 0 {
+                // All that could run are in loops.
+                let pc = if warp.active != 0 { warp.pc } else { warp.pcs[warp.ready.trailing_zeros() as usize] };
+                let what = "a change of what its loop reads".to_string();
+                waiting.push((pc, Waiting { warp: warp.id, lanes: warp.ready, what, at: self.program.place(pc) }));
+            }
         }
+        let is_loop = warps.iter().any(|warp| warp.ready != 0);
         let (kind, message) = match aligned {
             Some(_) => (
                 FaultKind::DivergentAligned,
                 "only part of the warp reached this `.aligned` instruction; the rest waits elsewhere",
             ),
+            None if is_loop => (
+                FaultKind::Deadlock,
+                "every thread that has not exited is waiting, or is in a loop in which nothing changes any more",
+            ),
             None => (FaultKind::Deadlock, "every thread that has not exited is waiting"),
         };
-        // A lane that is alive and not ready waits, so the list has an entry.
+        // A lane that is alive waits or is in a loop, so the list has an entry.
         let (warp, mask, pc) = aligned.unwrap_or((waiting[0].1.warp, waiting[0].1.lanes, waiting[0].0));
         self.record_deadlock();
         let mut stop = RaisedFault::new(kind, mask, message);

@@ -49,13 +49,18 @@ impl Machine<'_> {
             warp.pc += 1;
             return Ok(());
         }
+        self.changes += u64::from(inst.changes);
         self.execute(warp, exec, &inst.op)
     }
 
     fn execute(&mut self, warp: &mut Warp, exec: u32, op: &Op) -> ExecResult<()> {
         match op {
             Op::Bra { target } => {
+                let goes_back = *target <= warp.pc;
                 warp.branch(exec, *target);
+                if goes_back {
+                    self.watch_loop(warp);
+                }
                 return Ok(());
             }
             Op::BranchIndex { index, targets } => {

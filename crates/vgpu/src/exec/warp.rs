@@ -5,6 +5,7 @@
 //! control flow reconverges. A group that runs for long while others are ready is set aside for a while, so that a loop
 //! that waits for another lane terminates.
 
+use crate::exec::endless::Loops;
 use crate::exec::undefined::{Marks, UndefinedLanes, Update};
 use crate::lanes::{Lanes, lanes};
 use crate::memory::map;
@@ -94,6 +95,7 @@ pub(crate) struct Warp {
     /// Keys of the group that was favoured last, and of the group that was set aside for it.
     last_forced: u64,
     set_aside: u64,
+    pub(crate) loops: Loops,
 }
 
 impl Warp {
@@ -124,7 +126,18 @@ impl Warp {
             forced: false,
             last_forced: 0,
             set_aside: 0,
+            loops: Loops::default(),
         }
+    }
+
+    /// Whether the warp is where `other` is, with the same lanes ready and in the same turn; the registers are not compared.
+    pub(crate) fn is_at(&self, other: &Warp) -> bool {
+        let lanes = |warp: &Warp| (warp.alive, warp.ready, warp.active, warp.timed_out, warp.carry);
+        let turn = |warp: &Warp| (warp.pc, warp.depth, warp.others, warp.patience, warp.forced);
+        let favoured = |warp: &Warp| (warp.last_forced, warp.set_aside);
+        (lanes(self), turn(self), favoured(self)) == (lanes(other), turn(other), favoured(other))
+            && (&self.preds, self.pcs, &self.stacks, self.waits)
+                == (&other.preds, other.pcs, &other.stacks, other.waits)
     }
 
     /// Linear index of a lane in its CTA.

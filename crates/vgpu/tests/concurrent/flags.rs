@@ -81,11 +81,10 @@ fn without_a_release_an_acquire_or_the_scope_the_data_races() {
 #[test]
 fn a_cta_that_is_not_resident_cannot_set_a_flag() {
     let body = handed_over("st.release.gpu.global.u32 [%rd1+32], 1;", "ld.acquire.gpu.global.u32 %r3, [%rd1+32];");
-    let alone =
-        Options { sms: Some(1), ctas_per_sm: Some(1), max_instructions_per_thread: 10_000, ..Options::default() };
+    let alone = Options { sms: Some(1), ctas_per_sm: Some(1), ..Options::default() };
     let (result, _) = execute(&body, 2, &alone);
     let Err(RunError::Fault(fault)) = result else { panic!("{result:?}") };
-    assert_eq!((fault.kind, fault.cta), (FaultKind::StepLimit, [0, 0, 0]));
+    assert_eq!((fault.kind, fault.cta), (FaultKind::Deadlock, [0, 0, 0]));
 }
 
 /// Every CTA adds its number plus 1 to word 0 under a lock in word 8.
