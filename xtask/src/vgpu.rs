@@ -3,6 +3,7 @@
 mod inputs;
 mod report;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -10,6 +11,7 @@ use clap::{Args, ValueEnum, value_parser};
 use tilewright::files;
 use tilewright::vgpu::launch_file::{Array, LaunchFile};
 use tilewright::vgpu::timeline::Timeline;
+use tilewright::vgpu::trace::Trace;
 use tilewright::vgpu::{self, Lint, MAX_INSTRUCTIONS_PER_THREAD, Memory, Module, Options, RunError};
 use tilewright::viz::timeline_page;
 
@@ -48,6 +50,9 @@ pub(crate) struct Arguments {
     /// Fuse a `mul` and an `add` or `sub` of its result that have no rounding modifier, as the assembler may do.
     #[arg(long)]
     contract: bool,
+    /// Print the operands of the instructions on this line of the PTX file, each time a warp executes them. May be repeated.
+    #[arg(long, value_name = "PTX_LINE")]
+    trace: Vec<u32>,
     /// Write the final contents of a buffer to a file in the format of NumPy, as bytes.
     #[arg(long, value_name = "BUFFER[=FILE.npy]")]
     dump: Vec<String>,
@@ -98,7 +103,9 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         print_error(&text);
         Exit::BadInput
     };
-    let Inputs { module, file, .. } = Inputs::read(&arguments.ptx, &arguments.launch, arguments.memory)?;
+    let traced: BTreeSet<u32> = arguments.trace.iter().copied().collect();
+    let Inputs { module, file, .. } = Inputs::read(&arguments.ptx, &arguments.launch, arguments.memory, &traced)?;
+    must_have_instructions(&module, &file, &traced).map_err(bad)?;
     let dumps = dumps(arguments, &file).map_err(bad)?;
     let seeds = arguments.seed..arguments.seed.saturating_add(arguments.schedules);
     let mut last = None;
@@ -125,7 +132,7 @@ fn run_with(module: &Module, file: &LaunchFile, seed: u64, arguments: &Arguments
     let start = Instant::now();
     let options = options(arguments, seed);
     let mut memory = file.memory.clone();
-    let mut reports = Vec::new();
+    let (mut reports, mut traces) = (Vec::new(), Vec::new());
     let mut ended = Ended::AsExpected;
     for (number, launch) in file.launches.iter().enumerate() {
         let mut options = file.options(options.clone());
@@ -135,7 +142,15 @@ fn run_with(module: &Module, file: &LaunchFile, seed: u64, arguments: &Arguments
             // What later launches overwrite is not compared.
             observed.clear();
         }
-        match vgpu::run(module, launch, &mut memory, &options) {
+        let result = if arguments.trace.is_empty() {
+            vgpu::run(module, launch, &mut memory, &options)
+        } else {
+            let mut trace = Trace::default();
+            let result = vgpu::run_traced(module, launch, &mut memory, &options, &mut trace);
+            traces.push(trace);
+            result
+        };
+        match result {
             Ok(report) => reports.push((launch.kernel.clone(), report)),
             Err(RunError::Fault(fault)) => {
                 ended = Ended::Fault(fault);
@@ -154,12 +169,30 @@ fn run_with(module: &Module, file: &LaunchFile, seed: u64, arguments: &Arguments
     }
     let outcome = Outcome {
         reports,
+        traces,
         ended,
         seed,
         expectations: file.expectations.len(),
         wall_seconds: start.elapsed().as_secs_f64(),
     };
     Ok((outcome, memory))
+}
+
+/// A line that is traced has instructions of a kernel that is launched.
+fn must_have_instructions(module: &Module, file: &LaunchFile, traced: &BTreeSet<u32>) -> Result<(), String> {
+    let lines: BTreeSet<u32> =
+        file.launches.iter().filter_map(|launch| module.instruction_lines(&launch.kernel)).flatten().collect();
+    match traced.difference(&lines).next() {
+        None => Ok(()),
+        Some(line) => {
+            let near = [lines.range(..line).next_back(), lines.range(line..).next()];
+            let near: Vec<String> = near.into_iter().flatten().map(u32::to_string).collect();
+            Err(format!(
+                "--trace: PTX line {line} has no instruction of a kernel that is launched; the nearest lines with one: {}",
+                near.join(" and ")
+            ))
+        }
+    }
 }
 
 /// Runs the launches once more, and writes the page of the last one that began.

@@ -1,5 +1,6 @@
 //! `vgpu-mutate`: what the virtual GPU finds of the mechanical changes of a kernel.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
 }
 
 fn attempt(arguments: &Arguments) -> Result<MutationReport, Exit> {
-    let Inputs { ptx, file, .. } = Inputs::read(&arguments.ptx, &arguments.launch, 4)?;
+    let Inputs { ptx, file, .. } = Inputs::read(&arguments.ptx, &arguments.launch, 4, &BTreeSet::new())?;
     let all = mutants(&ptx);
     let bar = count_bar("mutants", all.len() as u64);
     let mut report = MutationReport::default();

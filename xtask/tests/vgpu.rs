@@ -99,6 +99,28 @@ fn bad_input_ends_with_4_and_its_path() {
 }
 
 #[test]
+fn the_operands_of_an_instruction_are_traced() {
+    let (status, out, _) = ran(KERNEL, LAUNCH, &["--trace", "20", "--trace", "21"]);
+    assert_eq!(status, Some(0));
+    let wanted = "PTX line 20 `mul.f32 %f2, %f2, %f1`: cta (0, 0, 0) warp 0 lanes 0xffffffff\n  \
+                  %f2  0.0, 2.5, .., 77.5  (before: 0.0, 1.0, .., 31.0)\n  %f1  2.5\n\
+                  PTX line 21 `st.shared.f32 [%r2], %f2`: cta (0, 0, 0) warp 0 lanes 0xffffffff\n  \
+                  [%r2]  `tile` + 0, `tile` + 4, .., `tile` + 124\n  %f2    0.0, 2.5, .., 77.5\nscale: ";
+    assert!(out.starts_with(wanted), "{out}");
+    // The instruction that faults is the last one.
+    let (status, out, _) = ran(&KERNEL.replace("[%rd5], %f3", "[%rd5+256], %f3"), LAUNCH, &["--trace", "25"]);
+    assert_eq!(status, Some(2));
+    assert!(
+        out.contains("[%rd5+256]  `y` + 256, `y` + 260, .., `y` + 380\n") && out.contains("fault: out_of_bounds"),
+        "{out}"
+    );
+    let (status, _, error) = ran(KERNEL, LAUNCH, &["--trace", "3"]);
+    assert_eq!(status, Some(4));
+    let said = "--trace: PTX line 3 has no instruction of a kernel that is launched; the nearest lines with one: 10";
+    assert!(error.contains(said), "{error}");
+}
+
+#[test]
 fn notes_are_faults_if_asked() {
     let kernel = KERNEL.replace("bar.sync 0;", "mov.f32 %f2, 0f3f800000;\nst.shared.f32 [tile], %f2;\nbar.sync 0;");
     let kernel = kernel
@@ -129,7 +151,10 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 fn the_json_has_the_keys_of_the_documentation() {
     let (_, out, _) = ran(KERNEL, LAUNCH, &["--json"]);
     let done: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(keys(&done), BTreeSet::from(["status", "fault", "difference", "seed", "launches", "wall_seconds"]));
+    assert_eq!(
+        keys(&done),
+        BTreeSet::from(["status", "fault", "difference", "seed", "launches", "traces", "wall_seconds"])
+    );
     let launch = &done["launches"][0];
     assert_eq!(keys(launch), BTreeSet::from(["kernel", "counts", "barriers", "notes"]));
     let counts = ["thread_instructions", "warp_instructions", "opcodes", "accesses"];
@@ -155,9 +180,17 @@ fn the_json_has_the_keys_of_the_documentation() {
     assert_eq!(keys(&fault["fault"]), BTreeSet::from(of_fault));
     assert_eq!(fault["fault"]["kind"], "out_of_bounds");
     assert_eq!(keys(&fault["fault"]["at"]), BTreeSet::from(["ptx_line", "ptx", "cuda", "inlined_at"]));
+    let (_, out, _) = ran(KERNEL, LAUNCH, &["--json", "--trace", "20"]);
+    let traced: Value = serde_json::from_str(&out).expect("JSON");
+    let of_trace = ["executions", "more"];
+    assert_eq!(keys(&traced["traces"][0]), BTreeSet::from(of_trace));
+    let of_execution = ["ptx_line", "ptx", "cta", "warp", "lanes", "operands"];
+    assert_eq!(keys(&traced["traces"][0]["executions"][0]), BTreeSet::from(of_execution));
+    let of_operand = ["name", "before", "after"];
+    assert_eq!(keys(&traced["traces"][0]["executions"][0]["operands"][0]), BTreeSet::from(of_operand));
     let page =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/vgpu.md")).expect("the page");
-    for key in counts.into_iter().chain(access).chain(of_fault) {
+    for key in counts.into_iter().chain(access).chain(of_fault).chain(of_trace).chain(of_execution).chain(of_operand) {
         assert!(page.contains(&format!("`{key}`")), "{key} is not documented");
     }
 }

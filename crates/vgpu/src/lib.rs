@@ -71,6 +71,7 @@ mod run;
 mod shadow;
 mod tensor_map;
 pub mod timeline;
+pub mod trace;
 mod undefined;
 
 pub use decode::{Instruction, Unit, instructions};
@@ -81,7 +82,7 @@ pub use layout::ParamInfo;
 pub use memory::{BufferId, Memory, Writer};
 pub use module::{KernelInfo, Module};
 pub use report::{AccessCount, AccessKind, BarrierCount, Note, Report};
-pub use run::{run, run_recorded, run_watched};
+pub use run::{run, run_recorded, run_traced, run_watched};
 pub use tensor_map::{Im2col, MapAccess, MapElement, MapError, MapSwizzle, TENSOR_MAP_BYTES, TensorMap};
 
 /// The example of the README is run as a test.

@@ -1,5 +1,7 @@
 //! A parsed file with its kernels decoded.
 
+use std::collections::BTreeSet;
+
 use crate::decode;
 use crate::fault::{PtxError, Unsupported};
 use crate::layout::{Layout, ParamInfo, param_layout};
@@ -47,13 +49,22 @@ impl Module {
     /// # Errors
     /// [`PtxError::Syntax`] for text that is not PTX.
     pub fn parse(text: &str) -> Result<Module, PtxError> {
+        Module::parse_traced(text, &BTreeSet::new())
+    }
+
+    /// Like [`Module::parse`]; [`run_traced`](crate::run_traced) then traces the instructions on these lines, numbered from
+    /// 1.
+    ///
+    /// # Errors
+    /// The same as for [`Module::parse`].
+    pub fn parse_traced(text: &str, lines: &BTreeSet<u32>) -> Result<Module, PtxError> {
         let file = ptx::parse(text)?;
         let layout = Layout::new(&file);
         let kernels = file
             .functions
             .iter()
             .filter(|function| function.is_kernel)
-            .filter_map(|function| Some(kernel(&file, &layout, function, function.body.as_deref()?)))
+            .filter_map(|function| Some(kernel(&file, &layout, function, function.body.as_deref()?, lines)))
             .collect();
         Ok(Module { target: file.target, kernels, layout })
     }
@@ -74,15 +85,21 @@ impl Module {
         Some(&found.program.unsupported)
     }
 
+    /// The lines on which a kernel has instructions, in order; `None` if there is no such kernel.
+    pub fn instruction_lines(&self, kernel: &str) -> Option<BTreeSet<u32>> {
+        let found = self.kernels.iter().find(|found| found.info.name == kernel)?;
+        Some(found.program.info.iter().map(|info| info.line).collect())
+    }
+
     /// The target that the file names, such as `sm_90a`.
     pub fn target(&self) -> &str {
         &self.target
     }
 }
 
-fn kernel(file: &File, layout: &Layout, function: &Function, body: &[Statement]) -> Kernel {
+fn kernel(file: &File, layout: &Layout, function: &Function, body: &[Statement], traced: &BTreeSet<u32>) -> Kernel {
     let params = param_layout(&function.params);
-    let mut program = decode::decode(file, layout, function, body, &params);
+    let mut program = decode::decode(file, layout, function, body, &params, traced);
     program.unsupported.extend_from_slice(&layout.unsupported);
     let info = KernelInfo {
         name: function.name.clone(),

@@ -1,9 +1,10 @@
 //! A decoded kernel: instructions with their source locations, and the storage that the kernel needs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::fault::{CudaLine, Place, Unsupported};
-use crate::isa::align_up;
+use crate::isa::{Space, align_up};
 use crate::op::{Guard, Op, Reg};
 use crate::ptx::ast::Loc;
 
@@ -33,6 +34,32 @@ pub(crate) struct InstInfo {
     pub(crate) opcode: String,
     /// The instruction as written, with white space normalized.
     pub(crate) text: String,
+    /// Whether it continues the instruction before it: some are several operations.
+    pub(crate) continues: bool,
+}
+
+/// An operand that is traced.
+#[derive(Clone, Debug)]
+pub(crate) struct Operand {
+    /// As written.
+    pub(crate) name: String,
+    pub(crate) place: OperandPlace,
+}
+
+/// Where the value of an operand is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OperandPlace {
+    Register { index: Reg, bits: u32, kind: NumberKind },
+    Predicate(u32),
+    Address { space: Space, base: Reg, offset: i64 },
+}
+
+/// How the bits of a register are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberKind {
+    Bits,
+    Signed,
+    Float,
 }
 
 /// A dimension of the grid or of a CTA.
@@ -128,6 +155,8 @@ pub(crate) struct Program {
     pub(crate) files: BTreeMap<u32, String>,
     /// The source file of the kernel's own code, by its number; `None` without line information.
     pub(crate) source_file: Option<u32>,
+    /// The operands of the instructions that are traced, by program counter.
+    pub(crate) traced: BTreeMap<u32, Arc<[Operand]>>,
     /// Unsupported instructions that the kernel can reach.
     pub(crate) unsupported: Vec<Unsupported>,
 }
@@ -136,6 +165,11 @@ impl Program {
     /// The PTX line of an instruction.
     pub(crate) fn line(&self, pc: u32) -> u32 {
         self.info[pc as usize].line
+    }
+
+    /// Whether an instruction, as written, starts at `pc`.
+    pub(crate) fn starts_instruction(&self, pc: u32) -> bool {
+        self.info.get(pc as usize).is_none_or(|info| !info.continues)
     }
 
     pub(crate) fn place(&self, pc: u32) -> Place {

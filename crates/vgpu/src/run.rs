@@ -1,6 +1,6 @@
 //! Runs a launch: checks it, builds the parameter block, and executes the kernel.
 
-use crate::exec;
+use crate::exec::{self, Observer};
 use crate::fault::RunError;
 use crate::launch::{Arg, Launch, Options, Progress};
 use crate::layout::ParamInfo;
@@ -8,6 +8,7 @@ use crate::memory::{Memory, Region};
 use crate::module::{Kernel, KernelInfo, Module};
 use crate::report::Report;
 use crate::timeline::Timeline;
+use crate::trace::Trace;
 
 /// Maximum shared memory of a CTA in bytes: 227 KiB on sm_90 and sm_100.
 const MAX_SHARED_BYTES: u64 = 227 * 1024;
@@ -45,7 +46,7 @@ pub fn run_watched(
     options: &Options,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Report, RunError> {
-    run_with(module, launch, memory, options, watch, None)
+    run_with(module, launch, memory, options, watch, Observer::Nobody)
 }
 
 /// Like [`run`], in the schedule of a recorded run (see [`Timeline`]); `options.seed` has no effect. The timeline shows what
@@ -61,7 +62,22 @@ pub fn run_recorded(
     timeline: &mut Timeline,
 ) -> Result<Report, RunError> {
     let options = Options { seed: 0, ..options.clone() };
-    run_with(module, launch, memory, &options, &mut |_| (), Some(timeline))
+    run_with(module, launch, memory, &options, &mut |_| (), Observer::Timeline(timeline))
+}
+
+/// Like [`run`], on one core, and records the executions of the instructions on the lines that
+/// [`Module::parse_traced`] was given. The trace shows those up to the end or the fault.
+///
+/// # Errors
+/// The same as for [`run`].
+pub fn run_traced(
+    module: &Module,
+    launch: &Launch,
+    memory: &mut Memory,
+    options: &Options,
+    trace: &mut Trace,
+) -> Result<Report, RunError> {
+    run_with(module, launch, memory, options, &mut |_| (), Observer::Trace(trace))
 }
 
 fn run_with(
@@ -70,7 +86,7 @@ fn run_with(
     memory: &mut Memory,
     options: &Options,
     watch: &mut dyn FnMut(Progress),
-    timeline: Option<&mut Timeline>,
+    observer: Observer<'_>,
 ) -> Result<Report, RunError> {
     let found = module.kernels.iter().find(|kernel| kernel.info.name == launch.kernel);
     let Some(kernel) = found else {
@@ -104,7 +120,7 @@ fn run_with(
         options,
         most_resident,
     };
-    let result = exec::run_grid(&prepared, memory, watch, timeline);
+    let result = exec::run_grid(&prepared, memory, watch, observer);
     memory.buffers.truncate(own_buffers);
     result.map_err(RunError::Fault)
 }

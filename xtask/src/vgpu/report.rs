@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tilewright::vgpu::launch_file::Difference;
+use tilewright::vgpu::trace::{Trace, Traced, TracedOperand, TracedValue};
 use tilewright::vgpu::{CudaLine, Fault, Place, Report};
 
 use crate::exit::Exit;
@@ -27,6 +28,8 @@ pub(crate) enum Ended {
 pub(crate) struct Outcome {
     /// The kernel and the report of each launch that ran to its end.
     pub(crate) reports: Vec<(String, Report)>,
+    /// Of each launch that began, if lines are traced.
+    pub(crate) traces: Vec<Trace>,
     pub(crate) ended: Ended,
     pub(crate) seed: u64,
     /// Number of expectations in the file.
@@ -48,6 +51,9 @@ impl Outcome {
 
     /// What happened, in a line for each fact.
     pub(crate) fn print(&self, exit: Exit) {
+        for trace in &self.traces {
+            say!("{}", trace.to_string().trim_end());
+        }
         for (kernel, report) in &self.reports {
             let (threads, warps) = (report.thread_instructions, report.warp_instructions);
             say!("{kernel}: {threads} thread instructions, {warps} warp instructions");
@@ -92,9 +98,34 @@ impl Outcome {
             "difference": difference,
             "seed": self.seed,
             "launches": launches,
+            "traces": self.traces.iter().map(trace_json).collect::<Vec<Value>>(),
             "wall_seconds": self.wall_seconds,
         })
     }
+}
+
+fn trace_json(trace: &Trace) -> Value {
+    let value = |value: &TracedValue| match value {
+        TracedValue::Undefined => json!("undefined"),
+        TracedValue::Integer(value) => json!(*value as i64),
+        // JSON has no NaN and no infinities.
+        TracedValue::Float(value) => json!(value.to_string()),
+        TracedValue::Flag(value) => json!(value),
+        TracedValue::At(name, offset) => json!({"name": name, "offset": offset}),
+    };
+    let values = |all: &[TracedValue]| all.iter().map(value).collect::<Vec<Value>>();
+    let operand = |operand: &TracedOperand| json!({"name": operand.name, "before": values(&operand.before), "after": values(&operand.after)});
+    let execution = |found: &Traced| {
+        json!({
+            "ptx_line": found.ptx_line,
+            "ptx": found.ptx,
+            "cta": found.cta,
+            "warp": found.warp,
+            "lanes": found.lanes,
+            "operands": found.operands.iter().map(operand).collect::<Vec<Value>>(),
+        })
+    };
+    json!({"executions": trace.executions.iter().map(execution).collect::<Vec<Value>>(), "more": trace.more})
 }
 
 fn launch_json(kernel: &str, report: &Report) -> Value {

@@ -1,6 +1,6 @@
 //! The state of decoding one kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::decode::symbol::Symbol;
 use crate::layout::Layout;
@@ -45,10 +45,12 @@ pub(super) struct Decoder<'a> {
     pub(super) current: Option<usize>,
     /// PTX line of the instruction being decoded.
     pub(super) line: u32,
+    /// Lines whose instructions are traced.
+    pub(super) traced: &'a BTreeSet<u32>,
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn new(file: &'a File, layout: &'a Layout) -> Decoder<'a> {
+    pub(super) fn new(file: &'a File, layout: &'a Layout, traced: &'a BTreeSet<u32>) -> Decoder<'a> {
         let program = Program { files: file.files.clone(), ..Program::default() };
         Decoder {
             file,
@@ -63,6 +65,7 @@ impl<'a> Decoder<'a> {
             calls: Vec::new(),
             current: None,
             line: 0,
+            traced,
         }
     }
 }

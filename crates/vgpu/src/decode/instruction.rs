@@ -1,11 +1,13 @@
 //! Decodes one instruction.
 
+use std::sync::Arc;
+
 use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::symbol::Symbol;
 use crate::decode::table;
 use crate::fault::Unsupported;
 use crate::op::{Guard, Op};
-use crate::program::{Inst, InstInfo};
+use crate::program::{Inst, InstInfo, Operand};
 use crate::ptx::ast::Instruction;
 
 impl Decoder<'_> {
@@ -25,6 +27,7 @@ impl Decoder<'_> {
             loc: instruction.loc,
             opcode: instruction.opcode.clone(),
             text: instruction.text.clone(),
+            continues: false,
         };
         let guard = match &instruction.guard {
             None => None,
@@ -36,8 +39,14 @@ impl Decoder<'_> {
         let result = self.decode_ops(instruction);
         match result {
             Ok(ops) => {
-                for op in ops {
-                    self.emit(guard, op, info.clone());
+                let first = self.program.code.len() as u32;
+                for (at, op) in ops.into_iter().enumerate() {
+                    self.emit(guard, op, InstInfo { continues: at > 0, ..info.clone() });
+                }
+                if self.traced.contains(&info.line) {
+                    let operands: Arc<[Operand]> = self.traced_operands(instruction).into();
+                    let all = first..self.program.code.len() as u32;
+                    self.program.traced.extend(all.map(|pc| (pc, Arc::clone(&operands))));
                 }
             }
             Err(reason) => {

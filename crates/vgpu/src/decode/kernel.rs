@@ -1,6 +1,6 @@
 //! Decodes a kernel with the functions that it calls: statements, labels, calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::decode::decoder::Decoder;
 use crate::decode::symbol::Symbol;
@@ -10,15 +10,16 @@ use crate::op::{Op, Reg};
 use crate::program::{InstInfo, Preset, Program};
 use crate::ptx::ast::{File, Function, Statement};
 
-/// Decodes the kernel `function`, which has the statements `body`.
+/// Decodes the kernel `function`, which has the statements `body`. The instructions on the lines of `traced` are traced.
 pub(crate) fn decode(
     file: &File,
     layout: &Layout,
     function: &Function,
     body: &[Statement],
     params: &[ParamInfo],
+    traced: &BTreeSet<u32>,
 ) -> Program {
-    let mut decoder = Decoder::new(file, layout);
+    let mut decoder = Decoder::new(file, layout, traced);
     decoder.kernel(function, body, params);
     decoder.finish()
 }
@@ -62,7 +63,13 @@ impl<'a> Decoder<'a> {
         }
         self.block(statements);
         let line = self.program.info.last().map_or(0, |info| info.line);
-        let info = InstInfo { line, loc: None, opcode: "ret".to_string(), text: "end of function".to_string() };
+        let info = InstInfo {
+            line,
+            loc: None,
+            opcode: "ret".to_string(),
+            text: "end of function".to_string(),
+            continues: false,
+        };
         self.emit(None, Op::Ret, info);
     }
 

@@ -26,6 +26,7 @@ mod storage;
 mod symbol;
 mod table;
 mod tensor;
+mod traced;
 mod warpgroup;
 
 pub(crate) use kernel::decode;

@@ -128,7 +128,7 @@ impl Machine<'_> {
     }
 
     /// The variable or buffer nearest to an address: name, offset and size.
-    fn nearest(&self, space: Space, address: u64) -> (String, i64, u64) {
+    pub(super) fn nearest(&self, space: Space, address: u64) -> (String, i64, u64) {
         match space {
             Space::Global | Space::Generic => self.nearest_buffer(address),
             Space::Shared => {

@@ -7,7 +7,6 @@ use crate::exec::cluster::ClusterState;
 use crate::exec::cta::{Cta, CtaPlace};
 use crate::exec::machine::Machine;
 use crate::exec::parallel::run_apart;
-use crate::exec::recorder::Recorder;
 use crate::exec::resident::Starts;
 use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::Fault;
@@ -18,9 +17,17 @@ use crate::program::{InstInfo, Program};
 use crate::ptx::ast::Loc;
 use crate::report::{Report, Stats};
 use crate::timeline::Timeline;
+use crate::trace::Trace;
 
 /// Maximum number of runs of one launch; each run knows the races that the previous runs found.
 const MAX_RUNS: usize = 64;
+
+/// Who is told what a launch does while it runs.
+pub(crate) enum Observer<'a> {
+    Nobody,
+    Timeline(&'a mut Timeline),
+    Trace(&'a mut Trace),
+}
 
 /// A kernel that is prepared to run, with its parameters and options.
 pub(crate) struct PreparedLaunch<'a> {
@@ -44,10 +51,10 @@ pub(crate) fn run_grid(
     prepared: &PreparedLaunch<'_>,
     memory: &mut Memory,
     watch: &mut dyn FnMut(Progress),
-    mut timeline: Option<&mut Timeline>,
+    mut observer: Observer<'_>,
 ) -> Result<Report, Box<Fault>> {
     let before = prepared.options.check_races.then(|| memory.clone());
-    if let Some(before) = before.as_ref().filter(|_| timeline.is_none())
+    if let Some(before) = before.as_ref().filter(|_| matches!(observer, Observer::Nobody))
         && let Some((stats, after)) = run_apart(prepared, before, watch)
     {
         *memory = after;
@@ -57,8 +64,7 @@ pub(crate) fn run_grid(
     let mut runs = 1;
     loop {
         let is_last = runs == MAX_RUNS || before.is_none();
-        let timeline = timeline.as_deref_mut();
-        let (result, found) = run_once(prepared, memory, watch, (&known, is_last), timeline);
+        let (result, found) = run_once(prepared, memory, watch, (&known, is_last), &mut observer);
         if !known.join(found) || is_last {
             return result;
         }
@@ -75,13 +81,19 @@ fn run_once(
     memory: &mut Memory,
     watch: &mut dyn FnMut(Progress),
     races: (&KnownRaces, bool),
-    timeline: Option<&mut Timeline>,
+    observer: &mut Observer<'_>,
 ) -> (Result<Report, Box<Fault>>, KnownRaces) {
-    let recorder = timeline.is_some().then(Box::default);
-    let mut machine = machine(prepared, memory, races, recorder, watch);
+    let mut machine = machine(prepared, memory, races, watch);
+    match observer {
+        Observer::Nobody => {}
+        Observer::Timeline(_) => machine.recorder = Some(Box::default()),
+        Observer::Trace(_) => machine.tracer = Some(Box::default()),
+    }
     let result = machine.run_ctas(prepared.most_resident).and_then(|()| machine.settle_undefined_bytes());
-    if let (Some(timeline), Some(recorder)) = (timeline, machine.recorder.take()) {
-        *timeline = recorder.timeline;
+    match observer {
+        Observer::Nobody => {}
+        Observer::Timeline(timeline) => **timeline = machine.recorder.take().unwrap_or_default().timeline,
+        Observer::Trace(trace) => **trace = machine.tracer.take().unwrap_or_default().trace,
     }
     let report = result.map(|()| machine.stats.report(prepared.program, machine.memory));
     (report, machine.new_races)
@@ -92,7 +104,6 @@ pub(super) fn machine<'a>(
     prepared: &PreparedLaunch<'a>,
     memory: &'a mut Memory,
     (known_races, is_last): (&'a KnownRaces, bool),
-    recorder: Option<Box<Recorder>>,
     watch: &'a mut dyn FnMut(Progress),
 ) -> Machine<'a> {
     let PreparedLaunch { program, launch, first_cta, known_from, params, constants, options, .. } = *prepared;
@@ -130,7 +141,8 @@ pub(super) fn machine<'a>(
         new_races: KnownRaces::default(),
         has_met: false,
         is_last,
-        recorder,
+        recorder: None,
+        tracer: None,
         completed: Progress { ctas, ended: 0, thread_instructions: 0 },
         last_report: 0,
         watch,

@@ -11,6 +11,7 @@ use crate::exec::post_dominators::PostDominators;
 use crate::exec::random::Random;
 use crate::exec::recorder::Recorder;
 use crate::exec::resident::Starts;
+use crate::exec::tracer::Tracer;
 use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::{Fault, RaisedFault};
 use crate::launch::{Launch, Options, Progress};
@@ -77,6 +78,8 @@ pub(super) struct Machine<'a> {
     pub(super) is_last: bool,
     /// Records the run, if that is asked for.
     pub(super) recorder: Option<Box<Recorder>>,
+    /// Records instructions, if that is asked for.
+    pub(super) tracer: Option<Box<Tracer>>,
     /// The progress of the launch.
     pub(super) completed: Progress,
     /// Thread instructions at the last progress report.

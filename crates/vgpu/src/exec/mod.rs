@@ -41,8 +41,9 @@ mod schedule;
 mod single;
 mod step;
 mod tensor;
+mod tracer;
 mod undefined;
 mod warp;
 mod warpgroup;
 
-pub(crate) use grid::{PreparedLaunch, run_grid};
+pub(crate) use grid::{Observer, PreparedLaunch, run_grid};

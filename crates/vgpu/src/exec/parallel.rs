@@ -97,7 +97,7 @@ fn run_parts(
 ) -> Option<(Stats, Memory)> {
     let mut memory = before.clone();
     let known = KnownRaces::default();
-    let mut machine = machine(prepared, &mut memory, (&known, false), None, watch);
+    let mut machine = machine(prepared, &mut memory, (&known, false), watch);
     let mut part = work.next();
     while !part.is_empty() {
         for linear in part {

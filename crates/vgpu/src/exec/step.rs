@@ -11,6 +11,10 @@ use crate::op::{FenceOrder, Op, ScalarOp};
 impl Machine<'_> {
     /// Executes the instruction at the warp's program counter and moves on.
     pub(crate) fn step(&mut self, warp: &mut Warp) -> ExecResult<()> {
+        if self.tracer.is_some() { self.step_traced(warp) } else { self.execute_next(warp) }
+    }
+
+    pub(super) fn execute_next(&mut self, warp: &mut Warp) -> ExecResult<()> {
         let program = self.program;
         let pc = warp.pc;
         let inst = &program.code[pc as usize];
