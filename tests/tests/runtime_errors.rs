@@ -66,13 +66,25 @@ fn an_instruction_that_is_not_supported() {
 /// The error has the line of the op that hangs, the number of executed instructions, and how to raise the limit.
 #[test]
 fn an_endless_loop() {
-    let failure = with_ptx(|ptx| ptx.replacen("ld.shared", "$again: bra.uni $again; ld.shared", 1));
+    let again = "{ .reg .b32 n; mov.u32 n, 0; $again: add.u32 n, n, 1; bra.uni $again; } ld.shared";
+    let failure = with_ptx(|ptx| ptx.replacen("ld.shared", again, 1));
     assert_eq!(failure.kind, FailureKind::Fault);
     let finding = &failure.diagnostics[0];
     let told = "thread instructions (block size 32, limit 1000000 per thread); 0 of 1 CTAs ended before it";
     assert!(finding.message.starts_with("step_limit: ") && finding.message.ends_with(told), "{finding}");
     assert_eq!(finding.labels[0].text, "here, in permute_layout(transposed, tile)");
     assert!(finding.help[0].contains("`run-kernel --max-instructions N`"), "{:?}", finding.help);
+}
+
+#[test]
+fn a_loop_in_which_nothing_changes() {
+    let failure = with_ptx(|ptx| ptx.replacen("ld.shared", "$again: bra.uni $again; ld.shared", 1));
+    assert_eq!(failure.kind, FailureKind::Fault);
+    let finding = &failure.diagnostics[0];
+    assert!(finding.message.ends_with("or is in a loop in which nothing changes any more"), "{finding}");
+    assert_eq!(finding.labels[0].text, "here, in permute_layout(transposed, tile)");
+    let waits = "warp 0, lanes 0-31: waiting for a change of what its loop reads";
+    assert!(finding.notes.iter().any(|note| note.contains(waits)), "{:?}", finding.notes);
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     strict: bool,
     /// Do not require what the PTX ISA requires: with `tensor-fences`, a barrier orders accesses to tensor memory without
-    /// `tcgen05.fence` around it.
+    /// `tcgen05.fence` around it; with `tensor-lanes`, lane 0 in the address of a `tcgen05.ld` or `tcgen05.st` stands for the
+    /// first lane of its warp.
     #[arg(long, value_name = "NAME", value_enum)]
     allow: Vec<Allowed>,
     /// Also note what is in order on devices so far, but not by the PTX ISA: with `war-proxy`, bytes that threads have read and
@@ -75,6 +76,7 @@ pub(crate) struct Arguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Allowed {
     TensorFences,
+    TensorLanes,
 }
 
 /// What `--lint` notes.
@@ -217,6 +219,7 @@ fn options(arguments: &Arguments, seed: u64) -> Options {
         seed,
         max_instructions_per_thread: arguments.max_steps,
         needs_tensor_fences: !arguments.allow.contains(&Allowed::TensorFences),
+        needs_tensor_lanes: !arguments.allow.contains(&Allowed::TensorLanes),
         lints: arguments.lint.iter().map(|Linted::WarProxy| Lint::WarProxy).collect(),
         contract: arguments.contract,
         ..Options::default()

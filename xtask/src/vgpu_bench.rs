@@ -43,6 +43,13 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let speedup = || Ok(rate_on(2, "softmax", &SOFTMAX, &[], None)? / rate_on(1, "softmax", &SOFTMAX, &[], None)?);
     let name = "virtual GPU, softmax 4096 x 2048 on two cores";
     figures.push(measuring.figure(name, "times one core", Goal::AtLeast(1.8), speedup)?);
+    let unit = "B per byte";
+    let rows = || shadow_ratio("softmax", &SOFTMAX, None);
+    let elements = || shadow_ratio("warp_transpose", &[("tiles", 2048)], Some("warp_xor_swizzle"));
+    for (name, goal, measure) in [("16-byte", 2.0, &rows as &dyn Fn() -> _), ("4-byte", 6.0, &elements)] {
+        let name = format!("virtual GPU, shadow of memory accessed in {name} parts");
+        figures.push(measuring.figure(&name, unit, Goal::Below(goal), measure)?);
+    }
     let Some(ptx) = gemm_ptx()? else {
         measuring.note("no NVRTC: the products of tensor memory are not measured");
         return Ok(figures);
@@ -57,9 +64,29 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     Ok(figures)
 }
 
+/// Bytes of the race checks for each byte of the buffers, all of which a library kernel accesses.
+fn shadow_ratio(name: &str, sizes: &[(&str, i64)], variant: Option<&str>) -> Result<f64, Exit> {
+    let (artifact, module) = built(name, sizes, variant)?;
+    let (mut memory, launch) = launch_of(&artifact, &[]);
+    vgpu::run(&module, &launch, &mut memory, &Options::default()).map_err(|error| fail(Exit::Fault, &error))?;
+    let bytes: i64 = artifact.parameters().iter().map(|one| one.memory_elements() * one.dtype.bytes()).sum();
+    Ok(memory.shadow_bytes() as f64 / bytes as f64)
+}
+
 /// Millions of thread instructions per second of a library kernel on one core; `values` are those of its run-time sizes.
 fn library_rate(name: &str, sizes: &[(&str, i64)], values: &[i32], variant: Option<&str>) -> Result<f64, Exit> {
     rate_on(1, name, sizes, values, variant)
+}
+
+fn built(name: &str, sizes: &[(&str, i64)], variant: Option<&str>) -> Result<(Artifact, Module), Exit> {
+    let artifact = compile_named(name, sizes, variant)?;
+    let failed = |failure: Failure| {
+        let kernel = || artifact.stage(Stage::Tile);
+        fail_on_kernel(kernel, &options(variant), failure.diagnostics, failure.kind.into())
+    };
+    let built = provisioned(artifact.target().name()).build(&artifact, &CudaText::Generated).map_err(failed)?;
+    let module = Module::parse(&built.ptx).map_err(|error| fail(Exit::Unsupported, &error))?;
+    Ok((artifact, module))
 }
 
 fn rate_on(
@@ -70,13 +97,7 @@ fn rate_on(
     variant: Option<&str>,
 ) -> Result<f64, Exit> {
     let run_options = Options { host_threads: NonZero::new(cores), ..Options::default() };
-    let artifact = compile_named(name, sizes, variant)?;
-    let failed = |failure: Failure| {
-        let kernel = || artifact.stage(Stage::Tile);
-        fail_on_kernel(kernel, &options(variant), failure.diagnostics, failure.kind.into())
-    };
-    let built = provisioned(artifact.target().name()).build(&artifact, &CudaText::Generated).map_err(failed)?;
-    let module = Module::parse(&built.ptx).map_err(|error| fail(Exit::Unsupported, &error))?;
+    let (artifact, module) = built(name, sizes, variant)?;
     let (mut instructions, mut times) = (0, Vec::new());
     for _ in 0..RUNS {
         let (mut memory, launch) = launch_of(&artifact, values);

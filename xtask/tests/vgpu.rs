@@ -107,6 +107,10 @@ fn the_operands_of_an_instruction_are_traced() {
                   PTX line 21 `st.shared.f32 [%r2], %f2`: cta (0, 0, 0) warp 0 lanes 0xffffffff\n  \
                   [%r2]  `tile` + 0, `tile` + 4, .., `tile` + 124\n  %f2    0.0, 2.5, .., 77.5\nscale: ";
     assert!(out.starts_with(wanted), "{out}");
+    // A reduction has its result when the barrier completes.
+    let kernel = KERNEL.replace("bar.sync 0;", "bar.red.popc.u32 %r3, 0, 1;");
+    let (_, out, _) = ran(&kernel, LAUNCH, &["--trace", "22"]);
+    assert!(out.contains("  %r3  32  (before: "), "{out}");
     // The instruction that faults is the last one.
     let (status, out, _) = ran(&KERNEL.replace("[%rd5], %f3", "[%rd5+256], %f3"), LAUNCH, &["--trace", "25"]);
     assert_eq!(status, Some(2));

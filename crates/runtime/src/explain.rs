@@ -127,8 +127,8 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
             location.name, location.offset, location.length
         ));
     }
-    for waiting in &fault.waiting {
-        let text = format!("warp {}, {}: waiting for {}", waiting.warp, lanes(waiting.lanes), waiting.what);
+    for (warps, waiting) in fault.waiting_together() {
+        let text = format!("{warps}, {}: waiting for {}", lanes(waiting.lanes), waiting.what);
         finding = label_location(finding.note(text), "waits", &waiting.at, artifact, built);
     }
     match fault.kind {

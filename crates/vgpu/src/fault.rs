@@ -247,6 +247,27 @@ pub struct Fault {
     pub waiting: Vec<Waiting>,
 }
 
+impl Fault {
+    /// The waiting lanes of a deadlock, those of warps that wait for the same at the same instruction together: the names of
+    /// the warps, such as "warp 0" or "warps 1, 2", and the first of them.
+    pub fn waiting_together(&self) -> Vec<(String, &Waiting)> {
+        let mut groups: Vec<(Vec<u32>, &Waiting)> = Vec::new();
+        for item in &self.waiting {
+            let key = |item: &Waiting| (item.lanes, item.at.ptx_line);
+            let found = groups.iter_mut().find(|(_, first)| key(first) == key(item) && first.what == item.what);
+            match found {
+                Some((warps, _)) => warps.push(item.warp),
+                None => groups.push((vec![item.warp], item)),
+            }
+        }
+        let name = |warps: &[u32]| match warps {
+            [warp] => format!("warp {warp}"),
+            _ => format!("warps {}", warps.iter().map(u32::to_string).collect::<Vec<String>>().join(", ")),
+        };
+        groups.into_iter().map(|(warps, item)| (name(&warps), item)).collect()
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.cta;
@@ -255,8 +276,8 @@ impl fmt::Display for Fault {
         if let Some(related) = &self.related {
             write!(f, "; other access: {related}")?;
         }
-        for item in &self.waiting {
-            write!(f, "\n  warp {} lanes {:#010x} wait for {} at {}", item.warp, item.lanes, item.what, item.at)?;
+        for (warps, item) in self.waiting_together() {
+            write!(f, "\n  {warps} lanes {:#010x} wait for {} at {}", item.lanes, item.what, item.at)?;
         }
         Ok(())
     }

@@ -87,6 +87,9 @@ pub struct Options {
     /// `tcgen05.fence::after_thread_sync` around the barrier between them, as the PTX ISA says. Without it a barrier is
     /// enough, which the code of some compilers relies on.
     pub needs_tensor_fences: bool,
+    /// Whether the address of a `tcgen05.ld` or `tcgen05.st` has a lane of its warp, as the PTX ISA says. Without it, lane 0
+    /// stands for the first lane of the warp, which the code of some compilers relies on.
+    pub needs_tensor_lanes: bool,
     /// What is noted besides what always is.
     pub lints: BTreeSet<Lint>,
     /// Whether a `mul` and an `add` or `sub` without rounding modifiers are fused, as an assembler may do.
@@ -108,6 +111,7 @@ impl Default for Options {
             sms: None,
             ctas_per_sm: None,
             needs_tensor_fences: true,
+            needs_tensor_lanes: true,
             lints: BTreeSet::new(),
             contract: false,
             observed: None,

@@ -116,8 +116,8 @@ impl Op {
         }
     }
 
-    /// Whether it may change something beside the registers of its warp, other than by an atomic operation or an
-    /// exit, which tell.
+    /// Whether it may change something beside the registers of its warp, other than by a store, an atomic
+    /// operation or an exit, which tell.
     pub(crate) fn may_change_others(&self) -> bool {
         match self {
             Op::Nop | Op::Scalar(_) | Op::Clock { .. } | Op::Load(_) | Op::Atomic(_) | Op::Bra { .. } => false,
@@ -127,7 +127,8 @@ impl Op {
                 MbarrierOp::At { f, .. } => !matches!(f, MbarrierFn::Wait(_)),
                 MbarrierOp::PendingCount { .. } => false,
             },
-            Op::Store(_) | Op::Copy(_) | Op::Bulk(_) | Op::CopyBack(_) => true,
+            Op::Store(_) => false,
+            Op::Copy(_) | Op::Bulk(_) | Op::CopyBack(_) => true,
             Op::SetRegisters { .. } | Op::Barrier(_) | Op::ClusterBarrier(_) => true,
             Op::Matrix(_) | Op::Tensor(_) | Op::Warpgroup(_) => true,
         }

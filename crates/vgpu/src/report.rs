@@ -114,7 +114,7 @@ pub(crate) struct Stats {
     pub(crate) notes: BTreeMap<(&'static str, u32), u64>,
     /// The instructions that an assembler may fuse with products before them.
     pub(crate) contractions: BTreeSet<u32>,
-    /// Number of warp instructions executed so far; also the value of the clock registers.
+    /// Number of warp instructions executed so far.
     pub(crate) steps: u64,
     /// Counts of each barrier of a CTA.
     pub(crate) barriers: [BarrierCount; 16],
@@ -199,9 +199,9 @@ impl Stats {
         }
         for (tallies, info) in self.tallies.iter().zip(&program.info) {
             let cuda_line = info.loc.map(|loc| loc.inlined_at.map_or(loc.line, |(_, line)| line));
-            let first = report.accesses.len();
-            report.accesses.extend(tallies.iter().map(|tally| tally.count(info.line, cuda_line, memory)));
-            report.accesses[first..].sort_by(|a, b| (a.space, &a.buffer).cmp(&(b.space, &b.buffer)));
+            let mut tallies: Vec<&Tally> = tallies.iter().collect();
+            tallies.sort_by_key(|tally| (tally.space, tally.buffer));
+            report.accesses.extend(tallies.into_iter().map(|tally| tally.count(info.line, cuda_line, memory)));
         }
         let numbered = (0..).zip(self.barriers).map(|(id, count)| BarrierCount { id, ..count });
         report.barriers = numbered.filter(|count| count.arrivals > 0).collect();

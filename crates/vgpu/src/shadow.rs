@@ -129,6 +129,12 @@ impl Shadow {
         })
     }
 
+    /// Bytes that the cells take.
+    pub(crate) fn bytes(&self) -> usize {
+        let pages = self.pages.iter().flatten().count() * PAGE_UNITS;
+        (pages + self.quarters.len() * 4) * size_of::<Cell>()
+    }
+
     /// The last write of the byte at `offset`, in this launch or an earlier one.
     pub(crate) fn last_write(&self, offset: usize) -> Option<Stamp> {
         let unit = offset / UNIT;

@@ -28,6 +28,7 @@ impl Machine<'_> {
             warp.pcs[lane] = *target;
         }
         warp.active = 0;
+        self.watch_loop(warp);
         Ok(())
     }
 

@@ -69,12 +69,12 @@ pub(crate) struct Cta {
     pub(crate) barriers: Vec<Barrier>,
     /// The mbarrier objects, by their offset in shared memory.
     pub(crate) mbarriers: BTreeMap<usize, Mbarrier>,
-    /// The machine's count of effects when lanes that sleep went on without success last.
-    pub(crate) timed_out_at: Option<u64>,
     /// Lanes that have not exited, by warp.
     pub(crate) alive: Vec<u32>,
     /// Lanes released by barriers but not yet woken.
     pub(crate) released: Vec<Release>,
+    /// Warp instructions executed so far, which is also what the clocks show.
+    pub(crate) steps: u64,
     /// Thread instructions (instructions times active lanes) executed so far.
     pub(crate) executed: u64,
     /// Limit on `executed`.
@@ -112,9 +112,9 @@ impl Cta {
             registers: RegisterPool::new(program.max_registers, threads),
             barriers: (0..16).map(|_| Barrier::new(warps)).collect(),
             mbarriers: BTreeMap::new(),
-            timed_out_at: None,
             alive,
             released: Vec::new(),
+            steps: 0,
             executed: 0,
             limit: options.max_instructions_per_thread.saturating_mul(u64::from(threads)),
         }

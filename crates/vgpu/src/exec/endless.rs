@@ -2,7 +2,8 @@
 //!
 //! A warp whose state is what it was at an earlier backward branch, while nothing has changed that other threads or
 //! engines can change, does the same again until something changes. Until then it has no turn, as if it waited. Where all
-//! warps wait or are in such loops, and no engine has work, nothing will ever change.
+//! warps wait or are in such loops, and no engine has work, nothing will ever change. Sleep in `mbarrier.try_wait`, which
+//! may end at any time, is such a loop if the warp falls asleep in the same state again.
 
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
@@ -10,23 +11,36 @@ use crate::exec::warp::Warp;
 /// Backward branches without any change before the states of a warp are compared.
 const FIRST: u32 = 256;
 
-/// What the backward branches of a warp have seen.
+/// What a warp was at one kind of moments.
 #[derive(Clone, Default)]
-pub(crate) struct Loops {
-    /// The machine's count of changes at the last backward branch.
-    changes: u64,
-    /// Backward branches since then.
-    branches: u32,
+pub(crate) struct States {
+    /// The machine's count of changes at the last moment.
+    changes: Option<u64>,
+    /// Moments since then.
+    moments: u32,
     /// The state at the last power of two of them (Brent's algorithm).
     seen: Option<Box<Warp>>,
     /// A register that differed from it at the last comparison.
     hint: usize,
-    /// The count of changes at which the warp is known to be in an endless loop.
-    endless_at: Option<u64>,
 }
 
-impl Loops {
-    /// Whether the registers are what they were.
+impl States {
+    /// Whether the warp was in this state before, at a moment since the last change. The first moments do not count.
+    fn is_repeated(&mut self, warp: &Warp, changes: u64, first: u32) -> bool {
+        if self.changes != Some(changes) {
+            *self = States { changes: Some(changes), ..States::default() };
+        }
+        self.moments = self.moments.saturating_add(1);
+        if self.moments < first {
+            return false;
+        }
+        let is_repeated = self.has_seen(warp);
+        if !is_repeated && self.moments.is_power_of_two() {
+            self.seen = Some(Box::new(warp.without_history()));
+        }
+        is_repeated
+    }
+
     fn has_seen(&mut self, warp: &Warp) -> bool {
         let Some(seen) = &self.seen else { return false };
         if warp.regs.get(self.hint) != seen.regs.get(self.hint) {
@@ -39,6 +53,29 @@ impl Loops {
             }
             None => warp.is_at(seen),
         }
+    }
+}
+
+/// What the loops of a warp have seen.
+#[derive(Clone, Default)]
+pub(crate) struct Loops {
+    /// At backward branches.
+    branches: States,
+    /// When a sleep in `try_wait` could end without success.
+    sleeps: States,
+    /// The count of changes at which the warp is known to be in an endless loop.
+    endless_at: Option<u64>,
+}
+
+impl Loops {
+    /// What follows does not depend on the registers alone, as after a look at the clock.
+    pub(super) fn forget(&mut self) {
+        *self = Loops::default();
+    }
+
+    /// Lanes go on, so that the warp is not in an endless loop any more, if it was.
+    pub(super) fn wake(&mut self) {
+        self.endless_at = None;
     }
 }
 
@@ -56,20 +93,18 @@ impl Machine<'_> {
     /// A warp has branched backward.
     pub(super) fn watch_loop(&self, warp: &mut Warp) {
         let changes = self.all_changes();
-        if warp.loops.changes != changes || warp.marks.is_some() {
-            warp.loops = Loops { changes, ..Loops::default() };
-            return;
-        }
-        warp.loops.branches = warp.loops.branches.saturating_add(1);
-        if warp.loops.branches < FIRST {
-            return;
-        }
         let mut loops = std::mem::take(&mut warp.loops);
-        if loops.has_seen(warp) {
+        if loops.branches.is_repeated(warp, changes, FIRST) {
             loops.endless_at = Some(changes);
-        } else if loops.branches.is_power_of_two() {
-            loops.seen = Some(Box::new(warp.clone()));
         }
         warp.loops = loops;
+    }
+
+    /// Whether a warp with sleeping lanes slept in the same state before, and nothing has changed since.
+    pub(super) fn sleeps_forever(&self, warp: &mut Warp) -> bool {
+        let mut loops = std::mem::take(&mut warp.loops);
+        let is_repeated = loops.sleeps.is_repeated(warp, self.all_changes(), 0);
+        warp.loops = loops;
+        is_repeated
     }
 }

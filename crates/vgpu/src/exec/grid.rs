@@ -93,7 +93,7 @@ fn run_once(
     match observer {
         Observer::Nobody => {}
         Observer::Timeline(timeline) => **timeline = machine.recorder.take().unwrap_or_default().timeline,
-        Observer::Trace(trace) => **trace = machine.tracer.take().unwrap_or_default().trace,
+        Observer::Trace(trace) => **trace = machine.tracer.take().map(|tracer| tracer.end()).unwrap_or_default(),
     }
     let report = result.map(|()| machine.stats.report(prepared.program, machine.memory));
     (report, machine.new_races)
@@ -132,6 +132,7 @@ pub(super) fn machine<'a>(
         random: None,
         effects: 0,
         changes: 0,
+        fences: 0,
         sequence: Flag::default(),
         strong_reads: 0,
         last_buffer: 0,

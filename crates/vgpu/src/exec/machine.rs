@@ -59,6 +59,8 @@ pub(super) struct Machine<'a> {
     pub(super) effects: u64,
     /// Other changes of memory and of what is shared: stores, operations that engines start, and threads that exit.
     pub(super) changes: u64,
+    /// Fences so far, at which other CTAs may have their turns.
+    pub(super) fences: u64,
     /// What the `fence.sc` so far have released.
     pub(super) sequence: Flag,
     /// Strong reads in the current turn of a CTA.

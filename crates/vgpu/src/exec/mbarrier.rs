@@ -353,17 +353,19 @@ impl Machine<'_> {
         }
     }
 
-    /// Lets all lanes that sleep in `try_wait` go on without success. Returns whether there were any.
+    /// Lets lanes that sleep in `try_wait` go on without success, except those of warps that would only sleep again. Returns
+    /// whether there were any.
     pub(crate) fn time_out(&mut self, warps: &mut [Warp]) -> bool {
-        self.cta.mbarriers.values_mut().for_each(|object| object.sleepers.clear());
         let mut any = false;
         for warp in warps {
             let is_asleep = |lane: &usize| matches!(warp.waits[*lane], Some(Wait::Phase { .. }));
             let asleep = lanes(warp.alive & !warp.ready).filter(is_asleep).fold(0, |all, lane| all | 1 << lane);
-            if asleep != 0 {
+            if asleep != 0 && !self.sleeps_forever(warp) {
                 any = true;
                 warp.timed_out |= asleep;
                 warp.unblock(asleep);
+                let of_others = |(id, _): &(u32, u32)| *id != warp.id;
+                self.cta.mbarriers.values_mut().for_each(|object| object.sleepers.retain(of_others));
             }
         }
         any

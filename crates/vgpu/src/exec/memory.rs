@@ -157,7 +157,10 @@ impl Machine<'_> {
             Slot::Region(slot) => slot,
         };
         match slot.id {
-            RegionId::Local => self.region_mut(slot.id).store(slot.offset, data),
+            RegionId::Local => {
+                self.count_change(slot, data);
+                self.region_mut(slot.id).store(slot.offset, data);
+            }
             RegionId::Shared | RegionId::Peer(_) => self.put_checked(slot, access, data)?,
             RegionId::Buffer(index) => {
                 if self.memory.buffers[index].is_read_only {
@@ -175,9 +178,19 @@ impl Machine<'_> {
                 self.put_checked(slot, access, data)?;
             }
         }
+        self.changes += u64::from(!undefined.is_empty());
         let marked = undefined.iter().enumerate().filter(|(_, byte)| byte.is_some());
         self.region_mut(slot.id).undefined.extend(marked.map(|(at, byte)| (slot.offset + at, *byte)));
         Ok(())
+    }
+}
+
+impl Machine<'_> {
+    /// Counts a write of other bytes than are there.
+    pub(super) fn count_change(&mut self, slot: &RegionSlot, data: &[u8]) {
+        let region = self.region(slot.id);
+        let is_same = region.bytes[slot.offset..slot.end()] == *data && region.is_written(slot.offset, slot.len);
+        self.changes += u64::from(!is_same);
     }
 }
 

@@ -24,8 +24,9 @@ impl Machine<'_> {
         if result.benign.is_some() {
             self.stats.note("benign_race", access.pc);
         }
+        // A write of the same value ends no wait.
+        self.count_change(slot, data);
         if access.strong.is_some() {
-            // A write of the same value ends no wait.
             let before = &self.region(slot.id).bytes[slot.offset..slot.end()];
             self.effects += u64::from(before != data);
             self.hand_over(slot, access);

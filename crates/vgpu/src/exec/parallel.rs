@@ -54,7 +54,8 @@ pub(super) fn run_apart(
         return None;
     }
     let cores = || thread::available_parallelism().map_or(1, NonZero::get);
-    let workers = (prepared.options.host_threads.map_or_else(cores, NonZero::get) as u32).min(clusters);
+    let most = prepared.options.host_threads.map_or_else(cores, NonZero::get);
+    let workers = most.min(clusters as usize) as u32;
     let part = (clusters / (workers * PARTS_PER_WORKER)).max(1);
     let work = Work { clusters, part, next: AtomicU32::new(0), is_over: AtomicBool::new(false) };
     let of_others: Vec<Mutex<Progress>> = (1..workers).map(|_| Mutex::default()).collect();

@@ -3,7 +3,7 @@
 
 use crate::exec::access::RegionId;
 use crate::exec::machine::Machine;
-use crate::exec::memory::{little_endian, put_little_endian};
+use crate::exec::memory::{MAX_BYTES, little_endian, put_little_endian};
 use crate::exec::warp::Warp;
 use crate::isa::Space;
 use crate::lanes::{Lanes, lanes};
@@ -72,11 +72,17 @@ impl Machine<'_> {
         }
         let (len, pc) = (size * op.regs.len(), warp.pc);
         let access = PlainAccess { id, base, addresses, exec, len, is_write: true, pc };
-        self.each_plain(&access, warp.id, |lane, region, offset| {
-            for (reg, bytes) in op.regs.iter().zip(region.written_bytes(offset, len).chunks_exact_mut(size)) {
+        let (mut data, mut changes) = ([0; MAX_BYTES], false);
+        let data = &mut data[..len];
+        let done = self.each_plain(&access, warp.id, |lane, region, offset| {
+            for (reg, bytes) in op.regs.iter().zip(data.chunks_exact_mut(size)) {
                 put_little_endian(warp.regs[*reg as usize][lane], bytes);
             }
-        })
+            changes |= region.bytes[offset..offset + len] != *data || !region.is_written(offset, len);
+            region.written_bytes(offset, len).copy_from_slice(data);
+        });
+        self.changes += u64::from(changes);
+        done
     }
 
     /// The region that the first lane accesses, and its first address.

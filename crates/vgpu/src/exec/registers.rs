@@ -1,7 +1,8 @@
 //! `setmaxnreg` (PTX ISA, section 9.7.19.5): warps give registers back to a pool of their CTA, and take some from it.
 //!
 //! How many registers a thread has at first is not part of PTX: it is what `.maxnreg` says, or else as many as fit in the
-//! registers of an SM, 65536, in steps of 8 up to 255.
+//! registers of an SM, 65536, in steps of 8 up to 255. In that case a thread may have fewer on a device, so that a first
+//! `setmaxnreg.inc` to fewer is right.
 
 use crate::exec::barrier::Release;
 use crate::exec::machine::Machine;
@@ -25,6 +26,8 @@ pub(crate) struct RegisterPool {
     pub(crate) free: u32,
     /// Registers of a thread, by warp.
     each: Vec<u32>,
+    /// Whether `.maxnreg` gives the registers at first.
+    is_given: bool,
     /// The last change of each warp, if there was one.
     changed_at: Vec<Option<u32>>,
     /// Warps that wait for registers.
@@ -38,6 +41,7 @@ impl RegisterPool {
         RegisterPool {
             free: 0,
             each: vec![each; warps as usize],
+            is_given: given.is_some(),
             changed_at: vec![None; warps as usize],
             waiting: Vec::new(),
         }
@@ -67,7 +71,8 @@ impl Machine<'_> {
         let (id, pc) = (warp.id, warp.pc);
         let pool = &mut self.cta.registers;
         let have = pool.each[id as usize];
-        if if grows { count < have } else { count > have } {
+        let is_known = pool.is_given || pool.changed_at[id as usize].is_some();
+        if is_known && if grows { count < have } else { count > have } {
             let does = if grows { "raises" } else { "lowers" };
             let message = format!("this {does} the registers of a thread to {count}, and it has {have}");
             return Err(RaisedFault::new(FaultKind::IllegalInstruction, FULL, message));
@@ -81,7 +86,7 @@ impl Machine<'_> {
         pool.free = pool.free - needed + have.saturating_sub(count) * 32;
         pool.each[id as usize] = count;
         pool.changed_at[id as usize] = Some(pc);
-        if !grows {
+        if count < have {
             self.effects += 1;
             for waiting in std::mem::take(&mut pool.waiting) {
                 self.cta.released.push(Release::wake(waiting, FULL));

@@ -105,7 +105,7 @@ impl Machine<'_> {
 
     /// Runs the cluster with a linear index from its start to its end, as if it were the only one.
     pub(super) fn run_alone(&mut self, linear: u32) -> Result<(), Box<Fault>> {
-        (self.stats.steps, self.sequence) = (0, Flag::default());
+        self.sequence = Flag::default();
         let mut cluster = self.start(linear);
         while !cluster.has_ended() {
             if !self.run_cluster(&mut cluster)? {

@@ -93,7 +93,7 @@ impl Machine<'_> {
     }
 
     /// If no thread can run: lets the copies that they have started move on, or else those that sleep go on without
-    /// success, once as long as nothing happens. Returns whether a thread may run.
+    /// success, unless they are where they were before and nothing has happened since. Returns whether a thread may run.
     pub(super) fn wake_sleepers(&mut self, warps: &mut [Warp]) -> Result<bool, Box<Fault>> {
         for index in 0..warps.len() {
             if self.move_some_copy(index as u32)? {
@@ -105,10 +105,6 @@ impl Machine<'_> {
             self.apply_releases(warps);
             return Ok(true);
         }
-        if self.cta.timed_out_at == Some(self.effects) {
-            return Ok(false);
-        }
-        self.cta.timed_out_at = Some(self.effects);
         self.record_quiet();
         Ok(self.time_out(warps))
     }
@@ -145,7 +141,7 @@ impl Machine<'_> {
             if warp.active == 0 && !warp.select() {
                 break;
             }
-            let (pc, observable) = (warp.pc, self.effects + self.strong_reads);
+            let (pc, observable) = (warp.pc, self.effects + self.strong_reads + self.fences);
             if let Err(stop) = self.step(warp) {
                 return Err(self.fault(*stop, pc, warp.id));
             }
@@ -153,7 +149,7 @@ impl Machine<'_> {
             if self.is_endless(warp) {
                 break;
             }
-            let is_observable = self.effects + self.strong_reads != observable;
+            let is_observable = self.effects + self.strong_reads + self.fences != observable;
             if let Some(random) = self.random.as_mut().filter(|_| is_observable)
                 && random.below(2) == 0
             {

@@ -22,6 +22,7 @@ impl Machine<'_> {
             return Err(self.step_limit_fault(warp.active));
         }
         self.stats.steps += 1;
+        self.cta.steps += 1;
         let exec = match inst.guard {
             None => warp.active,
             Some(guard) => {
@@ -90,7 +91,10 @@ impl Machine<'_> {
             Op::Bulk(op) => self.bulk(warp, exec, op)?,
             Op::Copy(copy) => self.copy(warp, exec, copy)?,
             Op::CopyBack(copies) => self.local_copies(warp, exec, copies),
-            Op::Clock { d, bits, shift } => warp.fill(*d, exec, (self.stats.steps >> shift) & mask(*bits)),
+            Op::Clock { d, bits, shift } => {
+                warp.fill(*d, exec, (self.cta.steps >> shift) & mask(*bits));
+                warp.loops.forget();
+            }
             Op::WaitForLaunches => {
                 let clocks = &mut self.cta.clocks;
                 lanes(exec).for_each(|lane| clocks.wait_for_launches(warp.thread(lane), self.first_cta));
@@ -109,6 +113,7 @@ impl Machine<'_> {
             return;
         }
         let threads: Vec<u32> = lanes(exec).map(|lane| warp.thread(lane)).collect();
+        self.fences += 1;
         let clocks = &mut self.cta.clocks;
         let mut each = |acquires: bool, releases: bool| {
             threads.iter().for_each(|thread| clocks.fence(*thread, scope, acquires, releases));

@@ -1,6 +1,7 @@
 //! Records the operands of traced instructions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
@@ -15,50 +16,87 @@ use crate::trace::{MOST_TRACED, Trace, Traced, TracedOperand, TracedValue};
 #[derive(Debug, Default)]
 pub(crate) struct Tracer {
     pub(crate) trace: Trace,
-    /// What warps are executing, by the number of their CTA and their index: an instruction may be several operations.
-    open: BTreeMap<(u32, u32), Traced>,
+    /// What warps are executing, by the number of their CTA and their index: an instruction may be several operations, and
+    /// may wait for other threads.
+    open: BTreeMap<(u32, u32), Vec<Open>>,
+}
+
+/// An execution that has not ended.
+#[derive(Debug)]
+struct Open {
+    traced: Traced,
+    operands: Arc<[Operand]>,
+}
+
+impl Tracer {
+    fn add(&mut self, traced: Traced) {
+        match self.trace.executions.len() < MOST_TRACED {
+            true => self.trace.executions.push(traced),
+            false => self.trace.more += 1,
+        }
+    }
+
+    /// The trace at the end of a run: what still waits has the values from before.
+    pub(super) fn end(mut self) -> Trace {
+        for open in std::mem::take(&mut self.open).into_values().flatten() {
+            self.add(open.traced);
+        }
+        self.trace
+    }
 }
 
 impl Machine<'_> {
     /// Executes the instruction at the warp's program counter, and records its operands if it is traced.
     pub(super) fn step_traced(&mut self, warp: &mut Warp) -> ExecResult<()> {
         let (pc, program) = (warp.pc, self.program);
-        let Some(operands) = program.traced.get(&pc) else { return self.execute_next(warp) };
-        let guard = program.code[pc as usize].guard;
-        let exec = guard.map_or(warp.active, |guard| warp.active & warp.guard(guard));
-        let key = (self.cta.number, warp.id);
         if program.starts_instruction(pc) {
+            self.close_traced(warp);
+        }
+        let Some(operands) = program.traced.get(&pc) else { return self.execute_next(warp) };
+        if program.starts_instruction(pc) {
+            let guard = program.code[pc as usize].guard;
+            let lanes = guard.map_or(warp.active, |guard| warp.active & warp.guard(guard));
             let info = &program.info[pc as usize];
             let operand = |operand: &Operand| {
-                let before = self.values(warp, exec, operand);
-                TracedOperand { name: operand.name.clone(), before, after: Vec::new() }
+                let before = self.values(warp, lanes, operand);
+                TracedOperand { name: operand.name.clone(), after: before.clone(), before }
             };
-            let operands = operands.iter().map(operand).collect();
+            let shown = operands.iter().map(operand).collect();
             let (ptx_line, ptx, cta) = (info.line, info.text.clone(), self.cta.index);
-            let traced = Traced { ptx_line, ptx, cta, warp: warp.id, lanes: exec, operands };
-            self.tracer.as_mut().map(|tracer| tracer.open.insert(key, traced));
+            let traced = Traced { ptx_line, ptx, cta, warp: warp.id, lanes, operands: shown };
+            let open = Open { traced, operands: Arc::clone(operands) };
+            let key = (self.cta.number, warp.id);
+            if let Some(tracer) = self.tracer.as_mut().filter(|_| lanes != 0) {
+                tracer.open.entry(key).or_default().push(open);
+            }
         }
         let result = self.execute_next(warp);
-        let is_last = program.starts_instruction(pc + 1);
-        let open = self.tracer.as_mut().and_then(|tracer| if is_last { tracer.open.remove(&key) } else { None });
-        if let Some(mut traced) = open {
-            for (shown, operand) in traced.operands.iter_mut().zip(operands.iter()) {
-                shown.after = self.values(warp, exec, operand);
-            }
-            self.add_to_trace(traced);
+        if result.is_err() || program.starts_instruction(pc + 1) {
+            self.close_traced(warp);
         }
         result
     }
 
+    /// Adds the executions of a warp whose lanes do not wait any more.
+    fn close_traced(&mut self, warp: &Warp) {
+        let key = (self.cta.number, warp.id);
+        let open = self.tracer.as_mut().and_then(|tracer| tracer.open.remove(&key)).unwrap_or_default();
+        let waits = |open: &Open| lanes(open.traced.lanes).any(|lane| warp.waits[lane].is_some());
+        let (waiting, done): (Vec<Open>, Vec<Open>) = open.into_iter().partition(waits);
+        for Open { mut traced, operands } in done {
+            for (shown, operand) in traced.operands.iter_mut().zip(operands.iter()) {
+                shown.after = self.values(warp, traced.lanes, operand);
+            }
+            self.add_to_trace(traced);
+        }
+        if let Some(tracer) = self.tracer.as_mut().filter(|_| !waiting.is_empty()) {
+            tracer.open.insert(key, waiting);
+        }
+    }
+
     fn add_to_trace(&mut self, traced: Traced) {
         let Some(tracer) = &mut self.tracer else { return };
-        if traced.lanes == 0 {
-            return;
-        }
-        match tracer.trace.executions.len() < MOST_TRACED {
-            true => tracer.trace.executions.push(traced),
-            false => tracer.trace.more += 1,
-        }
+        tracer.add(traced);
     }
 
     /// The values of an operand in the lanes of `exec`.

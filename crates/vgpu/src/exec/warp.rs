@@ -138,6 +138,12 @@ impl Warp {
         (lanes(self), turn(self), favoured(self)) == (lanes(other), turn(other), favoured(other))
             && (&self.preds, self.pcs, &self.stacks, self.waits)
                 == (&other.preds, other.pcs, &other.stacks, other.waits)
+            && self.marks == other.marks
+    }
+
+    /// A copy of the warp that has seen nothing.
+    pub(crate) fn without_history(&self) -> Warp {
+        Warp { loops: Loops::default(), ..self.clone() }
     }
 
     /// Linear index of a lane in its CTA.
@@ -234,6 +240,7 @@ impl Warp {
             self.waits[lane] = None;
         }
         self.ready |= mask;
+        self.loops.wake();
         // The running group, if any, is parked so that a group is selected from all ready lanes.
         self.park();
     }

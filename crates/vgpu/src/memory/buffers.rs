@@ -153,7 +153,13 @@ impl Memory {
     /// byte was written in one and accessed in the other; then this memory is of no use any more.
     pub(crate) fn join(&mut self, other: Memory, records: usize) -> bool {
         let Some(newer) = self.records.join(&other.records, records) else { return false };
-        self.buffers.iter_mut().zip(other.buffers).all(|(own, other)| own.region.join(other.region, newer))
+        let records = &self.records;
+        self.buffers.iter_mut().zip(other.buffers).all(|(own, other)| own.region.join(other.region, newer, records))
+    }
+
+    /// Bytes in which the race checks record accesses to the buffers, so far.
+    pub fn shadow_bytes(&self) -> usize {
+        self.buffers.iter().map(|buffer| buffer.region.shadow.bytes()).sum()
     }
 
     /// The launch of a CTA.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::clock::Flag;
-use crate::shadow::{Newer, Shadow};
+use crate::shadow::{Newer, Records, Shadow};
 use crate::undefined::Undefined;
 
 /// A bit set with one bit per byte.
@@ -103,29 +103,27 @@ impl Region {
 
     /// Bytes with undefined bits become unwritten.
     pub(crate) fn forget_undefined(&mut self) {
-        let len = self.bytes.len();
         for (offset, _) in std::mem::take(&mut self.undefined) {
-            let written = self.written.get_or_insert_with(|| {
-                let mut all = Bits::new(len);
-                all.set(0, len);
-                all
-            });
-            written.clear(offset);
+            self.forget(offset, 1);
         }
     }
 
     /// Bytes become unwritten.
     pub(crate) fn forget(&mut self, offset: usize, len: usize) {
-        if let Some(written) = &mut self.written {
-            (offset..offset + len).for_each(|at| written.clear(at));
-        }
+        let bytes = self.bytes.len();
+        let written = self.written.get_or_insert_with(|| {
+            let mut all = Bits::new(bytes);
+            all.set(0, bytes);
+            all
+        });
+        (offset..offset + len).for_each(|at| written.clear(at));
     }
 
     /// Adds what was written in `other`, a copy of this region, as far as it is not in both. Returns false if a byte was
     /// written in one and accessed in the other; then this region is of no use any more.
-    pub(crate) fn join(&mut self, mut other: Region, newer: Newer) -> bool {
+    pub(crate) fn join(&mut self, mut other: Region, newer: Newer, records: &Records) -> bool {
         let shadow = std::mem::take(&mut other.shadow);
-        let Some(written) = self.shadow.join(shadow, newer) else { return false };
+        let Some(written) = self.shadow.join(shadow, newer, records) else { return false };
         for Range { start, end } in written {
             let end = end.min(other.bytes.len());
             self.store(start, &other.bytes[start..end]);

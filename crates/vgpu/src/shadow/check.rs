@@ -66,7 +66,7 @@ pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor
         Reads::None => cell.set_reads(Reads::One(who.stamp)),
         Reads::One(last) if last == who.stamp || who.knows(last) => cell.set_reads(Reads::One(who.stamp)),
         Reads::One(last) if cta_of(who.records.of(last).cta) != who.cta => {
-            cell.older = last;
+            keep_read(cell, last, who);
             cell.set_reads(Reads::One(who.stamp));
         }
         Reads::One(last) => {
@@ -82,8 +82,9 @@ pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor
                 None => set.add(who.stamp, 0, who),
                 Some(_) => {
                     // One of the reads by the other CTA is kept.
-                    let unordered = set.unordered(who).next();
-                    cell.older = unordered.unwrap_or(cell.older);
+                    if let Some(read) = set.unordered(who).next() {
+                        keep_read(cell, read, who);
+                    }
                     tables.reads.drop_set(index);
                     cell.set_reads(Reads::One(who.stamp));
                 }
@@ -91,6 +92,18 @@ pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor
         }
     }
     conflict
+}
+
+/// Keeps one read beside the last one, which is by `who`: `read` or the one so far. A read that is not ordered before `who`
+/// counts more than others, one by another CTA and by another cluster more than one of the own, and then the first CTA.
+fn keep_read(cell: &mut Cell, read: Stamp, who: &Accessor<'_>) {
+    let rank = |stamp: Stamp| {
+        let cta = cta_of(who.records.of(stamp).cta);
+        (who.knows(stamp), cta == who.cta, who.cluster.contains(&cta), cta)
+    };
+    if cell.older.is_none() || rank(read) <= rank(cell.older) {
+        cell.older = read;
+    }
 }
 
 fn forget_reads(cell: &mut Cell, reads: &mut ReadSets) {

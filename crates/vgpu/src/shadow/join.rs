@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::clock::cta_of;
 use crate::shadow::cell::{Cell, NEVER, Reads};
-use crate::shadow::stamp::{Newer, Stamp};
+use crate::shadow::stamp::{Newer, Records, Stamp};
 use crate::shadow::{PAGE_UNITS, Shadow, UNIT, split};
 
 /// Ranges of bytes; what is adjacent to the last one becomes part of it.
@@ -22,7 +23,7 @@ impl Ranges {
 impl Shadow {
     /// Adds what `other` has recorded since both were equal, and returns what was written there. Returns `None` if a byte
     /// was written by one of them and accessed by the other; then this shadow is of no use any more.
-    pub(crate) fn join(&mut self, mut other: Shadow, newer: Newer) -> Option<Vec<Range<usize>>> {
+    pub(crate) fn join(&mut self, mut other: Shadow, newer: Newer, records: &Records) -> Option<Vec<Range<usize>>> {
         let mut written = Ranges::default();
         for (index, page) in std::mem::take(&mut other.pages).into_iter().enumerate() {
             let Some(mut cells) = page else { continue };
@@ -39,7 +40,7 @@ impl Shadow {
                     }
                     cell.shift(newer);
                 } else {
-                    *cell = self.join_cell(*own, (&other, *cell), newer, (offset, UNIT), &mut written)?;
+                    *cell = self.join_cell(*own, (&other, *cell), (newer, records), (offset, UNIT), &mut written)?;
                 }
             }
             if self.pages.len() <= index {
@@ -55,7 +56,7 @@ impl Shadow {
         &mut self,
         mut own: Cell,
         (other, cell): (&Shadow, Cell),
-        newer: Newer,
+        (newer, records): (Newer, &Records),
         (offset, size): (usize, usize),
         written: &mut Ranges,
     ) -> Option<Cell> {
@@ -71,18 +72,33 @@ impl Shadow {
         }
         if is_whole && own.quarters().is_none() {
             let is_write = self.has_new_write(&own, newer) || other.has_new_write(&cell, newer);
-            // As for reads by several CTAs, one of each is kept.
-            own.older = newer.shift(other.any_new_read(&cell, newer));
-            return (!is_write).then_some(own);
+            let theirs = self.adopt(other, cell, newer);
+            return (!is_write).then(|| self.join_reads(own, theirs, newer, records));
         }
         let group = own.quarters().unwrap_or_else(|| split(&mut own, &mut self.quarters, &mut self.tables));
         for quarter in 0..4 {
             let theirs = cell.quarters().map_or(cell, |group| other.quarters[group][quarter]);
             let bytes = (offset + quarter * size / 4, size / 4);
-            let joined = self.join_cell(self.quarters[group][quarter], (other, theirs), newer, bytes, written)?;
+            let joined =
+                self.join_cell(self.quarters[group][quarter], (other, theirs), (newer, records), bytes, written)?;
             self.quarters[group][quarter] = joined;
         }
         Some(own)
+    }
+
+    /// A cell with reads of both: those by the last CTA, and one by the first. So it makes no difference which reads were
+    /// recorded together.
+    fn join_reads(&self, own: Cell, theirs: Cell, newer: Newer, records: &Records) -> Cell {
+        let last = |cell: &Cell| match cell.reads() {
+            Reads::None => Stamp::NONE,
+            Reads::One(stamp) => stamp,
+            Reads::Several(index) => self.tables.reads.get(index).first().unwrap_or(Stamp::NONE),
+        };
+        let cta = |stamp: Stamp| if stamp.is_none() { 0 } else { cta_of(records.of(stamp).cta) };
+        let (mut later, earlier) = if cta(last(&own)) >= cta(last(&theirs)) { (own, theirs) } else { (theirs, own) };
+        let others = [own.older, theirs.older, last(&earlier)].into_iter().filter(|stamp| newer.has(*stamp));
+        later.older = others.min_by_key(|stamp| cta(*stamp)).unwrap_or(Stamp::NONE);
+        later
     }
 
     /// A copy of a cell that is not split of another shadow.

@@ -47,8 +47,7 @@ fn loops_in_which_nothing_changes_are_found() {
     let fault = must_be_found("AGAIN:\nbra AGAIN;", 3);
     let said = "deadlock: every thread that has not exited is waiting, or is in a loop in which nothing changes any more; \
                 cta (0, 0, 0) warp 0 lanes 0xffffffff; PTX line 15 `bra AGAIN`\n  \
-                warp 0 lanes 0xffffffff wait for a change of what its loop reads at PTX line 15 `bra AGAIN`\n  \
-                warp 1 lanes 0xffffffff wait for a change of what its loop reads at PTX line 15 `bra AGAIN`";
+                warps 0, 1 lanes 0xffffffff wait for a change of what its loop reads at PTX line 15 `bra AGAIN`";
     assert_eq!(fault.to_string(), said);
     // A period of 1000 iterations.
     let wraps = "mov.u32 %r3, 0;\nAGAIN:\nadd.u32 %r3, %r3, 1;\nrem.u32 %r3, %r3, 1000;\nbra AGAIN;";
@@ -119,4 +118,40 @@ fn a_poll_of_a_copy_ends() {
                 @%p1 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s+16], [%rd1], 16, [%r4];\n\
                 AGAIN:\nmbarrier.test_wait.parity.shared.b64 %p2, [%r4], 0;\n@!%p2 bra AGAIN;\nret;";
     (0..SEEDS).for_each(|seed| _ = execute(body, 1, seed).unwrap_or_else(|fault| panic!("{fault}")));
+}
+
+#[test]
+fn a_loop_until_a_time_ends() {
+    // Only the upper bits of the clock are kept, so that the registers repeat.
+    let body = "@!%p1 ret;\nmov.u32 %r4, %clock;\nshr.u32 %r4, %r4, 14;\nAGAIN:\nmov.u32 %r3, %clock;\nshr.u32 %r3, %r3, 14;\n\
+                setp.eq.u32 %p2, %r3, %r4;\n@%p2 bra AGAIN;\nst.global.u32 [%rd1], 7;\nret;";
+    (0..5).for_each(|seed| assert_eq!(execute(body, 1, seed).expect("it is right")[0], 7));
+}
+
+#[test]
+fn a_lane_that_sleeps_while_another_one_polls_goes_on() {
+    let body = "mov.u32 %r4, s;\n@%p1 mbarrier.init.shared.b64 [%r4], 1;\nbar.sync 0;\nsetp.ge.u32 %p2, %r1, 2;\n@%p2 ret;\n\
+                setp.eq.u32 %p2, %r1, 1;\n@%p2 bra ONE;\nPOLL:\nld.volatile.global.u32 %r5, [%rd1];\n\
+                setp.eq.u32 %p3, %r5, 0;\n@%p3 bra POLL;\nret;\nONE:\n\
+                mbarrier.try_wait.parity.shared.b64 %p4, [%r4], 0;\nst.volatile.global.u32 [%rd1], 7;\nret;";
+    (0..SEEDS).for_each(|seed| assert_eq!(execute(body, 1, seed).expect("it is right")[0], 7));
+}
+
+#[test]
+fn waits_that_are_counted_end() {
+    let body = "mov.u32 %r4, s;\n@%p1 mbarrier.init.shared.b64 [%r4], 1;\nbar.sync 0;\nmov.u32 %r5, 0;\nAGAIN:\n\
+                mbarrier.try_wait.parity.shared.b64 %p4, [%r4], 0;\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p2, %r5, 300;\n\
+                @%p2 bra AGAIN;\n@%p1 st.global.u32 [%rd1], %r5;\nret;";
+    (0..SEEDS).for_each(|seed| assert_eq!(execute(body, 1, seed).expect("it is right")[0], 300));
+}
+
+#[test]
+fn stores_of_what_is_there_change_nothing() {
+    let poll = "ld.volatile.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p3, %r3, 0;\n@%p3 bra AGAIN;\nret;";
+    for store in ["st.volatile.global.u32 [%rd1+8], 0;", "st.shared.u32 [s+8], 5;", "st.global.u32 [%rd1+12], 0;"] {
+        must_be_found(&format!("@!%p1 ret;\nAGAIN:\n{store}\n{poll}"), 1);
+    }
+    // A branch by index, and an undefined register that is not used.
+    must_be_found("mov.u32 %r3, 0;\nTABLE: .branchtargets AGAIN;\nAGAIN:\nbrx.idx %r3, TABLE;", 1);
+    must_be_found(&format!("@!%p1 ret;\nld.shared.u32 %r7, [s+32];\nAGAIN:\n{poll}"), 1);
 }

@@ -185,6 +185,59 @@ fn what_ctas_on_other_host_threads_read_is_known_to_the_next_launch() {
     }
 }
 
+/// Runs `body` by clusters of two CTAs of 32 threads on `b`, which is written at first if `filled`; if not, nothing is observed. `%r1` is
+/// the thread, `%r2` the CTA, `%p1` true for thread 0, and `%rd3` the CTA's word of `a`.
+fn in_clusters(
+    body: &str,
+    ctas: u32,
+    filled: bool,
+    (host_threads, seed): (usize, u64),
+) -> Result<(Memory, BufferId), FaultKind> {
+    let text = format!(
+        ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{\n\
+         .reg .pred %p<6>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<5>;\nld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\n\
+         mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 0;\nmul.wide.u32 %rd3, %r2, 4;\n\
+         add.u64 %rd3, %rd3, %rd1;\n{body}\nret;\n}}\n"
+    );
+    let mut memory = Memory::new();
+    let a = memory.allocate("a", vec![0; 4 * ctas as usize]);
+    let b = if filled { memory.allocate("b", vec![1; 64]) } else { memory.allocate_poison("b", 64) };
+    let observed = (!filled).then(|| [].into());
+    let options = Options { host_threads: NonZero::new(host_threads), seed, observed, ..Options::default() };
+    let launch = Launch { grid: [ctas, 1, 1], cluster: [2, 1, 1], ..launch(32, &[a, b]) };
+    match run(&module(&text), &launch, &mut memory, &options) {
+        Ok(_) => Ok((memory, a)),
+        Err(RunError::Fault(fault)) => Err(fault.kind),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_read_by_one_cluster_is_kept_while_ctas_of_another_one_read() {
+    // CTAs 0, 2 and 3 read, and then CTA 2 writes, after a barrier of its cluster.
+    let body = "mov.u32 %r4, 2000;\nDELAY:\nsub.u32 %r4, %r4, 1;\nsetp.ne.u32 %p3, %r4, 0;\n@%p3 bra DELAY;\n\
+                @!%p1 bra MEET;\nsetp.eq.u32 %p2, %r2, 1;\n@%p2 bra MEET;\nld.global.u32 %r3, [%rd2];\n\
+                st.global.u32 [%rd3], %r3;\nMEET:\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n\
+                setp.eq.and.u32 %p2, %r2, 2, %p1;\n@%p2 st.global.u32 [%rd2], 5;";
+    for seed in 0..8 {
+        for host_threads in [1, 2] {
+            let found = in_clusters(body, 4, true, (host_threads, seed)).map(|_| ());
+            assert_eq!(found, Err(FaultKind::Race), "{host_threads} threads, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn undefined_bits_stay_undefined_on_every_host_thread() {
+    let body =
+        "mov.u32 %r3, 9;\nsetp.eq.u32 %p2, %r2, 7;\n@%p2 ld.global.u32 %r3, [%rd2];\n@%p1 st.global.u32 [%rd3], %r3;";
+    for host_threads in [1, 2, 4, 4, 4, 1 << 32, usize::MAX] {
+        let (memory, a) = in_clusters(body, 8, false, (host_threads, 0)).expect("nothing is observed");
+        let written: Vec<bool> = (0..32).map(|at| memory.is_written(a, at)).collect();
+        assert!(written[..28].iter().all(|is| *is) && !written[28..].iter().any(|is| *is), "{written:?}");
+    }
+}
+
 #[test]
 fn clusters_that_wait_for_each_other_run_together() {
     // CTA 0 waits for a flag that the last one sets.

@@ -47,6 +47,16 @@ fn a_warpgroup_changes_its_registers_together() {
 }
 
 #[test]
+fn registers_that_nobody_gives_may_be_fewer_than_here() {
+    // 384 threads have 168 registers each here, and maybe 128 on a device.
+    assert!(execute(&roles(24, 136), "", 0).0.is_ok());
+    // But it is known after the first change.
+    let twice = roles(40, 168).replace("st.global", "setmaxnreg.inc.sync.aligned.u32 160;\nst.global");
+    let said = fault_of(execute(&twice, "", 0)).message;
+    assert_eq!(said, "this raises the registers of a thread to 160, and it has 168");
+}
+
+#[test]
 fn registers_change_in_the_direction_that_is_said() {
     let said = |body: &str| fault_of(execute(body, ".maxnreg 64", 0)).message;
     let lower = "setmaxnreg.inc.sync.aligned.u32 40;\nret;";

@@ -95,6 +95,7 @@ impl Machine<'_> {
         }
         let (lane, column) = split(address);
         let own = warp.id as usize % 4 * LANES_OF_WARP;
+        let lane = if lane == 0 && !self.options.needs_tensor_lanes { own } else { lane };
         if lane % 16 != 0 || lane < own || lane + op.shape.lanes() > own + LANES_OF_WARP {
             let last = own + LANES_OF_WARP - 1;
             let message = format!(

@@ -10,7 +10,7 @@ use crate::undefined::Undefined;
 pub(crate) type UndefinedLanes = [Undefined; 32];
 
 /// The undefined bits of a warp's registers, predicates and carry flags; those without undefined bits are left out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     regs: BTreeMap<Reg, Box<UndefinedLanes>>,
     preds: BTreeMap<u32, Box<UndefinedLanes>>,
