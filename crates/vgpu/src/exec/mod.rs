@@ -31,6 +31,7 @@ mod order;
 mod parallel;
 mod plain;
 mod post_dominators;
+mod prepared;
 mod product;
 mod random;
 mod recorder;
@@ -46,4 +47,5 @@ mod undefined;
 mod warp;
 mod warpgroup;
 
-pub(crate) use grid::{Observer, PreparedLaunch, run_grid};
+pub(crate) use grid::{Observer, run_grid};
+pub(crate) use prepared::PreparedLaunch;

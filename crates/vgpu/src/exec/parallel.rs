@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::exec::grid::{PreparedLaunch, machine};
+use crate::exec::prepared::PreparedLaunch;
 use crate::exec::undefined::KnownRaces;
 use crate::launch::Progress;
 use crate::memory::Memory;
@@ -98,7 +98,7 @@ fn run_parts(
 ) -> Option<(Stats, Memory)> {
     let mut memory = before.clone();
     let known = KnownRaces::default();
-    let mut machine = machine(prepared, &mut memory, (&known, false), watch);
+    let mut machine = prepared.machine(&mut memory, (&known, false), watch);
     let mut part = work.next();
     while !part.is_empty() {
         for linear in part {
