@@ -112,6 +112,24 @@ pub(crate) fn narrow(x: f64, format: Format, round: Round) -> u32 {
     sign | (beyond - u64::from(clamp)) as u32
 }
 
+/// Rounds `x` to one of its neighbours in `format`, away from zero if the sum of `random` and of as many bits below the last one
+/// that is kept has a carry (PTX ISA, section 9.7.9.21, `.rs`). `random` has `bits` bits. A value that is too large becomes the
+/// largest one if `is_finite`.
+pub(crate) fn narrow_at_random(x: f64, format: Format, (random, bits): (u32, u32), is_finite: bool) -> u32 {
+    let limit = if is_finite { format.largest() } else { f64::INFINITY };
+    if !x.is_finite() {
+        return narrow(x.clamp(-limit, limit), format, Round::Nearest);
+    }
+    let least = 2 - (1i32 << (format.exponent_bits - 1));
+    let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(least);
+    let step = power_of_two(exponent - format.mantissa_bits as i32 - bits as i32);
+    let moved = x + (f64::from(random) * step).copysign(x);
+    let beyond = power_of_two(1 << (format.exponent_bits - 1));
+    let is_beyond = !is_finite && moved.abs() >= beyond;
+    let moved = if is_beyond { f64::INFINITY.copysign(x) } else { moved.clamp(-limit, limit) };
+    narrow(moved, format, Round::Zero)
+}
+
 /// The encoded magnitude, without the sign bit; it may be larger than the largest finite value.
 fn round_magnitude(x: f64, format: Format, round: Round, negative: bool) -> u64 {
     let bits = x.to_bits() & (u64::MAX >> 1);

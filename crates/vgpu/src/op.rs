@@ -20,7 +20,7 @@ mod warpgroup;
 pub(crate) use bulk::{BulkCopy, BulkOp, BulkPlace, BulkReduce, ProxyFence, QueryCancel, Reduction, TensorMode};
 pub(crate) use collective::{BarrierOp, BarrierReduce, ClusterBarrier, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
 pub(crate) use copy::{AsyncCopy, CopyOp};
-pub(crate) use float::{Convert, ConvertPair, FloatFn, FloatMode, MinMaxMode, PairSource, TestFn};
+pub(crate) use float::{Convert, ConvertAtRandom, ConvertPair, FloatFn, FloatMode, MinMaxMode, PairSource, TestFn};
 pub(crate) use integer::{Carry, CarryFn, IntFn, Packed16Fn, PrmtMode};
 pub(crate) use matrix::{AccumulatorType, DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand};
 pub(crate) use mbarrier::{Arrive, MbarrierFn, MbarrierOp, Phase, PhaseWait};

@@ -5,13 +5,16 @@ use crate::decode::float::is_f32;
 use crate::decode::memory::number_type;
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::float::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, Packed};
+use crate::float::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, Format, Packed};
 use crate::isa::{DType, Kind, Round};
-use crate::op::{Convert, ConvertPair, Op, PairSource, ScalarOp};
+use crate::op::{Convert, ConvertAtRandom, ConvertPair, Op, PairSource, ScalarOp};
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
     pub(crate) fn convert(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        if mods.take("rs") {
+            return self.convert_at_random(mods, operands);
+        }
         let integral = mods.find(Round::parse_integral);
         let round = mods.find(Round::parse);
         let (ftz, sat, relu) = (mods.take("ftz"), mods.take("sat"), mods.take("relu"));
@@ -78,6 +81,34 @@ impl Decoder<'_> {
         Ok(PairSource::Singles(self.source(&operands[1], from)?, self.source(&operands[2], from)?))
     }
 
+    /// `cvt.rs`, of two f32 to halves or of four to smaller floats.
+    fn convert_at_random(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
+        let (relu, finite) = (mods.take("relu"), mods.take("satfinite"));
+        let from_four = mods.find(four);
+        let to = match (from_four, mods.find(packed)) {
+            (Some(format), None) if finite => format,
+            (Some(_), None) => return Err("a conversion to a float of 4, 6 or 8 bits needs `.satfinite`".to_string()),
+            (None, Some(Packed::Float(format))) if format.bits() == 16 => format,
+            _ => return Err("a conversion with `.rs` to this type is not supported".to_string()),
+        };
+        if !is_f32(mods.dtype()?) {
+            return Err("a conversion with `.rs` is from f32".to_string());
+        }
+        let (sources, random) = match operands {
+            [_, Operand::Vector(items), random] if from_four.is_some() && items.len() == 4 => {
+                (items.as_slice(), random)
+            }
+            [_, _, _, random] if from_four.is_none() => (&operands[1..3], random),
+            _ => return Err("`.rs` has two sources, or a vector of four, and the random bits".to_string()),
+        };
+        // The first one becomes the highest element.
+        let sources = sources.iter().rev().map(|source| self.source(source, DType::B32)).collect::<Decoded<_>>()?;
+        let random = self.source(random, DType::B32)?;
+        let d = self.dest(&operands[0])?;
+        let convert = ConvertAtRandom { d, sources, to, random, relu, finite };
+        Ok(Op::Scalar(ScalarOp::ConvertAtRandom(Box::new(convert))))
+    }
+
     fn convert_tf32(
         &mut self,
         mods: &mut Mods<'_>,
@@ -108,6 +139,18 @@ fn packed(word: &str) -> Option<Packed> {
         "e3m2x2" => Packed::Float(E3M2),
         "e2m1x2" => Packed::Float(E2M1),
         "ue8m0x2" => Packed::Power,
+        _ => return None,
+    })
+}
+
+/// The element type of four elements.
+fn four(word: &str) -> Option<Format> {
+    Some(match word {
+        "e4m3x4" => E4M3,
+        "e5m2x4" => E5M2,
+        "e2m3x4" => E2M3,
+        "e3m2x4" => E3M2,
+        "e2m1x4" => E2M1,
         _ => return None,
     })
 }

@@ -2,10 +2,10 @@
 
 use crate::exec::float::read_element;
 use crate::exec::int::{map1, map2};
-use crate::float::{bits32, flush, narrow, relu, round_integral, saturate, to_f32};
+use crate::float::{Packed, bits32, flush, narrow, narrow_at_random, relu, round_integral, saturate, to_f32};
 use crate::isa::{Round, mask, sign_extend};
-use crate::lanes::Lanes;
-use crate::op::{Convert, ConvertPair, FloatType, IntegerType, NumberType, PairSource};
+use crate::lanes::{Lanes, lanes};
+use crate::op::{Convert, ConvertAtRandom, ConvertPair, FloatType, IntegerType, NumberType, PairSource, Reg};
 
 /// Converts one value in each lane.
 pub(crate) fn one(regs: &mut [Lanes], exec: u32, op: &Convert) {
@@ -138,6 +138,22 @@ fn element(value: f64, op: &ConvertPair) -> u64 {
     let value = if op.sat { saturate(value) } else { value };
     let value = if op.relu { relu(value) } else { value };
     op.to.bits(value, op.round, op.finite)
+}
+
+/// Converts to packed elements, each rounded by random bits.
+pub(crate) fn at_random(regs: &mut [Lanes], exec: u32, op: &ConvertAtRandom) {
+    let (bits, share) = (op.random_bits(), 32 / op.sources.len());
+    let stride = Packed::Float(op.to).stride() as usize;
+    for lane in lanes(exec) {
+        let random = regs[op.random as usize][lane];
+        let element = |(at, source): (usize, &Reg)| {
+            let value = f64::from(f32::from_bits(regs[*source as usize][lane] as u32));
+            let value = if op.relu { relu(value) } else { value };
+            let random = (random >> (at * share) & mask(bits)) as u32;
+            u64::from(narrow_at_random(value, op.to, (random, bits), op.finite)) << (at * stride)
+        };
+        regs[op.d as usize][lane] = op.sources.iter().enumerate().map(element).fold(0, |all, element| all | element);
+    }
 }
 
 /// The bits of the largest tf32.

@@ -34,6 +34,7 @@ pub(crate) fn execute(warp: &mut Warp, exec: u32, op: &ScalarOp) {
         ScalarOp::Float { f, mode, d, s } => float::execute(&mut warp.regs, exec, *f, mode, *d, s),
         ScalarOp::Convert(convert) => convert::one(&mut warp.regs, exec, convert),
         ScalarOp::ConvertPair(pair) => convert::pair(&mut warp.regs, exec, pair),
+        ScalarOp::ConvertAtRandom(op) => convert::at_random(&mut warp.regs, exec, op),
         ScalarOp::ToTf32 { d, a, round, relu, finite } => {
             int::map1(&mut warp.regs, exec, *d, *a, |a| convert::to_tf32(a, *round, *relu, *finite));
         }

@@ -1,6 +1,6 @@
 //! Floating-point functions and conversions.
 
-use crate::float::Packed;
+use crate::float::{BF16, F16, Format, Packed};
 use crate::isa::Round;
 use crate::op::operand::{FloatType, NumberType, Reg};
 
@@ -113,6 +113,31 @@ pub(crate) struct ConvertPair {
     pub(crate) relu: bool,
     /// Values that are too large become the largest finite value (`.satfinite`).
     pub(crate) finite: bool,
+}
+
+/// `cvt.rs`: to packed elements, each rounded by random bits.
+#[derive(Clone, Debug)]
+pub(crate) struct ConvertAtRandom {
+    pub(crate) d: Reg,
+    /// f32 registers; the first becomes the lowest element.
+    pub(crate) sources: Box<[Reg]>,
+    pub(crate) to: Format,
+    /// The random bits, an equal share for each element, of which it uses the lowest.
+    pub(crate) random: Reg,
+    pub(crate) relu: bool,
+    /// Values that are too large become the largest finite value (`.satfinite`).
+    pub(crate) finite: bool,
+}
+
+impl ConvertAtRandom {
+    /// Random bits of an element: all that are discarded of a half, 8 of those of a smaller float.
+    pub(crate) fn random_bits(&self) -> u32 {
+        match self.to {
+            BF16 => 16,
+            F16 => 13,
+            _ => 8,
+        }
+    }
 }
 
 /// The forms of `min` and `max` (PTX ISA, section 9.7.3.11).

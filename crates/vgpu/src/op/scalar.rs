@@ -1,7 +1,7 @@
 //! Instructions that access only registers, predicates and the carry flags of one warp.
 
 use crate::isa::{Round, Space};
-use crate::op::float::{Convert, ConvertPair, FloatFn, FloatMode, TestFn};
+use crate::op::float::{Convert, ConvertAtRandom, ConvertPair, FloatFn, FloatMode, TestFn};
 use crate::op::integer::{Carry, IntFn};
 use crate::op::operand::{Guard, Reg};
 use crate::op::predicate::{PredFn, Set, Setp};
@@ -67,6 +67,7 @@ pub(crate) enum ScalarOp {
     },
     Convert(Box<Convert>),
     ConvertPair(Box<ConvertPair>),
+    ConvertAtRandom(Box<ConvertAtRandom>),
     /// `cvt.rna.tf32.f32`: f32 bits with the low 13 rounded away.
     ToTf32 {
         d: Reg,

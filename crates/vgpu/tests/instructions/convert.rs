@@ -1,6 +1,6 @@
 //! `cvt` between floats of 4 to 32 bits, and integers.
 
-use crate::harness::{Random, halves, map, refusals};
+use crate::harness::{Random, execute, halves, map, refusals};
 use crate::small::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, Small};
 
 /// The types of pairs whose elements have a byte each.
@@ -297,8 +297,92 @@ fn forms_that_are_not_executed_are_refused() {
         "cvt.rn.ue8m0x2.f32 %h1, %r1, %r2;",
         "cvt.rz.relu.ue8m0x2.f32 %h1, %r1, %r2;",
         "cvt.rn.f16x2.ue8m0x2 %r1, %h1;",
-        "cvt.rs.f16x2.f32 %r1, %r2, %r3, %r4;",
+        "cvt.rs.e4m3x4.f32 %r1, {%r2, %r3, %r4, %r5}, %r6;",
+        "cvt.rs.satfinite.e4m3x2.f32 %h1, %r2, %r3, %r4;",
+        "cvt.rs.f16x2.f32 %r1, %r2, %r3;",
         "cvt.u16x2.f32 %r1, %r2;",
     ];
     assert_eq!(refusals(&forms.join("\n")).len(), forms.len());
+}
+
+/// The code of `x` in a format, rounded away from zero if the first `bits` bits of the rest and `random` have a carry.
+fn rounded_at_random(x: f32, format: Small, random: u32, bits: i32, is_finite: bool) -> u32 {
+    let sign = if x.is_sign_negative() { format.sign() } else { 0 };
+    let (size, beyond) = (f64::from(x.abs()), format.beyond());
+    let largest = sign | (if is_finite { beyond - 1 } else { beyond });
+    if x.is_nan() {
+        return format.nan();
+    }
+    if size >= format.magnitude(beyond) {
+        return largest;
+    }
+    let below = (0..beyond).rev().find(|code| format.magnitude(*code) <= size).unwrap_or(0);
+    let (low, high) = (format.magnitude(below), format.magnitude(below + 1));
+    let rest = ((size - low) / (high - low) * 2f64.powi(bits)).floor() as u32;
+    let code = below + u32::from(rest + random >= 1 << bits);
+    if code >= beyond { largest } else { sign | code }
+}
+
+/// Numbers of all sizes, with the special ones.
+fn singles_at_random() -> Vec<u32> {
+    let mut state = 7u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32) as u32
+    };
+    let mut all: Vec<u32> =
+        [0.0f32, -0.0, 1.0, -6.0, 448.0, 464.0, 57344.0, 65504.0, 65519.9, 65536.0, f32::MAX, 1e-8, -3e-5]
+            .map(f32::to_bits)
+            .to_vec();
+    all.extend([f32::INFINITY, f32::NEG_INFINITY, f32::NAN].map(f32::to_bits));
+    // Exponents around those of the small formats, and all others.
+    all.extend(
+        (0..1200).map(|at| (next() & 0x807f_ffff) | (if at % 4 == 0 { next() % 255 } else { 100 + next() % 45 }) << 23),
+    );
+    all
+}
+
+#[test]
+fn random_bits_round_to_a_neighbour() {
+    let (a, mut random) = (singles_at_random(), Vec::new());
+    let b: Vec<u32> = a.iter().rev().copied().collect();
+    for at in 0..a.len() as u32 {
+        random.push(at.wrapping_mul(0x9e37_79b9) ^ at.rotate_left(7));
+    }
+    let inputs = [a.as_slice(), b.as_slice(), random.as_slice()];
+    for (name, format, bits, is_finite) in
+        [("f16x2", F16, 13, false), ("f16x2", F16, 13, true), ("bf16x2", BF16, 16, false), ("bf16x2", BF16, 16, true)]
+    {
+        let finite = if is_finite { ".satfinite" } else { "" };
+        let body = format!("cvt.rs{finite}.{name}.f32 %o0, %i0, %i1, %i2;");
+        let found = execute(&body, &inputs, 1, 32).unwrap_or_else(|error| panic!("{error}")).outputs;
+        for (at, word) in found[0].iter().enumerate().take(a.len()) {
+            for (half, source) in [(0, b[at]), (1, a[at])] {
+                let share = random[at] >> (16 * half) & ((1 << bits) - 1);
+                let wanted = rounded_at_random(f32::from_bits(source), format, share, bits, is_finite);
+                assert_eq!(word >> (16 * half) & 0xffff, wanted, "{name} {source:#x} {share:#x}");
+            }
+        }
+    }
+    for (name, format, stride) in
+        [("e4m3x4", E4M3, 8), ("e5m2x4", E5M2, 8), ("e2m3x4", E2M3, 8), ("e3m2x4", E3M2, 8), ("e2m1x4", E2M1, 4)]
+    {
+        let to = if stride == 4 { "%h1" } else { "%o0" };
+        let widen = if stride == 4 { "cvt.u32.u16 %o0, %h1;" } else { "" };
+        let body = format!("cvt.rs.satfinite.{name}.f32 {to}, {{%i0, %i1, %i1, %i0}}, %i2;\n{widen}");
+        let found = execute(&body, &inputs, 1, 32).unwrap_or_else(|error| panic!("{error}")).outputs;
+        for (at, word) in found[0].iter().enumerate().take(a.len()) {
+            for (place, source) in [a[at], b[at], b[at], a[at]].into_iter().enumerate() {
+                let share = random[at] >> (8 * place) & 0xff;
+                let wanted = rounded_at_random(f32::from_bits(source), format, share, 8, true);
+                assert_eq!(word >> (stride * place) & ((1 << stride) - 1), wanted, "{name} {source:#x} {share:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn negative_numbers_become_zero_before_they_are_rounded_at_random() {
+    let found = execute("cvt.rs.relu.satfinite.bf16x2.f32 %o0, %i0, %i0, %i0;", &[&[(-1.5f32).to_bits()]], 1, 32);
+    assert_eq!(found.unwrap_or_else(|error| panic!("{error}")).outputs[0][0], 0);
 }

@@ -46,7 +46,7 @@ impl Small {
     }
 
     /// The magnitude of a code below the sign bit, as if the codes of infinity and NaN were numbers too.
-    fn magnitude(self, code: u32) -> f64 {
+    pub(crate) fn magnitude(self, code: u32) -> f64 {
         let unit = 1u32 << self.mantissa;
         let bias = (1 << (self.exponent - 1)) - 1;
         let field = (code / unit) as i32;

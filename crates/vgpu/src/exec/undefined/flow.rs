@@ -7,6 +7,7 @@
 use crate::exec::int;
 use crate::exec::undefined::marks::{Marks, UndefinedLanes, Update};
 use crate::exec::warp::Warp;
+use crate::float::Packed;
 use crate::isa::{mask, sign_extend};
 use crate::lanes::{Lanes, lanes};
 use crate::op::{
@@ -66,6 +67,16 @@ pub(crate) fn undefined_results(warp: &Warp, exec: u32, op: &ScalarOp) -> Vec<Up
                     whole(flow.at(lower, lane), mask(bits)).or(upper)
                 }
                 _ => whole(flow.any(&sources, u64::MAX, lane), mask(2 * bits)),
+            })]
+        }
+        ScalarOp::ConvertAtRandom(op) => {
+            let stride = Packed::Float(op.to).stride();
+            let element = |at: usize, source: Reg, lane: usize| {
+                whole(flow.any(&[source, op.random], u64::MAX, lane), mask(stride) << (at as u32 * stride))
+            };
+            vec![flow.reg(op.d, |lane| {
+                let all = op.sources.iter().enumerate().map(|(at, source)| element(at, *source, lane));
+                all.fold(Undefined::default(), Undefined::or)
             })]
         }
         ScalarOp::ToTf32 { d, a, .. } => vec![flow.reg(*d, |lane| whole(flow.at(*a, lane), mask(32)))],
