@@ -51,8 +51,9 @@ pub(crate) struct Arguments {
     /// Fuse a `mul` and an `add` or `sub` of its result that have no rounding modifier, as the assembler may do.
     #[arg(long)]
     contract: bool,
-    /// Print the operands of the instructions on this line of the PTX file, each time a warp executes them. May be repeated.
-    #[arg(long, value_name = "PTX_LINE")]
+    /// Print the operands of the instructions on this line of the PTX file, each time a warp reaches them. Several lines are separated
+    /// by commas.
+    #[arg(long, value_name = "PTX_LINE", value_delimiter = ',')]
     trace: Vec<u32>,
     /// Write the final contents of a buffer to a file in the format of NumPy, as bytes.
     #[arg(long, value_name = "BUFFER[=FILE.npy]")]
@@ -171,6 +172,7 @@ fn run_with(module: &Module, file: &LaunchFile, seed: u64, arguments: &Arguments
     }
     let outcome = Outcome {
         reports,
+        traced: arguments.trace.clone(),
         traces,
         ended,
         seed,

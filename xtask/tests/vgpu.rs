@@ -100,7 +100,7 @@ fn bad_input_ends_with_4_and_its_path() {
 
 #[test]
 fn the_operands_of_an_instruction_are_traced() {
-    let (status, out, _) = ran(KERNEL, LAUNCH, &["--trace", "20", "--trace", "21"]);
+    let (status, out, _) = ran(KERNEL, LAUNCH, &["--trace", "20,21"]);
     assert_eq!(status, Some(0));
     let wanted = "PTX line 20 `mul.f32 %f2, %f2, %f1`: cta (0, 0, 0) warp 0 lanes 0xffffffff\n  \
                   %f2  0.0, 2.5, .., 77.5  (before: 0.0, 1.0, .., 31.0)\n  %f1  2.5\n\
@@ -115,7 +115,8 @@ fn the_operands_of_an_instruction_are_traced() {
     let (status, out, _) = ran(&KERNEL.replace("[%rd5], %f3", "[%rd5+256], %f3"), LAUNCH, &["--trace", "25"]);
     assert_eq!(status, Some(2));
     assert!(
-        out.contains("[%rd5+256]  `y` + 256, `y` + 260, .., `y` + 380\n") && out.contains("fault: out_of_bounds"),
+        out.contains("lanes 0xffffffff, with a fault\n  [%rd5+256]  `y` + 256, `y` + 260, .., `y` + 380\n")
+            && out.contains("fault: out_of_bounds"),
         "{out}"
     );
     let (status, _, error) = ran(KERNEL, LAUNCH, &["--trace", "3"]);
@@ -186,9 +187,9 @@ fn the_json_has_the_keys_of_the_documentation() {
     assert_eq!(keys(&fault["fault"]["at"]), BTreeSet::from(["ptx_line", "ptx", "cuda", "inlined_at"]));
     let (_, out, _) = ran(KERNEL, LAUNCH, &["--json", "--trace", "20"]);
     let traced: Value = serde_json::from_str(&out).expect("JSON");
-    let of_trace = ["executions", "more"];
+    let of_trace = ["executions", "omitted"];
     assert_eq!(keys(&traced["traces"][0]), BTreeSet::from(of_trace));
-    let of_execution = ["ptx_line", "ptx", "cta", "warp", "lanes", "operands"];
+    let of_execution = ["ptx_line", "ptx", "cta", "warp", "lanes", "has_faulted", "operands"];
     assert_eq!(keys(&traced["traces"][0]["executions"][0]), BTreeSet::from(of_execution));
     let of_operand = ["name", "before", "after"];
     assert_eq!(keys(&traced["traces"][0]["executions"][0]["operands"][0]), BTreeSet::from(of_operand));

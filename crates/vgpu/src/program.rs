@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fault::{CudaLine, Place, Unsupported};
+use crate::float::Format;
 use crate::isa::{Space, align_up};
 use crate::op::{Guard, Op, Reg};
 use crate::ptx::ast::Loc;
@@ -49,9 +50,23 @@ pub(crate) struct Operand {
 /// Where the value of an operand is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OperandPlace {
-    Register { index: Reg, bits: u32, kind: NumberKind },
+    Register {
+        index: Reg,
+        bits: u32,
+        kind: NumberKind,
+    },
     Predicate(u32),
-    Address { space: Space, base: Reg, offset: i64 },
+    /// In a generic address space that is named shared too, the address may be one of the shared space.
+    Address {
+        space: Space,
+        may_be_shared: bool,
+        base: Reg,
+        offset: i64,
+    },
+    Variable {
+        space: Space,
+        address: u64,
+    },
 }
 
 /// How the bits of a register are shown.
@@ -59,7 +74,9 @@ pub(crate) enum OperandPlace {
 pub(crate) enum NumberKind {
     Bits,
     Signed,
-    Float,
+    Half(Format),
+    Single,
+    Double,
 }
 
 /// A dimension of the grid or of a CTA.

@@ -28,6 +28,8 @@ pub(crate) enum Ended {
 pub(crate) struct Outcome {
     /// The kernel and the report of each launch that ran to its end.
     pub(crate) reports: Vec<(String, Report)>,
+    /// The lines that are traced.
+    pub(crate) traced: Vec<u32>,
     /// Of each launch that began, if lines are traced.
     pub(crate) traces: Vec<Trace>,
     pub(crate) ended: Ended,
@@ -51,8 +53,17 @@ impl Outcome {
 
     /// What happened, in a line for each fact.
     pub(crate) fn print(&self, exit: Exit) {
-        for trace in &self.traces {
-            say!("{}", trace.to_string().trim_end());
+        for (number, trace) in (1..).zip(&self.traces) {
+            if self.traces.len() > 1 {
+                say!("launch {number}:");
+            }
+            if !trace.executions.is_empty() {
+                say!("{}", trace.to_string().trim_end());
+            }
+            let is_reached = |line: &&u32| trace.executions.iter().any(|execution| execution.ptx_line == **line);
+            for line in self.traced.iter().filter(|line| trace.omitted == 0 && !is_reached(line)) {
+                say!("PTX line {line} is not reached");
+            }
         }
         for (kernel, report) in &self.reports {
             let (threads, warps) = (report.thread_instructions, report.warp_instructions);
@@ -109,7 +120,8 @@ fn trace_json(trace: &Trace) -> Value {
         TracedValue::Undefined => json!("undefined"),
         TracedValue::Integer(value) => json!(*value as i64),
         // JSON has no NaN and no infinities.
-        TracedValue::Float(value) => json!(value.to_string()),
+        TracedValue::Single(value) => json!(value.to_string()),
+        TracedValue::Double(value) => json!(value.to_string()),
         TracedValue::Flag(value) => json!(value),
         TracedValue::At(name, offset) => json!({"name": name, "offset": offset}),
     };
@@ -122,10 +134,11 @@ fn trace_json(trace: &Trace) -> Value {
             "cta": found.cta,
             "warp": found.warp,
             "lanes": found.lanes,
+            "has_faulted": found.has_faulted,
             "operands": found.operands.iter().map(operand).collect::<Vec<Value>>(),
         })
     };
-    json!({"executions": trace.executions.iter().map(execution).collect::<Vec<Value>>(), "more": trace.more})
+    json!({"executions": trace.executions.iter().map(execution).collect::<Vec<Value>>(), "omitted": trace.omitted})
 }
 
 fn launch_json(kernel: &str, report: &Report) -> Value {

@@ -2,6 +2,7 @@
 
 use crate::decode::decoder::Decoder;
 use crate::decode::symbol::Symbol;
+use crate::float::{BF16, F16};
 use crate::isa::Space;
 use crate::program::{NumberKind, Operand, OperandPlace};
 use crate::ptx::ast;
@@ -14,8 +15,10 @@ impl Decoder<'_> {
         if let Some((name, _)) = &instruction.guard {
             self.trace_word(name, opcode, &mut found);
         }
-        for operand in &instruction.operands {
-            self.trace_operand(operand, opcode, &mut found);
+        for (at, operand) in instruction.operands.iter().enumerate() {
+            // A conversion names the types of the destination and of the source.
+            let types = if opcode.starts_with("cvt.") { of_conversion(opcode, at == 0) } else { opcode.to_string() };
+            self.trace_operand(operand, &types, &mut found);
         }
         let mut once: Vec<Operand> = Vec::new();
         for operand in found {
@@ -59,14 +62,21 @@ impl Decoder<'_> {
     }
 
     fn trace_address(&mut self, name: &str, offset: i64, opcode: &str, found: &mut Vec<Operand>) {
-        let Some(Symbol::Register(index, dtype)) = self.lookup(name) else { return };
         let written = match offset {
             0 => format!("[{name}]"),
             _ => format!("[{name}{offset:+}]"),
         };
-        let place = match space_of(opcode) {
-            Some(space) => OperandPlace::Address { space, base: index, offset },
-            None => OperandPlace::Register { index, bits: dtype.width().min(64), kind: NumberKind::Bits },
+        let place = match (self.lookup(name), space_of(opcode)) {
+            (Some(Symbol::Register(index, _)), Some(space)) => {
+                OperandPlace::Address { space, may_be_shared: opcode.contains("shared"), base: index, offset }
+            }
+            (Some(Symbol::Register(index, dtype)), None) => {
+                OperandPlace::Register { index, bits: dtype.width().min(64), kind: NumberKind::Bits }
+            }
+            (Some(Symbol::Variable(space, address)), _) => {
+                OperandPlace::Variable { space, address: address.wrapping_add(offset as u64) }
+            }
+            _ => return,
         };
         found.push(Operand { name: written, place });
     }
@@ -88,14 +98,26 @@ fn space_of(opcode: &str) -> Option<Space> {
     }
 }
 
+const TYPES: [&str; 14] =
+    ["f16", "bf16", "f32", "f64", "s16", "s32", "s64", "u16", "u32", "u64", "b16", "b32", "b64", "b128"];
+
+/// The opcode of a conversion with the type of one side only.
+fn of_conversion(opcode: &str, is_destination: bool) -> String {
+    let mut types = opcode.split('.').filter(|part| TYPES.contains(part));
+    let (to, from) = (types.next(), types.next());
+    format!("cvt.{}", if is_destination { to } else { from.or(to) }.unwrap_or_default())
+}
+
 /// How registers of this width are to be read: as numbers if that is the only type that the opcode names.
 fn number_kind(opcode: &str, bits: u32) -> NumberKind {
-    let types = ["f16", "bf16", "f32", "f64", "s16", "s32", "s64", "u16", "u32", "u64", "b16", "b32", "b64", "b128"];
-    let mut named: Vec<&str> = opcode.split('.').filter(|part| types.contains(part)).collect();
+    let mut named: Vec<&str> = opcode.split('.').filter(|part| TYPES.contains(part)).collect();
     named.dedup();
-    match named[..] {
-        [only] if only[1..].parse() == Ok(bits) && only.starts_with('f') => NumberKind::Float,
-        [only] if only[1..].parse() == Ok(bits) && only.starts_with('s') => NumberKind::Signed,
+    match (&named[..], bits) {
+        (["f16"], 16) => NumberKind::Half(F16),
+        (["bf16"], 16) => NumberKind::Half(BF16),
+        (["f32"], 32) => NumberKind::Single,
+        (["f64"], 64) => NumberKind::Double,
+        (["s16"], 16) | (["s32"], 32) | (["s64"], 64) => NumberKind::Signed,
         _ => NumberKind::Bits,
     }
 }

@@ -6,7 +6,10 @@
 //! may end at any time, is such a loop if the warp falls asleep in the same state again.
 
 use crate::exec::machine::Machine;
-use crate::exec::warp::Warp;
+use crate::exec::memory::little_endian;
+use crate::exec::warp::{Wait, Warp};
+use crate::isa::Space;
+use crate::memory::map;
 
 /// Backward branches without any change before the states of a warp are compared.
 const FIRST: u32 = 256;
@@ -65,9 +68,27 @@ pub(crate) struct Loops {
     sleeps: States,
     /// The count of changes at which the warp is known to be in an endless loop.
     endless_at: Option<u64>,
+    /// The last read since the first backward branch without a change.
+    read: Option<LoopRead>,
+}
+
+/// A read in a loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoopRead {
+    pub(crate) pc: u32,
+    pub(crate) space: Space,
+    /// The address that the first lane reads.
+    pub(crate) address: u64,
+    /// Bytes of it.
+    pub(crate) len: usize,
 }
 
 impl Loops {
+    /// The warp reads memory.
+    pub(super) fn note_read(&mut self, read: LoopRead) {
+        self.read = Some(read);
+    }
+
     /// What follows does not depend on the registers alone, as after a look at the clock.
     pub(super) fn forget(&mut self) {
         *self = Loops::default();
@@ -97,7 +118,40 @@ impl Machine<'_> {
         if loops.branches.is_repeated(warp, changes, FIRST) {
             loops.endless_at = Some(changes);
         }
+        if loops.branches.moments == 1 {
+            loops.read = None;
+        }
         warp.loops = loops;
+    }
+
+    /// What a warp in an endless loop reads, as what it waits for, and the instruction that reads it.
+    pub(super) fn describe_loop(&self, warp: &Warp) -> (u32, String) {
+        let at = if warp.active != 0 { warp.pc } else { warp.pcs[warp.ready.trailing_zeros() as usize & 31] };
+        let Some(LoopRead { pc, space, address, len }) = warp.loops.read else {
+            return (at, "nothing: its loop reads no memory and does not end".to_string());
+        };
+        if space == Space::Shared {
+            let offset = map::split_rank(address).1.wrapping_sub(map::SHARED_START) as usize;
+            if self.cta.mbarriers.contains_key(&offset) {
+                return self.describe(Wait::Phase { pc, address });
+            }
+        }
+        let (name, offset, _) = self.nearest(space, address);
+        let region = match space {
+            Space::Global => self.memory.at_or_below(address).map(|index| &self.memory.buffers[index].region),
+            Space::Shared => Some(&self.cta.shared),
+            Space::Generic | Space::Local | Space::Param | Space::Const => None,
+        };
+        let start = match space {
+            Space::Global => self.memory.at_or_below(address).map_or(0, |index| self.memory.buffers[index].base),
+            _ => map::shared_start(self.cta.rank),
+        };
+        let place = address.wrapping_sub(start) as usize;
+        let bytes = region.and_then(|region| region.bytes.get(place..place.checked_add(len)?));
+        let value = bytes
+            .filter(|bytes| bytes.len() <= 8)
+            .map_or(String::new(), |bytes| format!(", which is {}", little_endian(bytes)));
+        (pc, format!("a change of `{name}` + {offset}{value}"))
     }
 
     /// Whether a warp with sleeping lanes slept in the same state before, and nothing has changed since.

@@ -2,6 +2,7 @@
 
 use crate::banks;
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, WarpAccess, resolve_spaces};
+use crate::exec::endless::LoopRead;
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
@@ -27,6 +28,7 @@ impl Machine<'_> {
             self.must_be_defined(warp, op.at.base, part, "decide which memory is loaded")?;
             let (kind, bytes) = (AccessKind::Load, len as u32);
             self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
+            warp.loops.note_read(LoopRead { pc, space, address: addresses[part.trailing_zeros() as usize & 31], len });
             let plain = self.load_plain(warp, (space, part), op, &addresses);
             for lane in lanes(part & !plain) {
                 let access = Access { strong: op.strong, ..Access::new(warp, lane, addresses[lane], len, true) };

@@ -173,6 +173,23 @@ impl Machine<'_> {
         Ok(progress)
     }
 
+    /// What a deadlock says of the CTAs beside the one that it describes.
+    fn other_ctas(&self, resident: &[Resident]) -> String {
+        let running = resident.iter().flat_map(|item| &item.ctas).filter(|cta| !cta.has_ended).count();
+        let left = self.starts.count.saturating_sub(self.starts.next) * u64::from(self.launch.cluster_size());
+        let waiting = match running {
+            0 | 1 => String::new(),
+            2 => "; another CTA waits too".to_string(),
+            count => format!("; {} other CTAs wait too", count - 1),
+        };
+        let unstarted = match left {
+            0 => String::new(),
+            1 => "; 1 CTA has not started, since there is no room for it until these have ended".to_string(),
+            count => format!("; {count} CTAs have not started, since there is no room for them until these have ended"),
+        };
+        waiting + &unstarted
+    }
+
     /// The fault of a launch in which no thread can run: that of the first CTA with threads that wait for something else than
     /// the barrier of their cluster, if there is one.
     fn deadlock(&mut self, resident: &mut [Resident]) -> Box<Fault> {
@@ -186,11 +203,12 @@ impl Machine<'_> {
         };
         let (at, rank) =
             all.filter(|(at, rank)| !resident[*at].ctas[*rank].has_ended).min_by_key(key).unwrap_or((0, 0));
+        let others = self.other_ctas(resident);
         let item = &mut resident[at];
         std::mem::swap(&mut self.cluster, &mut item.state);
         std::mem::swap(&mut self.peers, &mut item.ctas);
         std::mem::swap(&mut self.cta, &mut self.peers[rank]);
-        self.deadlock_fault(&item.warps[rank])
+        self.deadlock_fault(&item.warps[rank], &others)
     }
 }
 

@@ -210,8 +210,8 @@ impl Machine<'_> {
         Some(self.shared_name(offset))
     }
 
-    /// The fault of the current CTA, in which no thread can run.
-    pub(super) fn deadlock_fault(&mut self, warps: &[Warp]) -> Box<Fault> {
+    /// The fault of the current CTA, in which no thread can run; `others` tells of other CTAs.
+    pub(super) fn deadlock_fault(&mut self, warps: &[Warp], others: &str) -> Box<Fault> {
         let mut waiting = Vec::new();
         let mut aligned = None;
         for warp in warps {
@@ -224,8 +224,7 @@ impl Machine<'_> {
             }
             if warp.ready != 0 {
                 // All that could run are in loops.
-                let pc = if warp.active != 0 { warp.pc } else { warp.pcs[warp.ready.trailing_zeros() as usize] };
-                let what = "a change of what its loop reads".to_string();
+                let (pc, what) = self.describe_loop(warp);
                 waiting.push((pc, Waiting { warp: warp.id, lanes: warp.ready, what, at: self.program.place(pc) }));
             }
         }
@@ -244,7 +243,7 @@ impl Machine<'_> {
         // A lane that is alive waits or is in a loop, so the list has an entry.
         let (warp, mask, pc) = aligned.unwrap_or((waiting[0].1.warp, waiting[0].1.lanes, waiting[0].0));
         self.record_deadlock();
-        let mut stop = RaisedFault::new(kind, mask, message);
+        let mut stop = RaisedFault::new(kind, mask, format!("{message}{others}"));
         stop.waiting = waiting.into_iter().map(|(_, item)| item).collect();
         self.fault(*stop, pc, warp)
     }

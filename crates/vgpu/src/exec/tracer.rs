@@ -1,11 +1,12 @@
 //! Records the operands of traced instructions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
 use crate::fault::ExecResult;
+use crate::float::widen32;
 use crate::isa::{Space, mask, sign_extend};
 use crate::lanes::lanes;
 use crate::memory::map;
@@ -15,7 +16,10 @@ use crate::trace::{MOST_TRACED, Trace, Traced, TracedOperand, TracedValue};
 /// A trace that grows.
 #[derive(Debug, Default)]
 pub(crate) struct Tracer {
-    pub(crate) trace: Trace,
+    /// The first executions.
+    trace: Trace,
+    /// The last ones.
+    last: VecDeque<Traced>,
     /// What warps are executing, by the number of their CTA and their index: an instruction may be several operations, and
     /// may wait for other threads.
     open: BTreeMap<(u32, u32), Vec<Open>>,
@@ -30,9 +34,13 @@ struct Open {
 
 impl Tracer {
     fn add(&mut self, traced: Traced) {
-        match self.trace.executions.len() < MOST_TRACED {
-            true => self.trace.executions.push(traced),
-            false => self.trace.more += 1,
+        if self.trace.executions.len() < MOST_TRACED / 2 {
+            return self.trace.executions.push(traced);
+        }
+        self.last.push_back(traced);
+        if self.last.len() > MOST_TRACED / 2 {
+            self.last.pop_front();
+            self.trace.omitted += 1;
         }
     }
 
@@ -41,6 +49,7 @@ impl Tracer {
         for open in std::mem::take(&mut self.open).into_values().flatten() {
             self.add(open.traced);
         }
+        self.trace.executions.extend(self.last);
         self.trace
     }
 }
@@ -54,8 +63,7 @@ impl Machine<'_> {
         }
         let Some(operands) = program.traced.get(&pc) else { return self.execute_next(warp) };
         if program.starts_instruction(pc) {
-            let guard = program.code[pc as usize].guard;
-            let lanes = guard.map_or(warp.active, |guard| warp.active & warp.guard(guard));
+            let lanes = warp.active;
             let info = &program.info[pc as usize];
             let operand = |operand: &Operand| {
                 let before = self.values(warp, lanes, operand);
@@ -63,14 +71,20 @@ impl Machine<'_> {
             };
             let shown = operands.iter().map(operand).collect();
             let (ptx_line, ptx, cta) = (info.line, info.text.clone(), self.cta.index);
-            let traced = Traced { ptx_line, ptx, cta, warp: warp.id, lanes, operands: shown };
+            let traced = Traced { ptx_line, ptx, cta, warp: warp.id, lanes, has_faulted: false, operands: shown };
             let open = Open { traced, operands: Arc::clone(operands) };
             let key = (self.cta.number, warp.id);
-            if let Some(tracer) = self.tracer.as_mut().filter(|_| lanes != 0) {
+            if let Some(tracer) = &mut self.tracer {
                 tracer.open.entry(key).or_default().push(open);
             }
         }
         let result = self.execute_next(warp);
+        let key = (self.cta.number, warp.id);
+        if result.is_err()
+            && let Some(last) = self.tracer.as_mut().and_then(|tracer| tracer.open.get_mut(&key)?.last_mut())
+        {
+            last.traced.has_faulted = true;
+        }
         if result.is_err() || program.starts_instruction(pc + 1) {
             self.close_traced(warp);
         }
@@ -87,16 +101,13 @@ impl Machine<'_> {
             for (shown, operand) in traced.operands.iter_mut().zip(operands.iter()) {
                 shown.after = self.values(warp, traced.lanes, operand);
             }
-            self.add_to_trace(traced);
+            if let Some(tracer) = &mut self.tracer {
+                tracer.add(traced);
+            }
         }
         if let Some(tracer) = self.tracer.as_mut().filter(|_| !waiting.is_empty()) {
             tracer.open.insert(key, waiting);
         }
-    }
-
-    fn add_to_trace(&mut self, traced: Traced) {
-        let Some(tracer) = &mut self.tracer else { return };
-        tracer.add(traced);
     }
 
     /// The values of an operand in the lanes of `exec`.
@@ -118,19 +129,30 @@ impl Machine<'_> {
             }
             OperandPlace::Register { index, kind, bits } => {
                 let value = warp.regs[index as usize][lane] & mask(bits);
-                match (kind, bits) {
-                    (NumberKind::Float, 32) => TracedValue::Float(f64::from(f32::from_bits(value as u32))),
-                    (NumberKind::Float, 64) => TracedValue::Float(f64::from_bits(value)),
-                    (NumberKind::Signed, _) => TracedValue::Integer(i128::from(sign_extend(value, bits))),
-                    (NumberKind::Float | NumberKind::Bits, _) => TracedValue::Integer(i128::from(value)),
+                match kind {
+                    NumberKind::Half(format) => TracedValue::Single(widen32(value as u32, format)),
+                    NumberKind::Single => TracedValue::Single(f32::from_bits(value as u32)),
+                    NumberKind::Double => TracedValue::Double(f64::from_bits(value)),
+                    NumberKind::Signed => TracedValue::Integer(i128::from(sign_extend(value, bits))),
+                    NumberKind::Bits => TracedValue::Integer(i128::from(value)),
                 }
             }
-            OperandPlace::Address { space, base, offset } => {
+            OperandPlace::Address { space, may_be_shared, base, offset } => {
                 let address = warp.regs[base as usize][lane].wrapping_add(offset as u64);
-                let (space, address) = if space == Space::Generic { map::resolve(address) } else { (space, address) };
-                let (name, offset, _) = self.nearest(space, address);
-                if name.is_empty() { TracedValue::Integer(i128::from(address)) } else { TracedValue::At(name, offset) }
+                let (space, address) = match space {
+                    // The shared window is above the addresses of the shared space.
+                    Space::Generic if may_be_shared && address < 1 << 32 => (Space::Shared, address),
+                    Space::Generic => map::resolve(address),
+                    space => (space, address),
+                };
+                self.named(space, address)
             }
+            OperandPlace::Variable { space, address } => self.named(space, address),
         }
+    }
+
+    fn named(&self, space: Space, address: u64) -> TracedValue {
+        let (name, offset, _) = self.nearest(space, address);
+        if name.is_empty() { TracedValue::Integer(i128::from(address)) } else { TracedValue::At(name, offset) }
     }
 }

@@ -68,8 +68,8 @@ pub(super) const ROWS: &[Row] = &[
         "9.7.9.21",
         Register,
         &[
-            "cvt.rs{.relu}{.satfinite}.{f16x2,bf16x2}.f32 d, a, b, random",
-            "cvt.rs{.relu}.satfinite.{e4m3x4,e5m2x4,e2m3x4,e3m2x4,e2m1x4}.f32 d, {a, b, e, f}, random",
+            "cvt.rs{.relu}{.satfinite}.{f16x2,bf16x2}.f32 d, a, b, c",
+            "cvt.rs{.relu}.satfinite.{e4m3x4,e5m2x4,e2m3x4,e3m2x4,e2m1x4}.f32 d, {a0, a1, a2, a3}, b",
             "cvt{.sat}.{u8,u16,u32,u64,s8,s16,s32,s64}.{u8,u16,u32,u64,s8,s16,s32,s64} d, a",
             "cvt.{rni,rzi,rmi,rpi}{.sat}.{u8,u16,u32,u64,s8,s16,s32,s64}.{f16,bf16,f64} d, a",
             "cvt.{rni,rzi,rmi,rpi}{.ftz}{.sat}.{u8,u16,u32,u64,s8,s16,s32,s64}.f32 d, a",
