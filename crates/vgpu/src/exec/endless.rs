@@ -137,17 +137,18 @@ impl Machine<'_> {
             }
         }
         let (name, offset, _) = self.nearest(space, address);
-        let region = match space {
-            Space::Global => self.memory.at_or_below(address).map(|index| &self.memory.buffers[index].region),
-            Space::Shared => Some(&self.cta.shared),
+        let found = match space {
+            Space::Shared => Some((&self.cta.shared, map::shared_start(self.cta.rank))),
+            Space::Global => {
+                let buffer = self.memory.at_or_below(address).map(|index| &self.memory.buffers[index]);
+                buffer.map(|buffer| (&buffer.region, buffer.base))
+            }
             Space::Generic | Space::Local | Space::Param | Space::Const => None,
         };
-        let start = match space {
-            Space::Global => self.memory.at_or_below(address).map_or(0, |index| self.memory.buffers[index].base),
-            _ => map::shared_start(self.cta.rank),
-        };
-        let place = address.wrapping_sub(start) as usize;
-        let bytes = region.and_then(|region| region.bytes.get(place..place.checked_add(len)?));
+        let bytes = found.and_then(|(region, start)| {
+            let place = address.wrapping_sub(start) as usize;
+            region.bytes.get(place..place.checked_add(len)?)
+        });
         let value = bytes
             .filter(|bytes| bytes.len() <= 8)
             .map_or(String::new(), |bytes| format!(", which is {}", little_endian(bytes)));
