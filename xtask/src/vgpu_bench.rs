@@ -43,13 +43,9 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let speedup = || Ok(rate_on(2, "softmax", &SOFTMAX, &[], None)? / rate_on(1, "softmax", &SOFTMAX, &[], None)?);
     let name = "virtual GPU, softmax 4096 x 2048 on two cores";
     figures.push(measuring.figure(name, "times one core", Goal::AtLeast(1.8), speedup)?);
-    let unit = "B per byte";
-    let rows = || shadow_ratio("softmax", &SOFTMAX, None);
-    let elements = || shadow_ratio("warp_transpose", &[("tiles", 2048)], Some("warp_xor_swizzle"));
-    for (name, goal, measure) in [("16-byte", 2.0, &rows as &dyn Fn() -> _), ("4-byte", 6.0, &elements)] {
-        let name = format!("virtual GPU, shadow of memory accessed in {name} parts");
-        figures.push(measuring.figure(&name, unit, Goal::Below(goal), measure)?);
-    }
+    let shadow = || shadow_ratio("softmax", &SOFTMAX, None);
+    let name = "virtual GPU, shadow of memory accessed in parts of 32 bytes";
+    figures.push(measuring.figure(name, "B per byte", Goal::Below(2.0), shadow)?);
     let Some(ptx) = gemm_ptx()? else {
         measuring.note("no NVRTC: the products of tensor memory are not measured");
         return Ok(figures);

@@ -14,6 +14,7 @@ use crate::exec::resident::Starts;
 use crate::exec::tracer::Tracer;
 use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::{Fault, RaisedFault};
+use crate::lanes::Lanes;
 use crate::launch::{Launch, Options, Progress};
 use crate::memory::{Memory, Region};
 use crate::op::ScalarOp;
@@ -47,6 +48,8 @@ pub(super) struct Machine<'a> {
     pub(super) any_wins: Vec<bool>,
     /// The instructions that are fused with products before them, by program counter.
     pub(super) fused: BTreeMap<u32, ScalarOp>,
+    /// The registers of warps that have ended, for those that start.
+    pub(super) spare_registers: Vec<Vec<Lanes>>,
     /// The clusters that have not started.
     pub(super) starts: Starts,
     /// Number of the launch's first CTA.

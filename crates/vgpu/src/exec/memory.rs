@@ -191,7 +191,7 @@ impl Machine<'_> {
     /// Counts a write of other bytes than are there.
     pub(super) fn count_change(&mut self, slot: &RegionSlot, data: &[u8]) {
         let region = self.region(slot.id);
-        let is_same = region.bytes[slot.offset..slot.end()] == *data && region.is_written(slot.offset, slot.len);
+        let is_same = region.is_written(slot.offset, slot.len) && region.bytes[slot.offset..slot.end()] == *data;
         self.changes += u64::from(!is_same);
     }
 }

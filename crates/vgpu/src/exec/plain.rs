@@ -78,7 +78,8 @@ impl Machine<'_> {
             for (reg, bytes) in op.regs.iter().zip(data.chunks_exact_mut(size)) {
                 put_little_endian(warp.regs[*reg as usize][lane], bytes);
             }
-            changes |= region.bytes[offset..offset + len] != *data || !region.is_written(offset, len);
+            // A read of bytes that were never written would make the host map their pages twice.
+            changes = changes || !region.is_written(offset, len) || region.bytes[offset..offset + len] != *data;
             region.written_bytes(offset, len).copy_from_slice(data);
         });
         self.changes += u64::from(changes);

@@ -60,6 +60,7 @@ impl<'a> PreparedLaunch<'a> {
             apart: by_line(program, |line| options.apart.get(&line).copied()),
             any_wins: by_line(program, |line| options.any_wins.contains(&line)),
             fused: contractions.iter().filter(|_| options.contract).map(fused).collect(),
+            spare_registers: Vec::new(),
             starts: Starts::default(),
             first_cta,
             known_from,

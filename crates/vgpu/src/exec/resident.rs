@@ -92,7 +92,9 @@ impl Machine<'_> {
             let mut running = Vec::new();
             for mut item in resident {
                 progress |= self.run_cluster(&mut item)?;
-                if !item.has_ended() {
+                if item.has_ended() {
+                    self.end_cluster(item);
+                } else {
                     running.push(item);
                 }
             }
@@ -112,7 +114,13 @@ impl Machine<'_> {
                 return Err(self.deadlock(&mut [cluster]));
             }
         }
+        self.end_cluster(cluster);
         Ok(())
+    }
+
+    /// Keeps the registers of a cluster that has ended: the host is slow to give memory back.
+    fn end_cluster(&mut self, cluster: Resident) {
+        self.spare_registers.extend(cluster.warps.into_iter().flatten().map(|warp| warp.regs));
     }
 
     /// The index of the first CTA of the cluster with a linear index.

@@ -109,7 +109,7 @@ impl Machine<'_> {
         Ok(self.time_out(warps))
     }
 
-    pub(super) fn warps_of(&self, cta: &Cta) -> Vec<Warp> {
+    pub(super) fn warps_of(&mut self, cta: &Cta) -> Vec<Warp> {
         let offset = self.program.dynamic_shared_offset();
         let environment = Environment {
             grid: self.launch.grid,
@@ -124,7 +124,11 @@ impl Machine<'_> {
             launch: self.first_cta,
         };
         let alive = cta.alive.iter().enumerate();
-        alive.map(|(id, mask)| Warp::new(self.program, id as u32, *mask, &environment)).collect()
+        let warp = |(id, mask): (usize, &u32)| {
+            let registers = self.spare_registers.pop().unwrap_or_default();
+            Warp::new(self.program, id as u32, *mask, &environment, registers)
+        };
+        alive.map(warp).collect()
     }
 
     /// One turn of a warp. With a seed, it often ends after an access that other CTAs can observe; returns whether the turn of

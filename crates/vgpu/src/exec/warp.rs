@@ -99,8 +99,10 @@ pub(crate) struct Warp {
 }
 
 impl Warp {
-    pub(crate) fn new(program: &Program, id: u32, alive: u32, environment: &Environment) -> Warp {
-        let mut regs = vec![[0u64; 32]; program.registers as usize];
+    /// A warp at the start of a program; `regs` are those of a warp that has ended, whatever they hold, or none.
+    pub(crate) fn new(program: &Program, id: u32, alive: u32, environment: &Environment, mut regs: Vec<Lanes>) -> Warp {
+        regs.clear();
+        regs.resize(program.registers as usize, [0; 32]);
         for (reg, preset) in &program.presets {
             for (lane, slot) in regs[*reg as usize].iter_mut().enumerate() {
                 *slot = preset_value(*preset, id, lane as u32, environment);
