@@ -43,30 +43,54 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let speedup = || Ok(rate_on(2, "softmax", &SOFTMAX, &[], None)? / rate_on(1, "softmax", &SOFTMAX, &[], None)?);
     let name = "virtual GPU, softmax 4096 x 2048 on two cores";
     figures.push(measuring.figure(name, "times one core", Goal::AtLeast(1.8), speedup)?);
-    let shadow = || shadow_ratio("softmax", &SOFTMAX, None);
-    let name = "virtual GPU, shadow of memory accessed in parts of 32 bytes";
-    figures.push(measuring.figure(name, "B per byte", Goal::Below(2.0), shadow)?);
+    for bytes in [16, 4, 2] {
+        let name = format!("virtual GPU, shadow of memory of which each lane accesses {bytes} bytes");
+        figures.push(measuring.figure(name, "B per byte", Goal::Below(6.0), || shadow_ratio(bytes))?);
+    }
     let Some(ptx) = gemm_ptx()? else {
         measuring.note("no NVRTC: the products of tensor memory are not measured");
         return Ok(figures);
     };
     let module = Module::parse(&ptx).map_err(|error| fail(Exit::Unsupported, &error))?;
-    for ([m, n, k], goal) in [([256, 256, 512], 20.0), ([1024, 1024, 1024], 1000.0)] {
-        let name = format!("virtual GPU, tcgen05 GEMM of bf16 {m} x {n} x {k}");
-        figures.push(measuring.figure(&name, "ms", Goal::Below(goal), || gemm_milliseconds(&module, [m, n, k]))?);
+    for ([m, n, k], cores, goal) in [([256, 256, 512], 1, 20.0), ([1024, 1024, 1024], 2, 1000.0)] {
+        let name = format!("virtual GPU, tcgen05 GEMM of bf16 {m} x {n} x {k}, cores: {cores}");
+        figures
+            .push(measuring.figure(&name, "ms", Goal::Below(goal), || gemm_milliseconds(&module, [m, n, k], cores))?);
     }
     let parse = || parse_rate(&ptx);
     figures.push(measuring.figure("virtual GPU, parsing and decoding PTX", "MB/s", Goal::AtLeast(50.0), parse)?);
     Ok(figures)
 }
 
-/// Bytes of the race checks for each byte of the buffers, all of which a library kernel accesses.
-fn shadow_ratio(name: &str, sizes: &[(&str, i64)], variant: Option<&str>) -> Result<f64, Exit> {
-    let (artifact, module) = built(name, sizes, variant)?;
-    let (mut memory, launch) = launch_of(&artifact, &[]);
+/// Bytes of the race checks for each byte of a buffer that adjacent lanes write, `bytes` each.
+fn shadow_ratio(bytes: u32) -> Result<f64, Exit> {
+    let (threads, ctas) = (256, 256);
+    let store = match bytes {
+        16 => "v4.u32 [%rd1], {%r1, %r1, %r1, %r1}",
+        4 => "u32 [%rd1], %r1",
+        _ => "u16 [%rd1], %r1",
+    };
+    let text = format!(
+        ".version 8.8\n.target sm_100a\n.address_size 64\n.entry fill(.param .u64 to) {{\n.reg .b32 %r<3>;\n\
+         .reg .b64 %rd<3>;\nld.param.u64 %rd1, [to];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\n\
+         mad.lo.u32 %r1, %r2, {threads}, %r1;\nmul.wide.u32 %rd2, %r1, {bytes};\nadd.u64 %rd1, %rd1, %rd2;\n\
+         st.global.{store};\nret;\n}}\n"
+    );
+    let module = Module::parse(&text).map_err(|error| fail(Exit::Unsupported, &error))?;
+    let mut memory = Memory::new();
+    let all = (threads * ctas * bytes) as usize;
+    let buffer = memory.allocate_poison("to", all);
+    let launch = Launch {
+        kernel: "fill".to_string(),
+        grid: [ctas, 1, 1],
+        block: [threads, 1, 1],
+        cluster: [1; 3],
+        overlaps_previous: false,
+        dynamic_shared_bytes: 0,
+        args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
+    };
     vgpu::run(&module, &launch, &mut memory, &Options::default()).map_err(|error| fail(Exit::Fault, &error))?;
-    let bytes: i64 = artifact.parameters().iter().map(|one| one.memory_elements() * one.dtype.bytes()).sum();
-    Ok(memory.shadow_bytes() as f64 / bytes as f64)
+    Ok(memory.shadow_bytes() as f64 / all as f64)
 }
 
 /// Millions of thread instructions per second of a library kernel on one core; `values` are those of its run-time sizes.
@@ -151,7 +175,8 @@ fn gemm_ptx() -> Result<Option<String>, Exit> {
     Ok(Some(compiled.ptx))
 }
 
-fn gemm_milliseconds(module: &Module, [m, n, k]: [u64; 3]) -> Result<f64, Exit> {
+fn gemm_milliseconds(module: &Module, [m, n, k]: [u64; 3], cores: usize) -> Result<f64, Exit> {
+    let options = Options { host_threads: NonZero::new(cores), ..Options::default() };
     let mut times = Vec::new();
     for _ in 0..RUNS {
         let mut memory = Memory::new();
@@ -185,7 +210,7 @@ fn gemm_milliseconds(module: &Module, [m, n, k]: [u64; 3]) -> Result<f64, Exit> 
             args,
         };
         let start = Instant::now();
-        vgpu::run(module, &launch, &mut memory, &Options::default()).map_err(|error| fail(Exit::Fault, &error))?;
+        vgpu::run(module, &launch, &mut memory, &options).map_err(|error| fail(Exit::Fault, &error))?;
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
     Ok(median(times))

@@ -69,9 +69,14 @@ impl Format {
         }
     }
 
+    /// The exponent of the smallest normal number, which is also that of subnormal ones.
+    fn least_exponent(self) -> i32 {
+        2 - (1i32 << (self.exponent_bits - 1))
+    }
+
     /// Replaces a number that is subnormal in this format by a zero of the same sign.
     pub(crate) fn flush(self, x: f64) -> f64 {
-        let least = power_of_two(2 - (1i32 << (self.exponent_bits - 1)));
+        let least = power_of_two(self.least_exponent());
         if x.abs() < least { 0.0f64.copysign(x) } else { x }
     }
 
@@ -120,8 +125,7 @@ pub(crate) fn narrow_at_random(x: f64, format: Format, (random, bits): (u32, u32
     if !x.is_finite() {
         return narrow(x.clamp(-limit, limit), format, Round::Nearest);
     }
-    let least = 2 - (1i32 << (format.exponent_bits - 1));
-    let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(least);
+    let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(format.least_exponent());
     let step = power_of_two(exponent - format.mantissa_bits as i32 - bits as i32);
     let moved = x + (f64::from(random) * step).copysign(x);
     let beyond = power_of_two(1 << (format.exponent_bits - 1));
@@ -136,7 +140,7 @@ fn round_magnitude(x: f64, format: Format, round: Round, negative: bool) -> u64 
     let raw = (bits >> 52) as i32;
     let fraction = bits & ((1u64 << 52) - 1);
     let (significand, exponent) = if raw == 0 { (fraction, -1022) } else { (fraction | (1u64 << 52), raw - 1023) };
-    let least = 2 - (1i32 << (format.exponent_bits - 1));
+    let least = format.least_exponent();
     let kept_exponent = exponent.max(least);
     let shift = (52 - format.mantissa_bits as i32 + (kept_exponent - exponent)).clamp(1, 62) as u32;
     let kept = significand >> shift;

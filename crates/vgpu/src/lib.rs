@@ -21,7 +21,7 @@
 //! The faults that it detects are listed in [`FaultKind`].
 //!
 //! What it does not model yet:
-//! - Some instructions, such as those of pairs of CTAs; all of them that a kernel can reach are reported before it starts.
+//! - Some instructions; all of them that a kernel can reach are reported before it starts.
 //! - Weak memory: accesses take effect in the order in which they are executed, so no read returns a stale value.
 //! - Textures, surfaces, recursion, indirect calls.
 //! - Uninitialized registers: they read as zero, and no fault is reported.

@@ -138,15 +138,15 @@ def cuda_text(program, target):
         return tilelang.lower(program, target=target, enable_device_compile=False).kernel_source
 
 
-def cubin(text, target):
-    """Compiles CUDA text as TileLang's NVRTC back end does."""
+def machine_code(text, target, kind):
+    """Compiles CUDA text to a "cubin" or to "ptx" as TileLang's NVRTC back end does."""
     own = os.path.dirname(tilelang.__file__)
     toolkits = glob.glob(os.path.join(os.path.dirname(own), "nvidia/*/include"))
     folders = [os.path.join(own, "src"), os.path.join(own, "3rdparty/cutlass/include"), *toolkits]
     folders += [os.path.join(toolkit, "cccl") for toolkit in toolkits]
     options = [*(f"-I{folder}" for folder in folders), f"-D__CUDACC_VER_MAJOR__={get_nvrtc_version()[0]}"]
     with target:
-        return bytes(compile_cuda(text, target_format="cubin", options=options))
+        return bytes(compile_cuda(text, target_format=kind, options=options))
 
 
 def main():
@@ -159,9 +159,10 @@ def main():
             text = cuda_text(program(), target)
             times.append((time.process_time() - start) * 1e3)
         with open(os.path.join(folder, f"{name}.cubin"), "wb") as file:
-            file.write(cubin(text, target))
+            file.write(machine_code(text, target, "cubin"))
         # The first compile also loads what the compiler needs.
         print(json.dumps({"name": name, "milliseconds": statistics.median(times[1:])}), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

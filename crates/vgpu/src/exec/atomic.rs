@@ -1,7 +1,6 @@
 //! `atom` and `red`: lanes execute one after another, each of them atomically.
 
 use crate::exec::access::{Access, WarpAccess, resolve_spaces};
-use crate::exec::endless::LoopRead;
 use crate::exec::float::read_element;
 use crate::exec::machine::Machine;
 use crate::exec::memory::{MAX_BYTES, little_endian};
@@ -29,7 +28,7 @@ impl Machine<'_> {
                 self.must_be_defined(warp, *operand, part, "are an operand of an atomic operation")?;
             }
             let (kind, bytes) = (AccessKind::Atomic, len as u32);
-            warp.loops.note_read(LoopRead { pc, space, address: addresses[part.trailing_zeros() as usize & 31], len });
+            warp.loops.note_read(pc, space, (&addresses, part), len);
             self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
             for lane in lanes(part) {
                 let plain = Access::new(warp, lane, addresses[lane], len, true);

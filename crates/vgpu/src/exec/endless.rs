@@ -9,6 +9,7 @@ use crate::exec::machine::Machine;
 use crate::exec::memory::little_endian;
 use crate::exec::warp::{Wait, Warp};
 use crate::isa::Space;
+use crate::lanes::Lanes;
 use crate::memory::map;
 
 /// Backward branches without any change before the states of a warp are compared.
@@ -73,20 +74,20 @@ pub(crate) struct Loops {
 }
 
 /// A read in a loop.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LoopRead {
-    pub(crate) pc: u32,
-    pub(crate) space: Space,
+#[derive(Clone, Copy)]
+struct LoopRead {
+    pc: u32,
+    space: Space,
     /// The address that the first lane reads.
-    pub(crate) address: u64,
-    /// Bytes of it.
-    pub(crate) len: usize,
+    address: u64,
+    /// Bytes that it reads.
+    len: usize,
 }
 
 impl Loops {
-    /// The warp reads memory.
-    pub(super) fn note_read(&mut self, read: LoopRead) {
-        self.read = Some(read);
+    /// The lanes of `exec` read `len` bytes each; the first of them stands for all.
+    pub(super) fn note_read(&mut self, pc: u32, space: Space, (addresses, exec): (&Lanes, u32), len: usize) {
+        self.read = Some(LoopRead { pc, space, address: addresses[exec.trailing_zeros() as usize & 31], len });
     }
 
     /// What follows does not depend on the registers alone, as after a look at the clock.

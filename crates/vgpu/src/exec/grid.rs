@@ -13,7 +13,7 @@ use crate::trace::Trace;
 /// Maximum number of runs of one launch; each run knows the races that the previous runs found.
 const MAX_RUNS: usize = 64;
 
-/// Who is told what a launch does while it runs.
+/// What observes a launch while it runs.
 pub(crate) enum Observer<'a> {
     Nobody,
     Timeline(&'a mut Timeline),

@@ -22,7 +22,7 @@ use crate::program::Program;
 use crate::report::Stats;
 
 /// Number of thread instructions between two progress reports.
-pub(super) const REPORT_INTERVAL: u64 = 10_000_000;
+const REPORT_INTERVAL: u64 = 10_000_000;
 
 /// The state of a run: everything that the executing kernel can access.
 pub(super) struct Machine<'a> {

@@ -3,7 +3,6 @@
 use crate::clock::{Contribution, Far, Known};
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, resolve_spaces};
 use crate::exec::barrier::Release;
-use crate::exec::endless::LoopRead;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
@@ -292,8 +291,7 @@ impl Machine<'_> {
             Phase::Parity(reg) => (reg, true),
         };
         self.must_be_defined(warp, reg, exec, "decide which phase is waited for")?;
-        let (space, address) = (Space::Shared, addresses[exec.trailing_zeros() as usize & 31]);
-        warp.loops.note_read(LoopRead { pc: warp.pc, space, address, len: BYTES });
+        warp.loops.note_read(warp.pc, Space::Shared, (addresses, exec), BYTES);
         let (mut done, mut asleep) = (0, Vec::new());
         let mut sleeping = 0;
         for lane in lanes(exec) {

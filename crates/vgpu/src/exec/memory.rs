@@ -2,7 +2,6 @@
 
 use crate::banks;
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, WarpAccess, resolve_spaces};
-use crate::exec::endless::LoopRead;
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
@@ -28,7 +27,7 @@ impl Machine<'_> {
             self.must_be_defined(warp, op.at.base, part, "decide which memory is loaded")?;
             let (kind, bytes) = (AccessKind::Load, len as u32);
             self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
-            warp.loops.note_read(LoopRead { pc, space, address: addresses[part.trailing_zeros() as usize & 31], len });
+            warp.loops.note_read(pc, space, (&addresses, part), len);
             let plain = self.load_plain(warp, (space, part), op, &addresses);
             for lane in lanes(part & !plain) {
                 let access = Access { strong: op.strong, ..Access::new(warp, lane, addresses[lane], len, true) };
@@ -185,14 +184,13 @@ impl Machine<'_> {
         self.region_mut(slot.id).undefined.extend(marked.map(|(at, byte)| (slot.offset + at, *byte)));
         Ok(())
     }
-}
 
-impl Machine<'_> {
-    /// Counts a write of other bytes than are there.
-    pub(super) fn count_change(&mut self, slot: &RegionSlot, data: &[u8]) {
+    /// Counts a write of other bytes than are there. Returns whether it is one.
+    pub(super) fn count_change(&mut self, slot: &RegionSlot, data: &[u8]) -> bool {
         let region = self.region(slot.id);
         let is_same = region.is_written(slot.offset, slot.len) && region.bytes[slot.offset..slot.end()] == *data;
         self.changes += u64::from(!is_same);
+        !is_same
     }
 }
 

@@ -25,10 +25,9 @@ impl Machine<'_> {
             self.stats.note("benign_race", access.pc);
         }
         // A write of the same value ends no wait.
-        self.count_change(slot, data);
+        let is_change = self.count_change(slot, data);
         if access.strong.is_some() {
-            let before = &self.region(slot.id).bytes[slot.offset..slot.end()];
-            self.effects += u64::from(before != data);
+            self.effects += u64::from(is_change);
             self.hand_over(slot, access);
         }
         self.region_mut(slot.id).store(slot.offset, data);

@@ -3,7 +3,7 @@
 //! Each worker has a copy of the memory, on which it runs one cluster after another. As long as no cluster accesses what
 //! another one has written, each of them does what it would do alone, and the copies can be joined: which worker has run
 //! which cluster makes no difference. Otherwise, and after any fault or race, the launch starts again on one core, with
-//! all its clusters on one memory. Whether that happens depends on the kernel only, so that a run has the same result
+//! all its clusters on one memory. Whether that happens depends on the launch only, so that a run has the same result
 //! whatever the number of workers.
 
 use std::num::NonZero;
