@@ -5,6 +5,8 @@
 //! accesses of 16 bytes per quarter warp. For loads of 8 or 16 bytes in which every lane `n` reads the same address as
 //! lane `n ^ 1` (or every lane the same as `n ^ 2`), these groups are twice as large. Inactive lanes are ignored.
 
+use crate::lanes::{ByAddress, Lanes};
+
 /// Wavefronts of one warp access to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wavefronts {
@@ -97,30 +99,14 @@ fn paired(addresses: &[u64; 32], exec: u32, distance: usize) -> bool {
     })
 }
 
-/// Counts the 32-byte sectors that the lanes in `exec` access.
-pub(crate) fn sectors(addresses: &[u64; 32], exec: u32, bytes: u32) -> Sectors {
-    let mut starts = [0u64; 32];
-    let mut count = 0;
-    let mut sorted = true;
-    let mut rest = exec;
-    while rest != 0 {
-        let lane = rest.trailing_zeros() as usize;
-        rest &= rest - 1;
-        if count > 0 {
-            sorted &= starts[count - 1] <= addresses[lane];
-        }
-        starts[count] = addresses[lane];
-        count += 1;
-    }
-    let starts = &mut starts[..count];
-    if !sorted {
-        starts.sort_unstable();
-    }
+/// Counts the 32-byte sectors that lanes access.
+pub(crate) fn sectors(addresses: &Lanes, order: &ByAddress, bytes: u32) -> Sectors {
     let mut found = Sectors { count: 0, ideal: 0 };
     let (mut next_byte, mut next_sector) = (0u64, 0u64);
-    for start in starts.iter() {
+    for lane in order.active() {
+        let start = addresses[usize::from(*lane)];
         let end = start.saturating_add(u64::from(bytes));
-        found.ideal += end.saturating_sub(next_byte.max(*start));
+        found.ideal += end.saturating_sub(next_byte.max(start));
         next_byte = next_byte.max(end);
         let first = (start / 32).max(next_sector);
         let stop = end.div_ceil(32);
@@ -177,12 +163,16 @@ mod tests {
         assert_eq!(found, Wavefronts { count: 2, ideal: 1 });
     }
 
+    fn sectors_of(addresses: Lanes, bytes: u32) -> Sectors {
+        sectors(&addresses, &ByAddress::new(&addresses, u32::MAX), bytes)
+    }
+
     #[test]
     fn sectors_of_known_patterns() {
-        assert_eq!(sectors(&pattern(|lane| lane * 4), u32::MAX, 4), Sectors { count: 4, ideal: 4 });
-        assert_eq!(sectors(&pattern(|lane| lane * 32), u32::MAX, 4), Sectors { count: 32, ideal: 4 });
-        assert_eq!(sectors(&pattern(|lane| 124 - lane * 4), u32::MAX, 4), Sectors { count: 4, ideal: 4 });
-        assert_eq!(sectors(&pattern(|_| 0), u32::MAX, 4), Sectors { count: 1, ideal: 1 });
-        assert_eq!(sectors(&pattern(|lane| lane * 16), u32::MAX, 16), Sectors { count: 16, ideal: 16 });
+        assert_eq!(sectors_of(pattern(|lane| lane * 4), 4), Sectors { count: 4, ideal: 4 });
+        assert_eq!(sectors_of(pattern(|lane| lane * 32), 4), Sectors { count: 32, ideal: 4 });
+        assert_eq!(sectors_of(pattern(|lane| 124 - lane * 4), 4), Sectors { count: 4, ideal: 4 });
+        assert_eq!(sectors_of(pattern(|_| 0), 4), Sectors { count: 1, ideal: 1 });
+        assert_eq!(sectors_of(pattern(|lane| lane * 16), 16), Sectors { count: 16, ideal: 16 });
     }
 }

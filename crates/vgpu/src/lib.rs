@@ -73,6 +73,7 @@ mod tensor_map;
 pub mod timeline;
 pub mod trace;
 mod undefined;
+mod vectorized;
 
 pub use decode::{Instruction, Unit, instructions};
 pub use fault::{CudaLine, Fault, FaultKind, Location, Place, PtxError, RunError, Unsupported, Waiting};

@@ -1,9 +1,10 @@
 //! Shadow memory: records the last write and the reads of each byte, and checks whether a new access is ordered after them.
 //!
 //! The scheme is FastTrack's (Flanagan and Freund, 2009): one record for the last write, one for the last read, and a
-//! set of reads only while several unordered threads read. A cell stands for a unit of 16 bytes, which is split into words
-//! when an access covers only part of it, and a word into bytes. An access is a [`Stamp`] of 32 bits, so that a cell has 16
-//! bytes.
+//! set of reads only while several unordered threads read. A cell stands for a block of 1024 bytes; it is split into quarters,
+//! and these again, down to bytes, where accesses differ. An access is a [`Stamp`] of 32 bits, so that a cell has 16 bytes. One
+//! stamp stands for a row of adjacent lanes that access adjacent bytes ([`Sharing`]), so that a block that warps access row by
+//! row has few cells, however small the access of a lane is.
 //!
 //! Strong accesses (atomic, volatile, relaxed, ...) do not conflict with each other if each is in the scope of the other,
 //! so they are recorded separately, in sets that the cells refer to: weak records are checked against every access, strong
@@ -13,21 +14,24 @@ mod access;
 mod cell;
 mod check;
 mod join;
+mod orders;
 mod sets;
 mod stamp;
 
+use std::ops::Range;
+
 use cell::{Cell, Reads};
-use check::{is_simple, read_cell, record, write_cell, written_before};
+use check::{is_row, is_simple, read_beside, read_cell, record, write_cell, written_before};
 use sets::SideTables;
 
-pub(crate) use access::{Accessor, Conflict, Who};
-pub(crate) use stamp::{Newer, RecentRecords, Record, Records, Stamp};
+pub(crate) use access::{Accessor, Conflict, KnownStamps, Who};
+pub(crate) use orders::{LaneOrder, OrderNumber};
+pub(crate) use stamp::{Newer, RecentRecords, Record, Records, Sharing, Stamp};
 
-/// Bytes of a unit.
-const UNIT: usize = 16;
+/// Bytes of a block.
+const BLOCK: usize = 1024;
 /// Bytes of a word.
 const WORD: usize = 4;
-const PAGE_UNITS: usize = 256;
 
 /// A conflict, and the bytes that it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +56,30 @@ pub(crate) struct CheckResult {
     pub(crate) own_previous_write: Option<u32>,
 }
 
-/// The shadow of one region; pages are allocated on first access.
+impl CheckResult {
+    /// Adds what was found for other bytes of the same access.
+    pub(crate) fn add(&mut self, other: CheckResult) {
+        self.conflicts.extend(other.conflicts);
+        self.overwrites_read |= other.overwrites_read;
+        self.benign = self.benign.or(other.benign);
+        self.own_previous_write = self.own_previous_write.or(other.own_previous_write);
+    }
+}
+
+impl ConflictRange {
+    /// The part of it that is in a range of bytes.
+    pub(crate) fn within(&self, bytes: &Range<usize>) -> Option<ConflictRange> {
+        let (start, end) = (self.offset.max(bytes.start), (self.offset + self.len).min(bytes.end));
+        (start < end).then(|| ConflictRange { offset: start, len: end - start, ..*self })
+    }
+}
+
+/// The shadow of one region.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shadow {
-    /// Cells of [`PAGE_UNITS`] units each; `None` if not accessed yet.
-    pages: Vec<Option<Box<[Cell]>>>,
-    /// The cells of the quarters of what is split: words of a unit, bytes of a word.
+    /// The cells of the blocks, up to the last one that was accessed.
+    blocks: Vec<Cell>,
+    /// The cells of the quarters of what is split.
     quarters: Vec<[Cell; 4]>,
     tables: SideTables,
 }
@@ -79,7 +101,14 @@ impl Shadow {
     /// Records a read of `len` bytes at `offset`.
     pub(crate) fn read(&mut self, offset: usize, len: usize, who: &Accessor<'_>) -> CheckResult {
         let mut found = CheckResult::default();
-        self.visit(offset, len, |cell, tables, span| {
+        self.visit(offset, len, who, |cell, tables, span, who| {
+            if is_simple(cell, who) {
+                record(cell, false, who);
+                return Visit::Done;
+            }
+            if is_row(cell, who) {
+                return Visit::Split;
+            }
             let Span { offset, len } = span;
             let range = |conflict| ConflictRange { offset, len, conflict };
             found.conflicts.extend(read_cell(cell, tables, who).map(range));
@@ -98,16 +127,22 @@ impl Shadow {
     ) -> CheckResult {
         let mut found = CheckResult::default();
         let first = offset;
-        self.visit(offset, len, |cell, tables, span| {
+        self.visit(offset, len, who, |cell, tables, span, who| {
             let same = values.is_some_and(|(old, new)| span.of(old, first) == span.of(new, first));
+            let is_simple = is_simple(cell, who);
             // Some of its words may be equal.
-            if !same && span.len == UNIT && values.is_some() && !is_simple(cell, who) {
+            let may_differ = !same && span.len > WORD && values.is_some();
+            if !is_simple && (may_differ || is_row(cell, who)) {
                 return Visit::Split;
             }
             if !same {
                 found.own_previous_write = found.own_previous_write.or(written_before(cell, who));
             }
             found.overwrites_read |= matches!(cell.reads(), Reads::One(read) if who.lacks_fence_after(read));
+            if is_simple {
+                record(cell, true, who);
+                return Visit::Done;
+            }
             let Span { offset, len } = span;
             let (conflicts, benign) = write_cell(cell, tables, who, same);
             found.conflicts.extend(conflicts.into_iter().map(|conflict| ConflictRange { offset, len, conflict }));
@@ -118,59 +153,71 @@ impl Shadow {
     }
 
     /// Records a weak access if that takes no more than a comparison of stamps; false if it takes more, for which
-    /// [`Shadow::read`] or [`Shadow::write`] is to be called.
+    /// [`Shadow::read`] or [`Shadow::write`] is to be called, by each lane if there are several.
     pub(crate) fn record_simple(&mut self, offset: usize, len: usize, is_write: bool, who: &Accessor<'_>) -> bool {
-        self.visit(offset, len, |cell, _, _| {
-            if !is_simple(cell, who) {
+        self.visit(offset, len, who, |cell, tables, _, who| {
+            if is_simple(cell, who) {
+                record(cell, is_write, who);
+            } else if is_write || !read_beside(cell, tables, who) {
                 return Visit::Stop;
             }
-            record(cell, is_write, who);
             Visit::Done
         })
     }
 
+    /// A shadow without accesses, in the place of this one.
+    pub(crate) fn cleared(mut self) -> Shadow {
+        self.blocks.clear();
+        self.quarters.clear();
+        self.tables = SideTables::default();
+        self
+    }
+
     /// Bytes that the cells take.
     pub(crate) fn bytes(&self) -> usize {
-        let pages = self.pages.iter().flatten().count() * PAGE_UNITS;
-        (pages + self.quarters.len() * 4) * size_of::<Cell>()
+        (self.blocks.len() + self.quarters.len() * 4) * size_of::<Cell>()
     }
 
     /// The last write of the byte at `offset`, in this launch or an earlier one.
-    pub(crate) fn last_write(&self, offset: usize) -> Option<Stamp> {
-        let unit = offset / UNIT;
-        let page = self.pages.get(unit / PAGE_UNITS)?.as_ref()?;
-        let below = |cell: Cell, quarter: usize| cell.quarters().map_or(cell, |group| self.quarters[group][quarter]);
-        let word = below(page[unit % PAGE_UNITS], offset % UNIT / WORD);
-        let cell = below(word, offset % WORD);
+    pub(crate) fn last_write(&self, offset: usize, records: &Records) -> Option<Stamp> {
+        let (mut cell, mut size) = (*self.blocks.get(offset / BLOCK)?, BLOCK);
+        while let Some(group) = cell.quarters() {
+            size /= 4;
+            cell = self.quarters[group][offset / size % 4];
+        }
         let strong = self.tables.strong(&cell).map_or(Stamp::NONE, |strong| strong.last);
-        [strong, cell.write()].into_iter().find(|stamp| !stamp.is_none())
+        let last = [strong, cell.write()].into_iter().find(|stamp| !stamp.is_none())?;
+        Some(last.part(offset % size, records.of(last).sharing))
     }
 
-    /// Calls `f` with the cells of `len` bytes from `offset`, and with the bytes that each stands for: units, words or bytes.
-    /// What the range covers only in part is split first. Returns whether it has visited all of them.
+    /// Calls `f` with the cells of `len` bytes from `offset`, with the bytes that each stands for, and with the access of `who`
+    /// to these. What the range covers only in part is split first. Returns whether it has visited all of them.
     fn visit(
         &mut self,
         offset: usize,
         len: usize,
-        mut f: impl FnMut(&mut Cell, &mut SideTables, Span) -> Visit,
+        who: &Accessor<'_>,
+        mut f: impl FnMut(&mut Cell, &mut SideTables, Span, &Accessor<'_>) -> Visit,
     ) -> bool {
-        let end = offset + len;
-        let Shadow { pages, quarters, tables } = self;
-        let mut at = offset;
-        while at < end {
-            let unit = at / UNIT;
-            let span = Span { offset: at, len: end.min(unit * UNIT + UNIT) - at };
-            let cell = &mut page(pages, unit / PAGE_UNITS)[unit % PAGE_UNITS];
-            at += span.len;
-            // Most accesses are of whole units.
-            if span.len == UNIT && cell.quarters().is_none() {
-                match f(cell, tables, span) {
-                    Visit::Done => continue,
-                    Visit::Stop => return false,
-                    Visit::Split => _ = split(cell, quarters, tables),
-                }
+        let Shadow { blocks, quarters, tables } = self;
+        let last = (offset + len).div_ceil(BLOCK);
+        if blocks.len() < last {
+            blocks.resize(last, Cell::EMPTY);
+        }
+        let mut cells = Cells { blocks, quarters, tables, records: who.records };
+        let mut visit = |cell: &mut Cell, tables: &mut SideTables, span: Span| {
+            let part = span.offset - offset;
+            match part == 0 && span.len == who.size {
+                true => f(cell, tables, span, who),
+                false => f(cell, tables, span, &who.at(part, span.len)),
             }
-            if !visit_within(cell, UNIT, span, quarters, tables, &mut f) {
+        };
+        let (end, mut at) = (offset + len, offset);
+        while at < end {
+            let block = at / BLOCK;
+            let span = Span { offset: at, len: end.min(block * BLOCK + BLOCK) - at };
+            at += span.len;
+            if !cells.visit(Place::Block(block), BLOCK, span, &mut visit) {
                 return false;
             }
         }
@@ -187,55 +234,88 @@ enum Visit {
     Split,
 }
 
-/// Visits the bytes of `span` within a cell of `size` bytes.
-fn visit_within(
-    cell: &mut Cell,
-    size: usize,
-    span: Span,
-    quarters: &mut Vec<[Cell; 4]>,
-    tables: &mut SideTables,
-    f: &mut impl FnMut(&mut Cell, &mut SideTables, Span) -> Visit,
-) -> bool {
-    if cell.quarters().is_none() && (span.len == size || size == 1) {
-        match f(cell, tables, span) {
-            Visit::Done => return true,
-            Visit::Stop => return false,
-            Visit::Split => {}
+/// Where a cell is.
+#[derive(Clone, Copy)]
+enum Place {
+    Block(usize),
+    /// In a group, one of four.
+    Quarter(usize, usize),
+}
+
+/// The cells of a shadow, and what they refer to.
+struct Cells<'a> {
+    blocks: &'a mut [Cell],
+    quarters: &'a mut Vec<[Cell; 4]>,
+    tables: &'a mut SideTables,
+    records: &'a Records,
+}
+
+impl Cells<'_> {
+    fn get(&self, place: Place) -> Cell {
+        match place {
+            Place::Block(index) => self.blocks[index],
+            Place::Quarter(group, quarter) => self.quarters[group][quarter],
         }
     }
-    let group = cell.quarters().unwrap_or_else(|| split(cell, quarters, tables));
-    let (part, end) = (size / 4, span.offset + span.len);
-    let mut at = span.offset;
-    while at < end {
-        let stop = end.min(at - at % part + part);
-        let mut quarter = quarters[group][at % size / part];
-        let inside = Span { offset: at, len: stop - at };
-        let goes_on = visit_within(&mut quarter, part, inside, quarters, tables, f);
-        quarters[group][at % size / part] = quarter;
-        if !goes_on {
-            return false;
+
+    fn get_mut(&mut self, place: Place) -> (&mut Cell, &mut SideTables) {
+        let cell = match place {
+            Place::Block(index) => &mut self.blocks[index],
+            Place::Quarter(group, quarter) => &mut self.quarters[group][quarter],
+        };
+        (cell, self.tables)
+    }
+
+    /// Visits the bytes of `span` within the cell of `size` bytes at `place`. Returns whether it has visited all of them.
+    fn visit(
+        &mut self,
+        mut place: Place,
+        mut size: usize,
+        span: Span,
+        f: &mut impl FnMut(&mut Cell, &mut SideTables, Span) -> Visit,
+    ) -> bool {
+        loop {
+            let quarters = self.get(place).quarters();
+            if span.len == size && quarters.is_none() {
+                let (cell, tables) = self.get_mut(place);
+                match f(cell, tables, span) {
+                    Visit::Done => return true,
+                    Visit::Stop => return false,
+                    Visit::Split => {}
+                }
+            }
+            let group = quarters.unwrap_or_else(|| self.split(place, size));
+            let part = size / 4;
+            let (first, last) = (span.offset % size / part, (span.offset + span.len - 1) % size / part);
+            if first == last {
+                (place, size) = (Place::Quarter(group, first), part);
+                continue;
+            }
+            let (end, mut at) = (span.offset + span.len, span.offset);
+            return (first..=last).all(|quarter| {
+                let stop = end.min(at - at % part + part);
+                let inside = Span { offset: at, len: stop - at };
+                at = stop;
+                self.visit(Place::Quarter(group, quarter), part, inside, f)
+            });
         }
-        at = stop;
     }
-    true
-}
 
-/// Splits a cell into four, and returns the number of their group.
-fn split(cell: &mut Cell, quarters: &mut Vec<[Cell; 4]>, tables: &mut SideTables) -> usize {
-    let whole = *cell;
-    quarters.push([whole, tables.copy(whole), tables.copy(whole), tables.copy(whole)]);
-    let group = quarters.len() - 1;
-    *cell = Cell::split(group as u32);
-    group
-}
-
-/// The cells of a page.
-fn page(pages: &mut Vec<Option<Box<[Cell]>>>, index: usize) -> &mut [Cell] {
-    if pages.len() <= index {
-        pages.resize_with(index + 1, || None);
+    /// Splits the cell of `size` bytes at `place` into four, and returns the number of their group.
+    fn split(&mut self, place: Place, size: usize) -> usize {
+        let whole = self.get(place);
+        let group = std::array::from_fn(|index| {
+            let copy = if index == 0 { whole } else { self.tables.copy(whole) };
+            copy.part(index * size / 4, |stamp| self.records.of(stamp).sharing)
+        });
+        self.quarters.push(group);
+        let group = self.quarters.len() - 1;
+        *self.get_mut(place).0 = Cell::split(group as u32);
+        group
     }
-    pages[index].get_or_insert_with(|| vec![Cell::EMPTY; PAGE_UNITS].into_boxed_slice())
 }
 
+#[cfg(test)]
+mod rows_tests;
 #[cfg(test)]
 mod tests;

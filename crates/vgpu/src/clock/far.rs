@@ -46,6 +46,16 @@ impl Far {
         Far { known: None, launched: first_cta }
     }
 
+    /// Whether both are the same vectors, at the same place.
+    pub(super) fn is_same(&self, other: &Far) -> bool {
+        let is_same_place = match (&self.known, &other.known) {
+            (None, None) => true,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        is_same_place && self.launched == other.launched
+    }
+
     /// Whether all accesses of a CTA are known, because it belongs to an earlier launch.
     pub(crate) fn has_launched(&self, cta: u32) -> bool {
         cta < self.launched
@@ -98,6 +108,27 @@ impl Far {
             }
             _ => self.clone(),
         }
+    }
+}
+
+/// Joins for one thread after another: those that know the same share the result.
+#[derive(Default)]
+pub(super) struct Joins {
+    last: Option<[Far; 3]>,
+}
+
+impl Joins {
+    /// What both know.
+    pub(super) fn join(&mut self, one: &Far, other: &Far) -> Far {
+        if let Some([known, others, joined]) = &self.last
+            && known.is_same(one)
+            && others.is_same(other)
+        {
+            return joined.clone();
+        }
+        let joined = one.join(other);
+        self.last = Some([one.clone(), other.clone(), joined.clone()]);
+        joined
     }
 }
 

@@ -9,11 +9,13 @@ mod far;
 mod released;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::sync::Arc;
 
-use far::join_counts;
+use far::{Joins, join_counts};
 use released::Fenced;
+use threads::{Knowledge, ThreadClock, Threads};
 
 pub(crate) use far::{Agent, Far, copies_of, cta_of, is_copy};
 pub(crate) use released::{Cluster, Flag, Known, Released, Visible};
@@ -38,32 +40,12 @@ pub(crate) struct Contribution {
     visible: Visible,
 }
 
-#[derive(Clone, Debug)]
-struct ThreadClock {
-    /// Counter of this thread, incremented at every release.
-    own: u32,
-    /// For each thread of the CTA, the last count that is ordered before this thread.
-    base: Arc<Vec<u32>>,
-    far: Far,
-    /// The number of the last of its own copies that it has waited for.
-    copies: u32,
-    /// What its own proxy fences, and those ordered before it, have made visible.
-    visible: Visible,
-    /// What is ordered before its accesses to tensor memory.
-    tensor: Far,
-    /// What the last fence ordered before the thread's strong writes that follow it.
-    fence: Option<Released>,
-    /// What the thread's strong reads since the last fence have observed: a fence orders it before the thread.
-    observed: Vec<Released>,
-}
-
 /// The clocks of a CTA's threads.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     /// The CTA and its cluster.
     cluster: Cluster,
-    /// By linear index in the CTA.
-    threads: Vec<ThreadClock>,
+    threads: Threads,
 }
 
 impl Clocks {
@@ -80,50 +62,62 @@ impl Clocks {
             fence: None,
             observed: Vec::new(),
         };
-        Clocks { cluster, threads: vec![thread; count as usize] }
+        Clocks { cluster, threads: Threads::new(thread, count) }
     }
 
     /// The threads know all that the CTAs of earlier launches did, which have smaller numbers.
     pub(crate) fn know_launches(&mut self, first_cta: u32) {
-        (0..self.threads.len() as u32).for_each(|thread| self.wait_for_launches(thread, first_cta));
+        (0..self.threads.count()).for_each(|thread| self.wait_for_launches(thread, first_cta));
     }
 
     /// A thread has waited for the launches before its own.
     pub(crate) fn wait_for_launches(&mut self, thread: u32, first_cta: u32) {
-        let far = &mut self.threads[thread as usize].far;
+        let far = &mut self.threads[thread].far;
         *far = far.join(&Far::of_launches(first_cta));
     }
 
     /// The thread's own counter.
     pub(crate) fn own(&self, thread: u32) -> u32 {
-        self.threads[thread as usize].own
+        self.threads[thread].own
     }
 
     /// The thread's base: for each thread, the count up to which its accesses are ordered before this thread.
     pub(crate) fn base(&self, thread: u32) -> &[u32] {
-        &self.threads[thread as usize].base
+        &self.threads[thread].base
     }
 
     /// What the thread knows of other CTAs.
     pub(crate) fn far(&self, thread: u32) -> &Far {
-        &self.threads[thread as usize].far
+        &self.threads[thread].far
+    }
+
+    /// The lanes of a warp that know the same as the next lane, and have the same count.
+    pub(crate) fn alike(&mut self, warp: u32) -> u32 {
+        self.threads.alike(warp)
+    }
+
+    /// Whether lanes of a warp know the same, and have the same count.
+    pub(crate) fn are_alike(&mut self, warp: u32, lanes: u32) -> bool {
+        let (first, last) = (lanes.trailing_zeros(), 31 - lanes.leading_zeros());
+        let between = (1u64 << last) as u32 - (1u64 << first) as u32;
+        self.alike(warp) & between == between
     }
 
     /// The number of the last of its own copies that is ordered before the thread.
     pub(crate) fn copies(&self, thread: u32) -> u32 {
-        self.threads[thread as usize].copies
+        self.threads[thread].copies
     }
 
     /// The thread has waited for its copies up to number `last`.
     pub(crate) fn finish_copies(&mut self, thread: u32, last: u32) {
-        let copies = &mut self.threads[thread as usize].copies;
+        let copies = &mut self.threads[thread].copies;
         *copies = last.max(*copies);
     }
 
     /// Records the arrival of a thread: its accesses so far are ordered before the threads that acquire the result.
     pub(crate) fn release(&mut self, thread: u32) -> Contribution {
         let cta = self.cluster.own;
-        let clock = &mut self.threads[thread as usize];
+        let clock = &mut self.threads[thread];
         let (own, base, far, copies) = (clock.own, Arc::clone(&clock.base), clock.far.clone(), clock.copies);
         let visible = clock.visible.clone();
         let found = Contribution { cta, thread, own, base, far, copies, visible };
@@ -134,7 +128,7 @@ impl Clocks {
     /// What is ordered before an asynchronous operation that the thread starts, and so before those who wait for it: what the
     /// thread has learned, and what proxy fences have made visible, but not its other accesses.
     pub(crate) fn started(&self, thread: u32) -> Contribution {
-        let clock = &self.threads[thread as usize];
+        let clock = &self.threads[thread];
         let far = clock.visible.all().fold(clock.far.clone(), |far, visible| far.join(visible));
         let (cta, base, visible) = (self.cluster.own, Arc::clone(&clock.base), clock.visible.clone());
         Contribution { cta, thread, own: 0, base, far, copies: 0, visible }
@@ -144,7 +138,7 @@ impl Clocks {
     pub(crate) fn acquire(&mut self, contributions: &[Contribution], receivers: &[u32]) {
         let Known { base: Some(joined), far, visible } = self.known(contributions) else { return };
         for thread in receivers {
-            let clock = &mut self.threads[*thread as usize];
+            let clock = &mut self.threads[*thread];
             clock.base = Arc::clone(&joined);
             clock.far = clock.far.join(&far);
             clock.visible = clock.visible.join(&visible);
@@ -179,23 +173,23 @@ impl Clocks {
         known
     }
 
-    /// A thread observes the completion of a phase of an mbarrier, and learns what it brings: at once if it acquires, else at
-    /// its next fence.
-    pub(crate) fn observe_phase(&mut self, thread: u32, known: &Known, acquires: bool) {
+    /// Threads observe the completion of a phase of an mbarrier, and learn what it brings: at once if they acquire, else at
+    /// their next fences.
+    pub(crate) fn observe_phase(&mut self, threads: &[u32], known: &Known, acquires: bool) {
         let cta = self.cluster.own;
         let base = known.base.as_ref().map_or(Far::default(), |base| Far::default().with(cta, base));
         let (known, visible) = (known.far.join(&base), known.visible.clone());
         let released = Released { cta, scope: Scope::Cluster, known, visible };
         match acquires {
-            true => self.learn(thread, &released),
-            false => self.threads[thread as usize].observed.push(released),
+            true => self.learn(threads, &released),
+            false => threads.iter().for_each(|thread| self.threads[*thread].observed.push(released.clone())),
         }
     }
 
     /// A proxy fence: what the thread knows and has done so far becomes visible to another proxy.
     pub(crate) fn fence_proxy(&mut self, thread: u32, fence: ProxyFence) {
         let (now, cta) = (self.released(thread, Scope::Sys).known, self.cluster.own);
-        let clock = &mut self.threads[thread as usize];
+        let clock = &mut self.threads[thread];
         let of = |is_fenced: bool| if is_fenced { now.clone() } else { Far::default() };
         let made = match fence {
             ProxyFence::Async { shared, global } => {
@@ -216,32 +210,41 @@ impl Clocks {
 
     /// What is visible to the accesses of other proxies that the thread starts.
     pub(crate) fn visible(&self, thread: u32) -> &Visible {
-        &self.threads[thread as usize].visible
+        &self.threads[thread].visible
     }
 
     /// What is ordered before the thread's accesses to tensor memory, by `tcgen05.ld`, `st`, `cp` and `mma`.
     pub(crate) fn tensor(&self, thread: u32) -> &Far {
-        &self.threads[thread as usize].tensor
+        &self.threads[thread].tensor
     }
 
-    /// A thread has waited for accesses to tensor memory by its warp.
-    pub(crate) fn finish_tensor_access(&mut self, thread: u32, agent: Agent) {
+    /// Threads have waited for accesses to tensor memory by their warp.
+    pub(crate) fn finish_tensor_access(&mut self, threads: impl Iterator<Item = u32>, agent: Agent) {
         let known = self.of_agents([agent].into_iter());
-        let clock = &mut self.threads[thread as usize];
-        clock.tensor = clock.tensor.join(&known);
+        let mut joins = Joins::default();
+        for thread in threads {
+            let clock = &mut self.threads[thread];
+            clock.tensor = joins.join(&clock.tensor, &known);
+        }
     }
 
-    /// `tcgen05.fence::before_thread_sync`: what the thread releases from now on includes its accesses to tensor memory.
-    pub(crate) fn fence_tensor_before(&mut self, thread: u32) {
-        let clock = &mut self.threads[thread as usize];
-        clock.far = clock.far.join(&clock.tensor);
+    /// `tcgen05.fence::before_thread_sync`: what the threads release from now on includes their accesses to tensor memory.
+    pub(crate) fn fence_tensor_before(&mut self, threads: impl Iterator<Item = u32>) {
+        let mut joins = Joins::default();
+        for thread in threads {
+            let clock = &mut self.threads[thread];
+            clock.far = joins.join(&clock.far, &clock.tensor);
+        }
     }
 
-    /// `tcgen05.fence::after_thread_sync`: the thread's accesses to tensor memory that follow are ordered after what it
-    /// knows.
-    pub(crate) fn fence_tensor_after(&mut self, thread: u32) {
-        let clock = &mut self.threads[thread as usize];
-        clock.tensor = clock.tensor.join(&clock.far);
+    /// `tcgen05.fence::after_thread_sync`: the threads' accesses to tensor memory that follow are ordered after what they
+    /// know.
+    pub(crate) fn fence_tensor_after(&mut self, threads: impl Iterator<Item = u32>) {
+        let mut joins = Joins::default();
+        for thread in threads {
+            let clock = &mut self.threads[thread];
+            clock.tensor = joins.join(&clock.tensor, &clock.far);
+        }
     }
 
     /// What copies of an engine bring, as agents with their counts.
@@ -254,16 +257,19 @@ impl Clocks {
         Far::default().with(copies_of(self.cluster.own), &Arc::new(counts))
     }
 
-    /// A thread has waited for an agent.
-    pub(crate) fn learn_agent(&mut self, thread: u32, agent: Agent) {
+    /// Threads have waited for an agent.
+    pub(crate) fn learn_agent(&mut self, threads: impl Iterator<Item = u32>, agent: Agent) {
         let known = self.of_agents([agent].into_iter());
-        let clock = &mut self.threads[thread as usize];
-        clock.far = clock.far.join(&known);
+        let mut joins = Joins::default();
+        for thread in threads {
+            let clock = &mut self.threads[thread];
+            clock.far = joins.join(&clock.far, &known);
+        }
     }
 
     /// What copies of a thread up to number `last` bring.
     pub(crate) fn of_copies(&self, thread: u32, last: u32) -> Far {
-        let mut copies = vec![0; self.threads.len()];
+        let mut copies = vec![0; self.threads.count() as usize];
         copies[thread as usize] = last;
         Far::default().with(copies_of(self.cluster.own), &Arc::new(copies))
     }
@@ -271,7 +277,7 @@ impl Clocks {
     /// Everything that is ordered before the thread or done by it so far, for those who observe it.
     fn released(&mut self, thread: u32, scope: Scope) -> Released {
         let cta = self.cluster.own;
-        let clock = &mut self.threads[thread as usize];
+        let clock = &mut self.threads[thread];
         let mut counts = Vec::clone(&clock.base);
         counts[thread as usize] = clock.own;
         clock.own += 1;
@@ -284,31 +290,41 @@ impl Clocks {
         Released { cta, scope, known, visible: clock.visible.clone() }
     }
 
-    /// A thread learns what was released.
-    pub(crate) fn learn(&mut self, thread: u32, released: &Released) {
-        let known = &released.known;
+    /// Threads learn what was released. Those that knew the same share what they know afterwards.
+    pub(crate) fn learn(&mut self, threads: &[u32], released: &Released) {
         let cta = self.cluster.own;
-        let clock = &mut self.threads[thread as usize];
-        if let Some(counts) = known.known.as_ref().and_then(|known| known.get(&cta)) {
-            clock.base = join_counts(&clock.base, counts);
+        let counts = released.known.known.as_ref().and_then(|known| known.get(&cta));
+        let others = released.known.without(cta);
+        let mut last: Option<[Knowledge; 2]> = None;
+        for thread in threads {
+            let clock = &mut self.threads[*thread];
+            let before = clock.knowledge();
+            let after = match &last {
+                Some([known, after]) if known.is_same(&before) => after.clone(),
+                _ => Knowledge {
+                    base: counts.map_or(before.base.clone(), |counts| join_counts(&before.base, counts)),
+                    far: before.far.join(&others),
+                    visible: before.visible.join(&released.visible),
+                },
+            };
+            clock.set_knowledge(after.clone());
+            last = Some([before, after]);
         }
-        clock.far = clock.far.join(&known.without(cta));
-        clock.visible = clock.visible.join(&released.visible);
     }
 
     /// A fence (PTX ISA, section 8.7): if it acquires, what the thread has observed is ordered before it; if it releases,
     /// everything so far is ordered before the thread's strong writes that follow.
     pub(crate) fn fence(&mut self, thread: u32, scope: Scope, acquires: bool, releases: bool) {
         if acquires {
-            for released in std::mem::take(&mut self.threads[thread as usize].observed) {
+            for released in std::mem::take(&mut self.threads[thread].observed) {
                 if released.reaches(&self.cluster, scope) {
-                    self.learn(thread, &released);
+                    self.learn(&[thread], &released);
                 }
             }
         }
         if releases {
             let released = self.released(thread, scope);
-            self.threads[thread as usize].fence = Some(released);
+            self.threads[thread].fence = Some(released);
         }
     }
 
@@ -320,10 +336,10 @@ impl Clocks {
             let cluster = self.cluster.clone();
             let cta = cluster.own;
             for released in sequence.0.iter().filter(|released| released.reaches(&cluster, scope)) {
-                self.learn(*thread, released);
+                self.learn(&[*thread], released);
             }
             self.fence(*thread, scope, true, false);
-            let clock = &self.threads[*thread as usize];
+            let clock = &self.threads[*thread];
             let (known, visible) = (clock.far.clone(), clock.visible.clone());
             let own = Released { cta, scope, known, visible };
             all = Some(match all {
@@ -334,12 +350,12 @@ impl Clocks {
             });
         }
         let Some(all) = all else { return };
-        let bases = threads.iter().map(|thread| &self.threads[*thread as usize].base);
+        let bases = threads.iter().map(|thread| &self.threads[*thread].base);
         let Some(base) = bases.cloned().reduce(|a, b| join_counts(&a, &b)) else { return };
         let mut counts = Vec::clone(&base);
         let mut copies = vec![0; counts.len()];
         for thread in threads {
-            let clock = &mut self.threads[*thread as usize];
+            let clock = &mut self.threads[*thread];
             counts[*thread as usize] = clock.own;
             copies[*thread as usize] = clock.copies;
             clock.own += 1;
@@ -349,7 +365,7 @@ impl Clocks {
             known = known.join(&Far::default().with(copies_of(self.cluster.own), &Arc::new(copies)));
         }
         let released = Released { known, ..all };
-        threads.iter().for_each(|thread| self.threads[*thread as usize].fence = Some(released.clone()));
+        threads.iter().for_each(|thread| self.threads[*thread].fence = Some(released.clone()));
         // The threads know what the sequence held, if it reaches them, so that this takes its place.
         sequence.0.retain(|held| !held.reaches(&self.cluster, scope) || held.scope > scope);
         sequence.add(released);
@@ -360,7 +376,7 @@ impl Clocks {
         if releases {
             return Some(self.released(thread, scope));
         }
-        let fence = self.threads[thread as usize].fence.as_ref()?;
+        let fence = self.threads[thread].fence.as_ref()?;
         Some(Released { scope: fence.scope.min(scope), ..fence.clone() })
     }
 
@@ -370,9 +386,9 @@ impl Clocks {
         let cluster = self.cluster.clone();
         for released in flag.0.iter().filter(|released| released.reaches(&cluster, scope)) {
             if acquires {
-                self.learn(thread, released);
+                self.learn(&[thread], released);
             } else {
-                let observed = &mut self.threads[thread as usize].observed;
+                let observed = &mut self.threads[thread].observed;
                 match observed.iter_mut().find(|held| held.scope == released.scope && held.cta == released.cta) {
                     Some(held) => {
                         held.known = held.known.join(&released.known);

@@ -30,6 +30,15 @@ impl Visible {
         Visible(Some(Arc::new(fenced)))
     }
 
+    /// Whether both are the same, at the same place.
+    pub(super) fn is_same(&self, other: &Visible) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (None, Some(_)) | (Some(_), None) => false,
+        }
+    }
+
     pub(super) fn join(&self, other: &Visible) -> Visible {
         let (Some(own), Some(others)) = (&self.0, &other.0) else {
             return Visible(self.0.clone().or(other.0.clone()));

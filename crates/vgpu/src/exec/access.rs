@@ -3,7 +3,7 @@
 use crate::clock::Agent;
 use crate::exec::warp::Warp;
 use crate::isa::{Space, Strong, mask};
-use crate::lanes::Lanes;
+use crate::lanes::{ByAddress, Lanes, lanes};
 use crate::memory::map;
 use crate::op::MemRef;
 use crate::report::AccessKind;
@@ -34,7 +34,7 @@ impl Bytes {
 }
 
 /// Bytes of a region.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegionSlot {
     pub(crate) id: RegionId,
     /// Bytes from the start of the region.
@@ -101,6 +101,8 @@ pub(crate) struct Access {
     pub(crate) is_load: bool,
     /// A read of a tensor map by a copy that uses it.
     pub(crate) uses_map: bool,
+    /// The lanes that make the access, if it is not one; they are alike.
+    pub(crate) together: Option<u32>,
 }
 
 impl Access {
@@ -118,6 +120,7 @@ impl Access {
             is_read,
             is_load: is_read,
             uses_map: false,
+            together: None,
         }
     }
 }
@@ -134,6 +137,19 @@ pub(crate) struct WarpAccess<'a> {
     pub(crate) exec: u32,
     /// Bytes that one lane accesses.
     pub(crate) bytes: u32,
+    pub(crate) order: ByAddress,
+}
+
+impl<'a> WarpAccess<'a> {
+    /// An access of `bytes` bytes by each lane of `exec`.
+    pub(crate) fn new(
+        space: Space,
+        kind: AccessKind,
+        (addresses, exec): (&'a Lanes, u32),
+        bytes: u32,
+    ) -> WarpAccess<'a> {
+        WarpAccess { space, kind, addresses, exec, bytes, order: ByAddress::new(addresses, exec) }
+    }
 }
 
 /// The state spaces that an instruction accesses, each with its mask of lanes.
@@ -141,28 +157,25 @@ pub(crate) type LanesBySpace = [(Space, u32); 5];
 
 /// Resolves the address of each lane, and groups the lanes by state space.
 pub(crate) fn resolve_spaces(regs: &[Lanes], at: &MemRef, exec: u32) -> (Lanes, LanesBySpace) {
-    let mut addresses = regs[at.base as usize];
+    let parts = [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0), (Space::Param, 0), (Space::Const, 0)];
+    let mut resolved: (Lanes, LanesBySpace) = (regs[at.base as usize], parts);
+    let (addresses, parts) = &mut resolved;
     let keep = if matches!(at.space, Space::Generic | Space::Global) { u64::MAX } else { mask(32) };
-    for address in &mut addresses {
+    for address in addresses.iter_mut() {
         *address = address.wrapping_add(at.offset as u64) & keep;
     }
-    let mut parts: LanesBySpace =
-        [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0), (Space::Param, 0), (Space::Const, 0)];
     if at.space != Space::Generic {
         parts[0] = (at.space, exec);
-        return (addresses, parts);
+        return resolved;
     }
-    for (lane, address) in addresses.iter_mut().enumerate() {
-        if exec >> lane & 1 == 0 {
-            continue;
-        }
-        let (space, inside) = map::resolve(*address);
-        *address = inside;
-        for (other, lanes) in &mut parts {
+    for lane in lanes(exec) {
+        let (space, inside) = map::resolve(addresses[lane]);
+        addresses[lane] = inside;
+        for (other, lanes) in parts.iter_mut() {
             if *other == space {
                 *lanes |= 1 << lane;
             }
         }
     }
-    (addresses, parts)
+    resolved
 }

@@ -29,7 +29,7 @@ impl Machine<'_> {
             }
             let (kind, bytes) = (AccessKind::Atomic, len as u32);
             warp.loops.note_read(pc, space, (&addresses, part), len);
-            self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
+            self.tally(pc, &WarpAccess::new(space, kind, (&addresses, part), bytes));
             for lane in lanes(part) {
                 let plain = Access::new(warp, lane, addresses[lane], len, true);
                 let access = Access { strong: Some(op.strong), is_update: true, is_load: false, ..plain };

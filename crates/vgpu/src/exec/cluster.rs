@@ -113,7 +113,8 @@ impl Machine<'_> {
         }
         self.cluster.unwaited[rank][id] &= !exec;
         if let Some(known) = self.cluster.known.as_ref().filter(|_| acquires) {
-            lanes(exec).for_each(|lane| self.cta.clocks.learn(warp.thread(lane), known));
+            let threads: Vec<u32> = lanes(exec).map(|lane| warp.thread(lane)).collect();
+            self.cta.clocks.learn(&threads, known);
         }
         warp.pc += 1;
         Ok(())

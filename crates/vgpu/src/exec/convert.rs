@@ -1,7 +1,7 @@
 //! `cvt`: integers, floats and packed pairs.
 
 use crate::exec::float::read_element;
-use crate::exec::int::{map1, map2};
+use crate::exec::lanewise::{map1, map2};
 use crate::float::{Packed, bits32, flush, narrow, narrow_at_random, relu, round_integral, saturate, to_f32};
 use crate::isa::{Round, mask, sign_extend};
 use crate::lanes::{Lanes, lanes};

@@ -168,10 +168,10 @@ impl Machine<'_> {
         let read_lanes = lanes(exec).filter(|lane| reads(*lane) > 0).fold(0, |all, lane| all | 1 << lane);
         if read_lanes != 0 {
             let (space, kind) = (Space::Global, AccessKind::Load);
-            self.tally(pc, &WarpAccess { space, kind, addresses: &from, exec: read_lanes, bytes });
+            self.tally(pc, &WarpAccess::new(space, kind, (&from, read_lanes), bytes));
         }
         let (space, kind) = (Space::Shared, AccessKind::Store);
-        self.tally(pc, &WarpAccess { space, kind, addresses: &to, exec, bytes });
+        self.tally(pc, &WarpAccess::new(space, kind, (&to, exec), bytes));
         let copies = &mut self.cta.copies[warp.id as usize];
         copies.last += 1;
         let number = copies.last;

@@ -1,57 +1,10 @@
 //! Integer instructions. Registers hold zero-extended values; results are truncated to the width of the instruction.
 
+use crate::exec::lanewise::{map1, map2, map3};
 use crate::float::flush;
 use crate::isa::{mask, sign_extend};
-use crate::lanes::{FULL, Lanes, lanes};
+use crate::lanes::{Lanes, lanes};
 use crate::op::{IntFn, Packed16Fn, PrmtMode, Reg};
-
-/// `d = f(a)` in the lanes of `exec`.
-pub(crate) fn map1(regs: &mut [Lanes], exec: u32, d: Reg, a: Reg, f: impl Fn(u64) -> u64) {
-    let a = regs[a as usize];
-    let out = &mut regs[d as usize];
-    if exec == FULL {
-        for (out, a) in out.iter_mut().zip(a) {
-            *out = f(a);
-        }
-    } else {
-        for lane in lanes(exec) {
-            out[lane] = f(a[lane]);
-        }
-    }
-}
-
-/// `d = f(a, b)` in the lanes of `exec`.
-pub(crate) fn map2(regs: &mut [Lanes], exec: u32, d: Reg, [a, b]: [Reg; 2], f: impl Fn(u64, u64) -> u64) {
-    let a = regs[a as usize];
-    let b = regs[b as usize];
-    let out = &mut regs[d as usize];
-    if exec == FULL {
-        for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-            *out = f(a, b);
-        }
-    } else {
-        for lane in lanes(exec) {
-            out[lane] = f(a[lane], b[lane]);
-        }
-    }
-}
-
-/// `d = f(a, b, c)` in the lanes of `exec`.
-pub(crate) fn map3(regs: &mut [Lanes], exec: u32, d: Reg, [a, b, c]: [Reg; 3], f: impl Fn(u64, u64, u64) -> u64) {
-    let a = regs[a as usize];
-    let b = regs[b as usize];
-    let c = regs[c as usize];
-    let out = &mut regs[d as usize];
-    if exec == FULL {
-        for (((out, a), b), c) in out.iter_mut().zip(a).zip(b).zip(c) {
-            *out = f(a, b, c);
-        }
-    } else {
-        for lane in lanes(exec) {
-            out[lane] = f(a[lane], b[lane], c[lane]);
-        }
-    }
-}
 
 /// Executes an integer instruction of width `bits`.
 pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: &[Reg; 4]) {

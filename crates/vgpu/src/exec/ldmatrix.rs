@@ -21,17 +21,17 @@ impl Machine<'_> {
     pub(crate) fn load_matrices(&mut self, warp: &mut Warp, op: &MatrixAccess) -> ExecResult<()> {
         let (addresses, row_lanes) = row_addresses(warp, op)?;
         self.must_be_defined(warp, op.at.base, row_lanes, "decide which rows are loaded")?;
-        self.tally(warp.pc, &rows(AccessKind::Load, &addresses, row_lanes));
+        let all = rows(AccessKind::Load, &addresses, row_lanes);
+        self.tally(warp.pc, &all);
         let mut matrices = [[[0u16; 8]; 8]; 4];
+        let plain = self.read_plain(warp, &all, |lane, bytes| matrices[lane / 8][lane % 8] = elements(bytes));
         let (mut undefined, mut origin) = ([[[0u16; 8]; 8]; 4], None);
-        for lane in lanes(row_lanes) {
+        for lane in lanes(row_lanes & !plain) {
             let access = row_access(warp, lane, &addresses, true);
             let slot = self.locate(Space::Shared, &access)?;
             let mut bytes = [0u8; ROW_BYTES];
             let marks = self.fetch(&slot, &access, &mut bytes)?;
-            for (element, pair) in matrices[lane / 8][lane % 8].iter_mut().zip(bytes.chunks_exact(2)) {
-                *element = u16::from_le_bytes([pair[0], pair[1]]);
-            }
+            matrices[lane / 8][lane % 8] = elements(&bytes);
             let Some(marks) = marks else { continue };
             origin = origin.or(marks.iter().find(|byte| byte.is_some()).map(|byte| byte.origin));
             for (at, element) in undefined[lane / 8][lane % 8].iter_mut().enumerate() {
@@ -76,6 +76,11 @@ impl Machine<'_> {
     }
 }
 
+/// The elements of a row.
+fn elements(bytes: &[u8]) -> [u16; 8] {
+    std::array::from_fn(|at| u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]))
+}
+
 /// The row address of each lane, and the mask of lanes that provide one.
 fn row_addresses(warp: &Warp, op: &MatrixAccess) -> ExecResult<(Lanes, u32)> {
     let row_lanes = mask(8 * op.regs.len() as u32) as u32;
@@ -91,7 +96,7 @@ fn row_addresses(warp: &Warp, op: &MatrixAccess) -> ExecResult<(Lanes, u32)> {
 
 /// The access to all rows.
 fn rows(kind: AccessKind, addresses: &Lanes, exec: u32) -> WarpAccess<'_> {
-    WarpAccess { space: Space::Shared, kind, addresses, exec, bytes: ROW_BYTES as u32 }
+    WarpAccess::new(Space::Shared, kind, (addresses, exec), ROW_BYTES as u32)
 }
 
 fn row_access(warp: &Warp, lane: usize, addresses: &Lanes, is_read: bool) -> Access {

@@ -20,6 +20,7 @@ use crate::memory::{Memory, Region};
 use crate::op::ScalarOp;
 use crate::program::Program;
 use crate::report::Stats;
+use crate::shadow::Shadow;
 
 /// Number of thread instructions between two progress reports.
 const REPORT_INTERVAL: u64 = 10_000_000;
@@ -50,6 +51,8 @@ pub(super) struct Machine<'a> {
     pub(super) fused: BTreeMap<u32, ScalarOp>,
     /// The registers of warps that have ended, for those that start.
     pub(super) spare_registers: Vec<Vec<Lanes>>,
+    /// Shadows of shared memory of CTAs that have ended, to be used again.
+    pub(super) spare_shadows: Vec<Shadow>,
     /// The clusters that have not started.
     pub(super) starts: Starts,
     /// Number of the launch's first CTA.

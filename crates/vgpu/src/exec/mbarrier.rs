@@ -1,5 +1,7 @@
 //! mbarrier objects (PTX ISA, section 9.7.13.15): a phase completes when all arrivals and all expected bytes have come.
 
+use std::collections::BTreeMap;
+
 use crate::clock::{Contribution, Far, Known};
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, resolve_spaces};
 use crate::exec::barrier::Release;
@@ -7,7 +9,7 @@ use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Scope, Space, Strong};
-use crate::lanes::lanes;
+use crate::lanes::{Lanes, lanes};
 use crate::op::{Arrive, MbarrierFn, MbarrierOp, Phase, PhaseWait};
 use crate::shadow::CheckResult;
 
@@ -114,6 +116,26 @@ impl Machine<'_> {
             Some(range) => Err(self.race(Space::Shared, &access, &range.conflict)),
             None => Ok(slot),
         }
+    }
+
+    /// The bytes of an object, after an access of several lanes to it was checked at once; `None` if the lanes are to be looked at
+    /// one by one.
+    fn object_together(&mut self, warp: &Warp, exec: u32, address: u64) -> ExecResult<Option<RegionSlot>> {
+        let lane = exec.trailing_zeros() as usize;
+        let together = Some(exec);
+        let strong = Some(Strong::relaxed(Scope::Cluster));
+        let access = Access { strong, is_update: true, together, ..Access::new(warp, lane, address, BYTES, false) };
+        let Slot::Region(slot) = self.locate(Space::Shared, &access)? else { return Ok(None) };
+        let CheckResult { conflicts, .. } = self.check(&slot, &access, Some(&[]))?;
+        Ok(conflicts.is_empty().then_some(slot))
+    }
+
+    /// Whether lanes access the same address, and their accesses are ordered alike.
+    fn are_together(&mut self, warp: &Warp, exec: u32, addresses: &Lanes) -> bool {
+        let first = addresses[exec.trailing_zeros() as usize & 31];
+        exec.count_ones() > 1
+            && lanes(exec).all(|lane| addresses[lane] == first)
+            && self.cta.clocks.are_alike(warp.id, exec)
     }
 
     fn name_of(&self, slot: &RegionSlot) -> String {
@@ -294,8 +316,17 @@ impl Machine<'_> {
         warp.loops.note_read(warp.pc, Space::Shared, (addresses, exec), BYTES);
         let (mut done, mut asleep) = (0, Vec::new());
         let mut sleeping = 0;
+        let together = match self.are_together(warp, exec, addresses) {
+            true => self.object_together(warp, exec, addresses[exec.trailing_zeros() as usize])?,
+            false => None,
+        };
+        // The threads that observe the end of the last phase of an object.
+        let mut observers: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         for lane in lanes(exec) {
-            let slot = self.object(warp, lane, addresses[lane], false)?;
+            let slot = match together {
+                Some(slot) => slot,
+                None => self.object(warp, lane, addresses[lane], false)?,
+            };
             if slot.id != RegionId::Shared {
                 let message = "a thread can only wait for an mbarrier of its own CTA";
                 return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, message));
@@ -308,11 +339,15 @@ impl Machine<'_> {
             let object = self.live(lane, &slot)?;
             if object.has_completed(phase, is_parity) {
                 done |= 1 << lane;
-                let known = object.known.clone();
-                self.cta.clocks.observe_phase(warp.thread(lane), &known, wait.acquires);
+                observers.entry(slot.offset).or_default().push(warp.thread(lane));
             } else if wait.sleeps && warp.timed_out >> lane & 1 == 0 && !self.gives_up() {
                 sleeping |= 1 << lane;
                 asleep.push((slot.offset, lane));
+            }
+        }
+        for (offset, threads) in observers {
+            if let Some(object) = self.cta.mbarriers.get(&offset) {
+                self.cta.clocks.observe_phase(&threads, &object.known, wait.acquires);
             }
         }
         warp.timed_out &= !exec;

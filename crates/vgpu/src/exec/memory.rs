@@ -26,9 +26,10 @@ impl Machine<'_> {
             }
             self.must_be_defined(warp, op.at.base, part, "decide which memory is loaded")?;
             let (kind, bytes) = (AccessKind::Load, len as u32);
-            self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
+            let access = WarpAccess::new(space, kind, (&addresses, part), bytes);
+            self.tally(pc, &access);
             warp.loops.note_read(pc, space, (&addresses, part), len);
-            let plain = self.load_plain(warp, (space, part), op, &addresses);
+            let plain = self.load_plain(warp, op, &access);
             for lane in lanes(part & !plain) {
                 let access = Access { strong: op.strong, ..Access::new(warp, lane, addresses[lane], len, true) };
                 let slot = self.locate(space, &access)?;
@@ -64,8 +65,9 @@ impl Machine<'_> {
             }
             self.must_be_defined(warp, op.at.base, part, "decide which memory is stored to")?;
             let (kind, bytes) = (AccessKind::Store, len as u32);
-            self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
-            let plain = self.store_plain(warp, (space, part), op, &addresses);
+            let access = WarpAccess::new(space, kind, (&addresses, part), bytes);
+            self.tally(pc, &access);
+            let plain = self.store_plain(warp, op, &access);
             for lane in lanes(part & !plain) {
                 let access = Access { strong: op.strong, ..Access::new(warp, lane, addresses[lane], len, false) };
                 self.must_be_aligned(space, &access)?;
@@ -88,7 +90,7 @@ impl Machine<'_> {
 
     /// Counts one access of the instruction at `pc`.
     pub(crate) fn tally(&mut self, pc: u32, access: &WarpAccess<'_>) {
-        let WarpAccess { space, kind, addresses, exec, bytes } = *access;
+        let WarpAccess { space, kind, addresses, exec, bytes, ref order } = *access;
         let buffer = match space {
             Space::Global | Space::Generic => {
                 lanes(exec).next().and_then(|lane| self.memory.at_or_below(addresses[lane]))
@@ -105,7 +107,7 @@ impl Machine<'_> {
                 tally.ideal_wavefronts += found.ideal;
             }
             Space::Global | Space::Generic => {
-                let sectors = banks::sectors(addresses, exec, bytes);
+                let sectors = banks::sectors(addresses, order, bytes);
                 tally.sectors += sectors.count;
                 tally.ideal_sectors += sectors.ideal;
             }

@@ -10,6 +10,7 @@ use crate::float::{F16, bits32, half, narrow, widen, widen32};
 use crate::isa::{Round, mask};
 use crate::lanes::Lanes;
 use crate::op::{AccumulatorType, Mma, Multiplicand, Reg};
+use crate::vectorized::{Loop, vectorized};
 
 /// Rows of A of at most 32 elements.
 type Rows<T> = [[T; 32]; 16];
@@ -44,17 +45,34 @@ pub(crate) fn execute(regs: &mut [Lanes], op: &Mma) {
 
 fn float_sums(regs: &[Lanes], op: &Mma, read: impl Fn(u32) -> f32) -> Accumulators<f32> {
     let (a, b) = multiplicands(regs, op);
-    let (a, b) = (singles(&a, op.a_type), singles(&b, op.b_type));
-    let c = read_sums(regs, &op.c, read);
-    let has_exact_products = |element: Multiplicand| match element {
-        Multiplicand::Float(format) => format.has_exact_products(),
-        Multiplicand::Tf32 | Multiplicand::Integer { .. } => false,
-    };
-    let is_exact = has_exact_products(op.a_type) && has_exact_products(op.b_type)
-        || are_products_exact(a.as_flattened(), b.as_flattened());
-    match is_exact {
-        true => multiply(&a, &b, &c, op.k, |a, b, sum| a * b + sum),
-        false => multiply(&a, &b, &c, op.k, multiply_add),
+    let mut sums = read_sums(regs, &op.c, read);
+    vectorized(FloatProduct { op, a: &a, b: &b, sums: &mut sums });
+    sums
+}
+
+/// Adds the products of two multiplicands to sums.
+struct FloatProduct<'a> {
+    op: &'a Mma,
+    a: &'a Rows<u32>,
+    b: &'a Columns<u32>,
+    sums: &'a mut Accumulators<f32>,
+}
+
+impl Loop for FloatProduct<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let FloatProduct { op, a, b, sums } = self;
+        let (a, b) = (singles(a, op.a_type), singles(b, op.b_type));
+        let has_exact_products = |element: Multiplicand| match element {
+            Multiplicand::Float(format) => format.has_exact_products(),
+            Multiplicand::Tf32 | Multiplicand::Integer { .. } => false,
+        };
+        let is_exact = has_exact_products(op.a_type) && has_exact_products(op.b_type)
+            || are_products_exact(a.as_flattened(), b.as_flattened());
+        *sums = match is_exact {
+            true => multiply(&a, &b, sums, op.k, |a, b, sum| a * b + sum),
+            false => multiply(&a, &b, sums, op.k, multiply_add),
+        };
     }
 }
 
@@ -66,6 +84,7 @@ pub(crate) fn multiply_add(a: f32, b: f32, sum: f32) -> f32 {
 }
 
 /// The values of elements; the type is the same for all, so that it is looked at once.
+#[inline(always)]
 fn singles<const N: usize, const M: usize>(words: &[[u32; N]; M], element: Multiplicand) -> [[f32; N]; M] {
     match element {
         Multiplicand::Float(F16) => each(words, half),
@@ -78,6 +97,7 @@ fn singles<const N: usize, const M: usize>(words: &[[u32; N]; M], element: Multi
     }
 }
 
+#[inline(always)]
 fn each<const N: usize, const M: usize>(words: &[[u32; N]; M], read: impl Fn(u32) -> f32) -> [[f32; N]; M] {
     let mut values = [[0.0; N]; M];
     for (value, word) in values.as_flattened_mut().iter_mut().zip(words.as_flattened()) {
@@ -123,6 +143,7 @@ fn elements_of<const BITS: usize>(regs: &[Lanes], of: &[Reg], eights: usize, mut
     }
 }
 
+#[inline(always)]
 fn multiply<T: Copy, S: Copy>(
     a: &Rows<T>,
     b: &Columns<T>,

@@ -21,6 +21,7 @@ mod endless;
 mod float;
 mod grid;
 mod int;
+mod lanewise;
 mod ldmatrix;
 mod machine;
 mod matrix;

@@ -1,6 +1,8 @@
 //! How accesses to memory that threads share are ordered: each is checked against the shadow of its bytes, and strong ones
 //! hand over what their threads have released.
 
+use std::ops::Range;
+
 use crate::clock::{copies_of, cta_of};
 use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::cta::Cta;
@@ -8,7 +10,7 @@ use crate::exec::machine::Machine;
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::launch::Lint;
 use crate::memory::Region;
-use crate::shadow::{Accessor, CheckResult, Record, Who};
+use crate::shadow::{Accessor, CheckResult, KnownStamps, Record, Sharing, Who};
 
 impl Machine<'_> {
     /// Writes bytes of memory that threads share, after it has checked how the write is ordered.
@@ -47,13 +49,25 @@ impl Machine<'_> {
 
     /// Records an access in the shadow memory: a write if there is `data`, which may be empty, otherwise a read.
     pub(crate) fn check(&mut self, slot: &RegionSlot, access: &Access, data: Option<&[u8]>) -> ExecResult<CheckResult> {
+        self.check_ranges(slot.id, &[slot.offset..slot.end()], access, data)
+    }
+
+    /// As [`Machine::check`], an access to several ranges of a region.
+    pub(crate) fn check_ranges(
+        &mut self,
+        id: RegionId,
+        ranges: &[Range<usize>],
+        access: &Access,
+        data: Option<&[u8]>,
+    ) -> ExecResult<CheckResult> {
         if !self.options.check_races {
             return Ok(CheckResult::default());
         }
         let cta = &mut self.cta;
         let (thread, scope) = (access.thread, access.strong.map(|strong| strong.scope));
         let Who { cta: agent, thread: by, clock } = agent(cta, access);
-        let record = Record { cta: agent, warp: (by / 32) as u16, scope, clock, pc: access.pc };
+        let sharing = access.together.map_or(Sharing::Alone, |lanes| Sharing::Together { lanes });
+        let record = Record { cta: agent, warp: (by / 32) as u16, scope, clock, pc: access.pc, sharing };
         let memory = &mut *self.memory;
         let own = access.copy.is_none().then(|| &mut cta.recent[thread as usize / 32]);
         let recent = own.unwrap_or(&mut cta.recent_of_copies);
@@ -62,19 +76,22 @@ impl Machine<'_> {
         };
         let is_engine = access.copy.is_some_and(|agent| agent.is_engine);
         let visible = cta.clocks.visible(thread);
-        let fenced = match slot.id {
+        let fenced = match id {
             _ if access.uses_map => Some(visible.of_map(access.address)),
             RegionId::Buffer(_) if is_engine => Some(visible.global()),
             _ if is_engine => Some(visible.shared()),
             _ => None,
         };
+        let known = &KnownStamps::new();
         let accessor = Accessor {
+            known,
             records: &memory.records,
             stamp: memory.records.stamp(record, by % 32),
             cta: cta.number,
             first_cta: self.first_cta,
             cluster: &cta.cluster,
             thread,
+            size: access.len,
             base: cta.clocks.base(thread),
             far: cta.clocks.far(thread),
             copies: cta.clocks.copies(thread),
@@ -83,21 +100,24 @@ impl Machine<'_> {
             reads: access.is_read || access.is_update,
             notes_reads: fenced.is_some() && self.options.lints.contains(&Lint::WarProxy),
         };
-        let region: &mut Region = match slot.id {
+        let region: &mut Region = match id {
             RegionId::Shared => &mut cta.shared,
             RegionId::Peer(rank) => &mut self.peers[rank as usize].shared,
             RegionId::Local => &mut cta.local,
             RegionId::Buffer(index) => &mut memory.buffers[index].region,
         };
-        let found = match data {
-            None => region.shadow.read(slot.offset, slot.len, &accessor),
-            Some(data) => {
-                // Without data, as for a copy that writes later, the value is not known to be equal.
-                let (start, len) = (slot.offset, slot.len);
-                let values = (data.len() == len).then(|| (&region.bytes[start..start + len], data));
-                region.shadow.write(start, len, values, &accessor)
-            }
-        };
+        let mut found = CheckResult::default();
+        for range in ranges {
+            let (start, len) = (range.start, range.len());
+            found.add(match data {
+                None => region.shadow.read(start, len, &accessor),
+                Some(data) => {
+                    // Without data, as for a copy that writes later, the value is not known to be equal.
+                    let values = (data.len() == len).then(|| (&region.bytes[range.clone()], data));
+                    region.shadow.write(start, len, values, &accessor)
+                }
+            });
+        }
         let others = found.conflicts.iter().map(|range| &range.conflict).chain(&found.benign);
         self.has_met |= others
             .map(|conflict| cta_of(conflict.who.cta))

@@ -61,6 +61,7 @@ impl<'a> PreparedLaunch<'a> {
             any_wins: by_line(program, |line| options.any_wins.contains(&line)),
             fused: contractions.iter().filter(|_| options.contract).map(fused).collect(),
             spare_registers: Vec::new(),
+            spare_shadows: Vec::new(),
             starts: Starts::default(),
             first_cta,
             known_from,

@@ -11,6 +11,7 @@ use crate::exec::random::Random;
 use crate::exec::schedule::Slice;
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::Fault;
+use crate::shadow::Shadow;
 
 /// A cluster that has started and not ended.
 pub(super) struct Resident {
@@ -118,8 +119,10 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Keeps the registers of a cluster that has ended: the host is slow to give memory back.
+    /// Keeps the registers and shadows of a cluster that has ended: the host is slow to give memory back.
     fn end_cluster(&mut self, cluster: Resident) {
+        let shadows = cluster.ctas.into_iter().map(|cta| cta.shared.shadow);
+        self.spare_shadows.extend(shadows.map(Shadow::cleared));
         self.spare_registers.extend(cluster.warps.into_iter().flatten().map(|warp| warp.regs));
     }
 
@@ -145,7 +148,8 @@ impl Machine<'_> {
         let known_from = self.known_from;
         let place = |rank: u32| CtaPlace { index: index(rank), rank, cluster: Arc::clone(&cluster), known_from };
         let (program, launch, options) = (self.program, self.launch, self.options);
-        let ctas: Vec<Cta> = (0..size).map(|rank| Cta::new(program, launch, options, &place(rank))).collect();
+        let mut ctas: Vec<Cta> = (0..size).map(|rank| Cta::new(program, launch, options, &place(rank))).collect();
+        ctas.iter_mut().for_each(|cta| cta.shared.shadow = self.spare_shadows.pop().unwrap_or_default());
         let warps: Vec<Vec<Warp>> = ctas.iter().map(|cta| self.warps_of(cta)).collect();
         let state = ClusterState::new(ctas.len(), warps[0].len());
         let random = (options.seed != 0).then(|| Random::of(options.seed, linear));

@@ -1,18 +1,21 @@
 //! Instructions that access only registers, predicates and the carry flags of the warp.
 
 use crate::exec::warp::Warp;
-use crate::exec::{carry, compare, convert, float, int};
+use crate::exec::{carry, compare, convert, float, int, lanewise};
 use crate::isa::{Space, mask};
-use crate::lanes::{FULL, lanes};
+use crate::lanes::lanes;
 use crate::memory::map;
 use crate::op::{Guard, Reg, ScalarOp};
 
 /// Executes an instruction in the lanes of `exec`.
 pub(crate) fn execute(warp: &mut Warp, exec: u32, op: &ScalarOp) {
     match op {
-        ScalarOp::Mov { d, a } => int::map1(&mut warp.regs, exec, *d, *a, |a| a),
+        ScalarOp::Mov { d, a } => lanewise::map1(&mut warp.regs, exec, *d, *a, |a| a),
         ScalarOp::MovMany(moves) => mov_many(warp, exec, moves),
-        ScalarOp::Unpack { a, bits, parts } => unpack(warp, exec, *a, *bits, parts),
+        ScalarOp::Unpack { a, bits, parts } => {
+            let (bits, keep) = (*bits, mask(*bits));
+            lanewise::split(&mut warp.regs, exec, *a, parts, |value, index| value >> (bits * index as u32) & keep);
+        }
         ScalarOp::Pack { d, bits, parts } => pack(warp, exec, *d, *bits, parts),
         ScalarOp::Int { f, bits, d, s } => int::execute(&mut warp.regs, exec, *f, *bits, *d, s),
         ScalarOp::Carry(op) => carry::execute(warp, exec, op),
@@ -36,13 +39,13 @@ pub(crate) fn execute(warp: &mut Warp, exec: u32, op: &ScalarOp) {
         ScalarOp::ConvertPair(pair) => convert::pair(&mut warp.regs, exec, pair),
         ScalarOp::ConvertAtRandom(op) => convert::at_random(&mut warp.regs, exec, op),
         ScalarOp::ToTf32 { d, a, round, relu, finite } => {
-            int::map1(&mut warp.regs, exec, *d, *a, |a| convert::to_tf32(a, *round, *relu, *finite));
+            lanewise::map1(&mut warp.regs, exec, *d, *a, |a| convert::to_tf32(a, *round, *relu, *finite));
         }
         ScalarOp::IsSpace { d, a, space } => is_space(warp, exec, *d, *a, *space),
         ScalarOp::Cvta { d, a, space, to_generic, bits } => {
             let window = map::window(*space);
             let (add, keep) = (if *to_generic { window } else { window.wrapping_neg() }, mask(*bits));
-            int::map1(&mut warp.regs, exec, *d, *a, |a| a.wrapping_add(add) & keep);
+            lanewise::map1(&mut warp.regs, exec, *d, *a, |a| a.wrapping_add(add) & keep);
         }
         ScalarOp::ActiveMask { d } => warp.fill(*d, exec, u64::from(exec)),
     }
@@ -57,25 +60,12 @@ fn mov_many(warp: &mut Warp, exec: u32, moves: &[(Reg, Reg)]) {
     }
 }
 
-fn unpack(warp: &mut Warp, exec: u32, a: Reg, bits: u32, parts: &[Option<Reg>]) {
-    let source = warp.regs[a as usize];
-    let keep = mask(bits);
-    for (index, part) in parts.iter().enumerate() {
-        let Some(d) = part else { continue };
-        let shift = bits * index as u32;
-        let slot = &mut warp.regs[*d as usize];
-        if exec == FULL {
-            slot.iter_mut().zip(source).for_each(|(slot, value)| *slot = (value >> shift) & keep);
-        } else {
-            lanes(exec).for_each(|lane| slot[lane] = (source[lane] >> shift) & keep);
-        }
-    }
-}
-
 fn pack(warp: &mut Warp, exec: u32, d: Reg, bits: u32, parts: &[Reg]) {
     let keep = mask(bits);
     if let [low, high] = parts {
-        return int::map2(&mut warp.regs, exec, d, [*low, *high], |low, high| (low & keep) | (high & keep) << bits);
+        return lanewise::map2(&mut warp.regs, exec, d, [*low, *high], |low, high| {
+            (low & keep) | (high & keep) << bits
+        });
     }
     for lane in lanes(exec) {
         let mut value = 0u64;

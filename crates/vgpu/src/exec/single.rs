@@ -1,6 +1,6 @@
 //! The common f32 instructions, with the host's f32 arithmetic and in all lanes at once.
 
-use crate::exec::int::map3;
+use crate::exec::lanewise::map3;
 use crate::float::{bits32, flush};
 use crate::isa::{Round, mask};
 use crate::lanes::Lanes;

@@ -267,7 +267,7 @@ impl Machine<'_> {
         }
         warp.update_marks(FULL, updates);
         let agent = Agent { number, ..register_agent(&self.cta, warp.id, Direction::Load) };
-        (0..32).for_each(|lane| self.cta.clocks.learn_agent(warp.thread(lane), agent));
+        self.cta.clocks.learn_agent((0..32).map(|lane| warp.thread(lane)), agent);
         Ok(())
     }
 }

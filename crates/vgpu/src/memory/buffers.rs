@@ -138,7 +138,7 @@ impl Memory {
 
     /// The thread that last wrote the byte; `None` if the host wrote it, or if the run did not check for races.
     pub fn last_writer(&self, id: BufferId, offset: usize) -> Option<Writer> {
-        let stamp = self.buffers.get(id.0)?.region.shadow.last_write(offset)?;
+        let stamp = self.buffers.get(id.0)?.region.shadow.last_write(offset, &self.records)?;
         let write = self.records.of(stamp);
         let launch = self.launch_of(write.cta)?;
         let linear = cta_of(write.cta) - launch.first_cta;

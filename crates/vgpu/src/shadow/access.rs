@@ -1,10 +1,13 @@
 //! An access to memory as the shadow sees it, and what it may conflict with.
 
+use std::cell::Cell;
+
 use crate::clock::{Far, copies_of, cta_of, is_copy};
 use crate::isa::Scope;
-use crate::shadow::stamp::{Record, Records, Stamp};
+use crate::lanes::lanes;
+use crate::shadow::stamp::{Record, Records, Sharing, Stamp};
 
-/// The thread that accesses memory, and what it knows.
+/// The thread that accesses memory, and what it knows; or several threads of a warp that know the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accessor<'a> {
     pub(crate) records: &'a Records,
@@ -16,8 +19,10 @@ pub(crate) struct Accessor<'a> {
     pub(crate) first_cta: u32,
     /// The CTAs of its cluster.
     pub(crate) cluster: &'a [u32],
-    /// Linear index in the CTA.
+    /// Linear index in the CTA, of the first of several threads.
     pub(crate) thread: u32,
+    /// Bytes of the cell that it accesses.
+    pub(crate) size: usize,
     /// The thread's base (see [`crate::clock`]).
     pub(crate) base: &'a [u32],
     /// What the thread knows of other CTAs.
@@ -32,6 +37,27 @@ pub(crate) struct Accessor<'a> {
     pub(crate) notes_reads: bool,
     /// Whether it reads: a write that does is a read-modify-write.
     pub(crate) reads: bool,
+    /// Stamps that are known to be ordered before it: those of adjacent cells are often the same.
+    pub(crate) known: &'a KnownStamps,
+}
+
+/// The last two stamps of one lane each that an access was found to be ordered after.
+#[derive(Debug)]
+pub(crate) struct KnownStamps(Cell<[Stamp; 2]>);
+
+impl KnownStamps {
+    pub(crate) fn new() -> KnownStamps {
+        KnownStamps(Cell::new([Stamp::NONE; 2]))
+    }
+
+    fn has(&self, stamp: Stamp) -> bool {
+        self.0.get().contains(&stamp)
+    }
+
+    fn add(&self, stamp: Stamp) {
+        let [last, _] = self.0.get();
+        self.0.set([stamp, last]);
+    }
 }
 
 impl Accessor<'_> {
@@ -39,19 +65,65 @@ impl Accessor<'_> {
         self.scope.is_some()
     }
 
-    /// Whether an access is ordered before this one.
+    /// The same access, of a cell of `size` bytes that begins `offset` bytes after the first byte of the access.
+    pub(super) fn at(&self, offset: usize, size: usize) -> Self {
+        let stamp = self.stamp.part(offset, self.records.of(self.stamp).sharing);
+        let thread = match stamp == self.stamp {
+            true => self.thread,
+            false => self.thread / 32 * 32 + self.records.lane(stamp),
+        };
+        Accessor { stamp, thread, size, ..*self }
+    }
+
+    /// Whether all accesses of a stamp, by one lane or several, are ordered before this one.
     pub(super) fn knows(&self, stamp: Stamp) -> bool {
+        if self.known.has(stamp) {
+            return true;
+        }
         let record = self.records.of(stamp);
-        self.knows_lane(&record, stamp.lane())
+        if record.sharing == Sharing::Alone {
+            let is_known = self.knows_lane(&record, stamp.position());
+            if is_known && record.cta != self.cta {
+                self.known.add(stamp);
+            }
+            return is_known;
+        }
+        if record.is_alone(self.size) {
+            return self.knows_lane(&record, self.records.lane_of(&record, stamp));
+        }
+        self.far.has_launched(cta_of(record.cta))
+            || self.first_unknown(&record, stamp).is_none()
+            || self.is_same_row(&record, stamp)
+    }
+
+    /// Whether each byte of the cell was accessed by the lane that accesses it now.
+    fn is_same_row(&self, record: &Record, stamp: Stamp) -> bool {
+        let own = self.records.of(self.stamp);
+        let is_row = matches!(own.sharing, Sharing::Row { .. }) && own.sharing == record.sharing;
+        is_row && (record.cta, record.warp, stamp.position()) == (self.cta, own.warp, self.stamp.position())
+    }
+
+    /// The first lane of a stamp whose access is not ordered before this one.
+    fn first_unknown(&self, record: &Record, stamp: Stamp) -> Option<u32> {
+        let mut lanes = lanes(self.records.lanes(record, stamp, self.size)).map(|lane| lane as u32);
+        lanes.find(|lane| !self.knows_lane(record, *lane))
+    }
+
+    /// Whether this is the only lane that accesses the cell.
+    fn is_alone(&self) -> bool {
+        self.records.of(self.stamp).is_alone(self.size)
     }
 
     /// Whether the access of a lane in a record is ordered before this one.
     pub(super) fn knows_lane(&self, record: &Record, lane: u32) -> bool {
         let thread = u32::from(record.warp) * 32 + lane;
         if record.cta == self.cta {
-            return thread == self.thread || self.base[thread as usize] >= record.clock;
+            return self.base[thread as usize] >= record.clock || (thread == self.thread && self.is_alone());
         }
-        let is_own_copy = record.cta == copies_of(self.cta) && thread == self.thread && record.clock <= self.copies;
+        let is_own_copy = record.cta == copies_of(self.cta)
+            && thread == self.thread
+            && record.clock <= self.copies
+            && self.is_alone();
         is_own_copy || self.far.has_launched(cta_of(record.cta)) || self.far.count(record.cta, thread) >= record.clock
     }
 
@@ -70,11 +142,12 @@ impl Accessor<'_> {
     pub(super) fn needs_fence(&self, write: Stamp) -> bool {
         let Some(visible) = self.fenced else { return false };
         let record = self.records.of(write);
-        let thread = u32::from(record.warp) * 32 + write.lane();
-        if cta_of(record.cta) < self.first_cta || (is_copy(record.cta) && thread >= self.base.len() as u32) {
-            return false;
-        }
-        visible.count(record.cta, thread) < record.clock
+        lanes(self.records.lanes(&record, write, self.size)).any(|lane| {
+            let thread = u32::from(record.warp) * 32 + lane as u32;
+            let is_old = cta_of(record.cta) < self.first_cta;
+            let is_engine = is_copy(record.cta) && thread >= self.base.len() as u32;
+            !is_old && !is_engine && visible.count(record.cta, thread) < record.clock
+        })
     }
 
     /// Whether a read that is ordered before this write has no proxy fence in between.
@@ -90,7 +163,8 @@ impl Accessor<'_> {
     /// The conflict with an access that is not ordered before this one.
     pub(super) fn conflict(&self, stamp: Stamp, other_is_write: bool) -> Conflict {
         let record = self.records.of(stamp);
-        let thread = u32::from(record.warp) * 32 + stamp.lane();
+        let lane = self.first_unknown(&record, stamp).unwrap_or_else(|| self.records.lane(stamp));
+        let thread = u32::from(record.warp) * 32 + lane;
         Conflict {
             pc: record.pc,
             other_is_write,

@@ -1,6 +1,6 @@
-//! The record of the weak accesses of a unit, word or byte.
+//! The record of the weak accesses of a block, or of a part of it.
 
-use crate::shadow::stamp::{Newer, Stamp};
+use crate::shadow::stamp::{Newer, Sharing, Stamp};
 
 /// In `extra`: nothing.
 pub(super) const NEVER: u32 = u32::MAX;
@@ -9,7 +9,7 @@ const SPLIT: u32 = u32::MAX;
 /// In `read`: the reads are in the set with the index in the other bits.
 const SET: u32 = 1 << 31;
 
-/// The weak accesses of a unit, word or byte, in 16 bytes.
+/// The weak accesses of a block, or of a part of it, in 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     /// The last write, or `SPLIT`.
@@ -45,14 +45,15 @@ impl Cell {
         (self.write == SPLIT).then_some(self.read as usize)
     }
 
-    /// Whether there are no accesses.
-    pub(super) fn is_empty(&self) -> bool {
-        self.write == 0 && self.read == 0 && self.older.is_none() && self.extra == NEVER
-    }
-
-    /// Whether all its records are in the cell itself.
-    pub(super) fn is_plain(&self) -> bool {
-        self.write != SPLIT && self.read & SET == 0 && self.extra == NEVER
+    /// The cell for the part that begins `offset` bytes after it; `sharing` is that of the record of a stamp.
+    pub(super) fn part(mut self, offset: usize, sharing: impl Fn(Stamp) -> Sharing) -> Cell {
+        let part = |stamp: Stamp| if stamp.is_none() { stamp } else { stamp.part(offset, sharing(stamp)) };
+        self.write = part(self.write()).bits();
+        self.older = part(self.older);
+        if let Reads::One(read) = self.reads() {
+            self.read = part(read).bits();
+        }
+        self
     }
 
     /// Renumbers the records in the cell itself.

@@ -38,6 +38,75 @@ pub(super) fn is_simple(cell: &Cell, who: &Accessor<'_>) -> bool {
     is_plain && is_read_known && (write.is_none() || (who.knows(write) && !who.needs_fence(write)))
 }
 
+/// Whether the bytes of the cell were accessed by different lanes, which only [`is_simple`] and [`read_beside`] can tell
+/// apart: for all else, the cell is to be split first.
+pub(super) fn is_row(cell: &Cell, who: &Accessor<'_>) -> bool {
+    let is_row = |stamp: Stamp| who.records.is_row(stamp, who.size);
+    is_row(cell.write()) || is_row(cell.older) || matches!(cell.reads(), Reads::One(last) if is_row(last))
+}
+
+/// Records a weak read that is ordered after the last write, beside other reads; false if there is more to it.
+pub(super) fn read_beside(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) -> bool {
+    let write = cell.write();
+    let is_ordered = write.is_none() || (who.knows(write) && !who.needs_fence(write));
+    if cell.extra != NEVER || who.scope.is_some() || !is_ordered {
+        return false;
+    }
+    // A set has whole cells.
+    let joins_set = match cell.reads() {
+        Reads::None => false,
+        Reads::One(last) => !is_after(last, who) && is_of_own_cta(last, who),
+        Reads::Several(_) => true,
+    };
+    if joins_set && (who.records.is_row(who.stamp, who.size) || is_row(cell, who)) {
+        return false;
+    }
+    add_read(cell, &mut tables.reads, who);
+    true
+}
+
+/// Whether a read is ordered before the access of `who`, or is the same.
+fn is_after(read: Stamp, who: &Accessor<'_>) -> bool {
+    read == who.stamp || who.knows(read)
+}
+
+fn is_of_own_cta(read: Stamp, who: &Accessor<'_>) -> bool {
+    cta_of(who.records.of(read).cta) == who.cta
+}
+
+/// Records a weak read beside those that are there.
+fn add_read(cell: &mut Cell, reads: &mut ReadSets, who: &Accessor<'_>) {
+    match cell.reads() {
+        Reads::None => cell.set_reads(Reads::One(who.stamp)),
+        Reads::One(last) if is_after(last, who) => cell.set_reads(Reads::One(who.stamp)),
+        Reads::One(last) if !is_of_own_cta(last, who) => {
+            keep_read(cell, last, who);
+            cell.set_reads(Reads::One(who.stamp));
+        }
+        Reads::One(last) => {
+            let index = reads.create();
+            let set = reads.get_mut(index);
+            set.add(last, 0, who);
+            set.add(who.stamp, 0, who);
+            cell.set_reads(Reads::Several(index));
+        }
+        Reads::Several(index) => {
+            let set = reads.get_mut(index);
+            match set.first().filter(|first| !is_of_own_cta(*first, who)) {
+                None => set.add(who.stamp, 0, who),
+                Some(_) => {
+                    // One of the reads by the other CTA is kept.
+                    if let Some(read) = set.unordered(who).next() {
+                        keep_read(cell, read, who);
+                    }
+                    reads.drop_set(index);
+                    cell.set_reads(Reads::One(who.stamp));
+                }
+            }
+        }
+    }
+}
+
 /// Records a simple access.
 pub(super) fn record(cell: &mut Cell, is_write: bool, who: &Accessor<'_>) {
     if is_write {
@@ -48,12 +117,8 @@ pub(super) fn record(cell: &mut Cell, is_write: bool, who: &Accessor<'_>) {
     }
 }
 
-/// Records a read. A read that races with a write leaves no record, since its value may never be used.
+/// Records a read that is not simple. A read that races with a write leaves no record, since its value may never be used.
 pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) -> Option<Conflict> {
-    if is_simple(cell, who) {
-        record(cell, false, who);
-        return None;
-    }
     let conflict = unordered_write(cell, tables, who).or_else(|| unfenced_write(cell, tables, who));
     if conflict.is_some() {
         return conflict;
@@ -62,35 +127,7 @@ pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor
         tables.strong_for(cell).strong_read(who);
         return conflict;
     }
-    match cell.reads() {
-        Reads::None => cell.set_reads(Reads::One(who.stamp)),
-        Reads::One(last) if last == who.stamp || who.knows(last) => cell.set_reads(Reads::One(who.stamp)),
-        Reads::One(last) if cta_of(who.records.of(last).cta) != who.cta => {
-            keep_read(cell, last, who);
-            cell.set_reads(Reads::One(who.stamp));
-        }
-        Reads::One(last) => {
-            let index = tables.reads.create();
-            let set = tables.reads.get_mut(index);
-            set.add(last, 0, who);
-            set.add(who.stamp, 0, who);
-            cell.set_reads(Reads::Several(index));
-        }
-        Reads::Several(index) => {
-            let set = tables.reads.get_mut(index);
-            match set.first().filter(|first| cta_of(who.records.of(*first).cta) != who.cta) {
-                None => set.add(who.stamp, 0, who),
-                Some(_) => {
-                    // One of the reads by the other CTA is kept.
-                    if let Some(read) = set.unordered(who).next() {
-                        keep_read(cell, read, who);
-                    }
-                    tables.reads.drop_set(index);
-                    cell.set_reads(Reads::One(who.stamp));
-                }
-            }
-        }
-    }
+    add_read(cell, &mut tables.reads, who);
     conflict
 }
 
@@ -137,7 +174,7 @@ pub(super) fn written_before(cell: &Cell, who: &Accessor<'_>) -> Option<u32> {
     }
     let (record, own) = (who.records.of(write), who.records.of(who.stamp));
     let is_own = (record.cta, record.warp, record.clock) == (own.cta, own.warp, own.clock);
-    (is_own && write.lane() == who.stamp.lane()).then_some(record.pc)
+    (is_own && who.records.lane(write) == who.records.lane(who.stamp)).then_some(record.pc)
 }
 
 /// An earlier write, kept beside the last one, that the access of `who` is not ordered after.
@@ -154,17 +191,13 @@ fn keep_earlier(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) {
     tables.set_earlier(cell, kept.or(last).unwrap_or(Stamp::NONE));
 }
 
-/// Records a write. Returns its conflicts, and the write of an equal value that it is not ordered after.
+/// Records a write that is not simple. Returns its conflicts, and the write of an equal value that it is not ordered after.
 pub(super) fn write_cell(
     cell: &mut Cell,
     tables: &mut SideTables,
     who: &Accessor<'_>,
     same: bool,
 ) -> (Vec<Conflict>, Option<Conflict>) {
-    if is_simple(cell, who) {
-        record(cell, true, who);
-        return (Vec::new(), None);
-    }
     let write = unordered_write(cell, tables, who).or_else(|| unordered_earlier(cell, tables, who));
     let write = write.or_else(|| unfenced_write(cell, tables, who));
     let benign = write.filter(|_| same);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::clock::cta_of;
 use crate::shadow::cell::{Cell, NEVER, Reads};
 use crate::shadow::stamp::{Newer, Records, Stamp};
-use crate::shadow::{PAGE_UNITS, Shadow, UNIT, split};
+use crate::shadow::{BLOCK, Cells, Place, Shadow};
 
 /// Ranges of bytes; what is adjacent to the last one becomes part of it.
 #[derive(Default)]
@@ -20,70 +20,68 @@ impl Ranges {
     }
 }
 
+/// What a shadow is joined with: the other shadow, its new records, and the joined records.
+#[derive(Clone, Copy)]
+struct Joint<'a> {
+    other: &'a Shadow,
+    newer: Newer,
+    records: &'a Records,
+}
+
 impl Shadow {
     /// Adds what `other` has recorded since both were equal, and returns what was written there. Returns `None` if a byte
     /// was written by one of them and accessed by the other; then this shadow is of no use any more.
     pub(crate) fn join(&mut self, mut other: Shadow, newer: Newer, records: &Records) -> Option<Vec<Range<usize>>> {
         let mut written = Ranges::default();
-        for (index, page) in std::mem::take(&mut other.pages).into_iter().enumerate() {
-            let Some(mut cells) = page else { continue };
-            let own = self.pages.get_mut(index).and_then(Option::take);
-            let own = own.as_deref().unwrap_or(&[Cell::EMPTY; PAGE_UNITS]);
-            for ((unit, cell), own) in cells.iter_mut().enumerate().zip(own) {
-                let offset = (index * PAGE_UNITS + unit) * UNIT;
-                // Most cells are of these kinds.
-                if cell.is_empty() {
-                    *cell = *own;
-                } else if own.is_empty() && cell.is_plain() {
-                    if newer.has(cell.write()) {
-                        written.add(offset, UNIT);
-                    }
-                    cell.shift(newer);
-                } else {
-                    *cell = self.join_cell(*own, (&other, *cell), (newer, records), (offset, UNIT), &mut written)?;
-                }
-            }
-            if self.pages.len() <= index {
-                self.pages.resize_with(index + 1, || None);
-            }
-            self.pages[index] = Some(cells);
+        let blocks = std::mem::take(&mut other.blocks);
+        self.blocks.resize(self.blocks.len().max(blocks.len()), Cell::EMPTY);
+        for (index, cell) in blocks.into_iter().enumerate() {
+            let joint = Joint { other: &other, newer, records };
+            self.join_cell(Place::Block(index), cell, &joint, (index * BLOCK, BLOCK), &mut written)?;
         }
         Some(written.0)
     }
 
-    /// The joined cell for `size` bytes at `offset`; `None` if a byte was written by one and accessed by the other.
+    fn cells<'a>(&'a mut self, records: &'a Records) -> Cells<'a> {
+        Cells { blocks: &mut self.blocks, quarters: &mut self.quarters, tables: &mut self.tables, records }
+    }
+
+    /// Joins the cell for `size` bytes at `offset` with one of the other shadow; `None` if a byte was written by one and accessed
+    /// by the other.
     fn join_cell(
         &mut self,
-        mut own: Cell,
-        (other, cell): (&Shadow, Cell),
-        (newer, records): (Newer, &Records),
+        place: Place,
+        cell: Cell,
+        joint: &Joint<'_>,
         (offset, size): (usize, usize),
         written: &mut Ranges,
-    ) -> Option<Cell> {
+    ) -> Option<()> {
+        let Joint { other, newer, records } = *joint;
         if !other.has_news(&cell, newer) {
-            return Some(own);
+            return Some(());
         }
-        let is_whole = cell.quarters().is_none();
-        if is_whole && !self.has_news(&own, newer) {
-            if other.has_new_write(&cell, newer) {
-                written.add(offset, size);
-            }
-            return Some(self.adopt(other, cell, newer));
+        let own = self.cells(records).get(place);
+        if !self.has_news(&own, newer) {
+            self.adopt_all(place, cell, joint, (offset, size), written);
+            return Some(());
         }
-        if is_whole && own.quarters().is_none() {
+        if cell.quarters().is_none() && own.quarters().is_none() {
             let is_write = self.has_new_write(&own, newer) || other.has_new_write(&cell, newer);
             let theirs = self.adopt(other, cell, newer);
-            return (!is_write).then(|| self.join_reads(own, theirs, newer, records));
+            let joined = self.join_reads(own, theirs, newer, records);
+            *self.cells(records).get_mut(place).0 = joined;
+            return (!is_write).then_some(());
         }
-        let group = own.quarters().unwrap_or_else(|| split(&mut own, &mut self.quarters, &mut self.tables));
+        let group = own.quarters().unwrap_or_else(|| self.cells(records).split(place, size));
         for quarter in 0..4 {
-            let theirs = cell.quarters().map_or(cell, |group| other.quarters[group][quarter]);
-            let bytes = (offset + quarter * size / 4, size / 4);
-            let joined =
-                self.join_cell(self.quarters[group][quarter], (other, theirs), (newer, records), bytes, written)?;
-            self.quarters[group][quarter] = joined;
+            let at = quarter * size / 4;
+            let theirs = match cell.quarters() {
+                Some(group) => other.quarters[group][quarter],
+                None => cell.part(at, |stamp| records.of(newer.shift(stamp)).sharing),
+            };
+            self.join_cell(Place::Quarter(group, quarter), theirs, joint, (offset + at, size / 4), written)?;
         }
-        Some(own)
+        Some(())
     }
 
     /// A cell with reads of both: those by the last CTA, and one by the first. So it makes no difference which reads were
@@ -99,6 +97,32 @@ impl Shadow {
         let others = [own.older, theirs.older, last(&earlier)].into_iter().filter(|stamp| newer.has(*stamp));
         later.older = others.min_by_key(|stamp| cta(*stamp)).unwrap_or(Stamp::NONE);
         later
+    }
+
+    /// Copies a cell of the other shadow, and all that it is split into, to where this shadow has nothing new.
+    fn adopt_all(
+        &mut self,
+        place: Place,
+        cell: Cell,
+        joint: &Joint<'_>,
+        (offset, size): (usize, usize),
+        written: &mut Ranges,
+    ) {
+        let Joint { other, newer, records } = *joint;
+        let Some(theirs) = cell.quarters() else {
+            if other.has_new_write(&cell, newer) {
+                written.add(offset, size);
+            }
+            let adopted = self.adopt(other, cell, newer);
+            *self.cells(records).get_mut(place).0 = adopted;
+            return;
+        };
+        let own = self.cells(records).get(place);
+        let group = own.quarters().unwrap_or_else(|| self.cells(records).split(place, size));
+        for quarter in 0..4 {
+            let (place, theirs) = (Place::Quarter(group, quarter), other.quarters[theirs][quarter]);
+            self.adopt_all(place, theirs, joint, (offset + quarter * size / 4, size / 4), written);
+        }
     }
 
     /// A copy of a cell that is not split of another shadow.

@@ -3,7 +3,7 @@
 
 use crate::shadow::access::Accessor;
 use crate::shadow::cell::{Cell, NEVER, Reads};
-use crate::shadow::stamp::{Newer, Stamp};
+use crate::shadow::stamp::{Newer, Sharing, Stamp};
 
 /// Groups that a set keeps: beyond it, the oldest are forgotten, so that a race with one of them may go unseen.
 const MOST_GROUPS: usize = 256;
@@ -50,20 +50,21 @@ pub(super) struct AccessSet {
 }
 
 impl AccessSet {
-    /// Adds the access of `stamp`, by a thread of the CTA of `who`, as the one with number `serial`.
+    /// Adds the accesses of `stamp`, by threads of the CTA of `who`, as those with number `serial`.
     pub(super) fn add(&mut self, stamp: Stamp, serial: u32, who: &Accessor<'_>) {
-        let (own, bit) = (stamp.record(), 1u32 << stamp.lane());
-        let warp = who.records.get(own).warp;
+        let own = stamp.record();
+        let record = who.records.get(own);
+        let (warp, added) = (record.warp, who.records.lanes(&record, stamp, who.size));
         let (mut placed, mut stale) = (false, false);
         for group in &mut self.groups {
             if group.record == own {
-                group.lanes |= bit;
-                group.set_serial(stamp.lane(), serial);
+                group.lanes |= added;
+                lanes(added).for_each(|lane| group.set_serial(lane, serial));
                 placed = true;
-            } else if group.lanes & bit != 0 {
+            } else if group.lanes & added != 0 {
                 let record = who.records.get(group.record);
                 if record.cta == who.cta && record.warp == warp {
-                    group.lanes &= !bit;
+                    group.lanes &= !added;
                     stale |= group.lanes == 0;
                 }
             }
@@ -75,8 +76,8 @@ impl AccessSet {
             if self.groups.len() == MOST_GROUPS {
                 self.groups.remove(0);
             }
-            let mut group = Group { record: own, lanes: bit, serials: None, reads: who.reads };
-            group.set_serial(stamp.lane(), serial);
+            let mut group = Group { record: own, lanes: added, serials: None, reads: who.reads };
+            lanes(added).for_each(|lane| group.set_serial(lane, serial));
             self.groups.push(group);
         }
     }
@@ -97,13 +98,16 @@ impl AccessSet {
         self.groups.retain(|group| group.lanes != 0);
     }
 
-    /// Drops the accesses of the thread of `who`.
+    /// Drops the accesses of the threads of `who`.
     pub(super) fn forget_own(&mut self, who: &Accessor<'_>) {
-        let bit = 1u32 << (who.thread % 32);
+        let lanes = match who.records.of(who.stamp).sharing {
+            Sharing::Together { lanes } => lanes,
+            Sharing::Alone | Sharing::Row { .. } => 1 << (who.thread % 32),
+        };
         for group in &mut self.groups {
             let record = who.records.get(group.record);
             if record.cta == who.cta && u32::from(record.warp) == who.thread / 32 {
-                group.lanes &= !bit;
+                group.lanes &= !lanes;
             }
         }
         self.groups.retain(|group| group.lanes != 0);

@@ -21,10 +21,11 @@ struct By<'a> {
     pc: u32,
     scope: Option<Scope>,
     updates: bool,
+    sharing: Sharing,
 }
 
 fn weak(thread: u32, clock: u32, base: &[u32]) -> By<'_> {
-    By { cta: 1, first_cta: 1, thread, clock, base, pc: thread, scope: None, updates: false }
+    By { cta: 1, first_cta: 1, thread, clock, base, pc: thread, scope: None, updates: false, sharing: Sharing::Alone }
 }
 
 fn strong(thread: u32, clock: u32, base: &[u32]) -> By<'_> {
@@ -41,20 +42,30 @@ fn first(result: &CheckResult) -> Found {
 
 impl Case {
     fn access(&mut self, by: By<'_>, offset: usize, data: Option<(&[u8], &[u8])>, len: usize) -> CheckResult {
-        let record = Record { cta: by.cta, warp: (by.thread / 32) as u16, scope: by.scope, clock: by.clock, pc: by.pc };
+        let record = Record {
+            cta: by.cta,
+            warp: (by.thread / 32) as u16,
+            scope: by.scope,
+            clock: by.clock,
+            pc: by.pc,
+            sharing: by.sharing,
+        };
         let number = self.records.add(record).expect("there is room");
         let stamp = self.records.stamp(number, by.thread % 32);
         let By { cta, first_cta, thread, base, scope, .. } = by;
         let (records, far) = (&self.records, &self.far.join(&Far::of_launches(first_cta)));
         let reads = by.updates || data.is_none();
         let cluster = &[cta];
+        let known = &KnownStamps::new();
         let who = Accessor {
+            known,
             records,
             stamp,
             cta,
             first_cta,
             cluster,
             thread,
+            size: len,
             base,
             far,
             copies: 0,
@@ -79,9 +90,9 @@ impl Case {
 
     /// CTA, thread and instruction of the last write.
     fn last(&self) -> Option<(u32, u32)> {
-        let stamp = self.shadow.last_write(0)?;
+        let stamp = self.shadow.last_write(0, &self.records)?;
         let record = self.records.of(stamp);
-        Some((record.cta, u32::from(record.warp) * 32 + stamp.lane()))
+        Some((record.cta, u32::from(record.warp) * 32 + self.records.lane(stamp)))
     }
 }
 

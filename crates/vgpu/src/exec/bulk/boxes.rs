@@ -206,10 +206,15 @@ fn add_run(swizzle: MapSwizzle, start: u64, outside: Outside, len: u64, parts: &
     }
 }
 
-/// The bytes of a whole span in the other order: the swizzle is its own inverse. `start` is where the span begins.
+/// The bytes of a whole span in the other order: the swizzle is its own inverse. `start` is where the span begins. Swizzles
+/// of whole spans keep the bytes of a unit together.
 pub(super) fn permute<T: Copy>(swizzle: MapSwizzle, start: u64, values: &[T]) -> Vec<T> {
-    let place = |at: u64| (swizzle.apply(start + at) - start) as usize;
-    (0..values.len() as u64).map(|at| values[place(at)]).collect()
+    let mut found = Vec::with_capacity(values.len());
+    for at in (0..values.len() as u64).step_by(UNIT as usize) {
+        let from = (swizzle.apply(start + at) - start) as usize;
+        found.extend_from_slice(&values[from..from + UNIT as usize]);
+    }
+    found
 }
 
 #[cfg(test)]

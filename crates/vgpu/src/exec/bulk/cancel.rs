@@ -54,7 +54,7 @@ impl Machine<'_> {
         for rank in lanes(ranks) {
             let shared = map::with_rank(to, rank as u32);
             let part = Part { shared, outside: Outside::Response, len: RESPONSE_BYTES as u64, permuted: None };
-            moves.extend(self.checked_move((&read, writer), &Route::TO_SHARED, &part, shared)?);
+            moves.extend(self.checked_moves((&read, writer), &Route::TO_SHARED, &[(&part, shared)])?);
             let object = self.object(warp, lane, map::with_rank(object, rank as u32), false)?;
             mbarriers.push((object, RESPONSE_BYTES as i64));
         }

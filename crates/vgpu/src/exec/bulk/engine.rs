@@ -102,7 +102,7 @@ impl Machine<'_> {
     }
 
     /// The address of the first byte of a slot.
-    fn address_of(&self, slot: &RegionSlot) -> u64 {
+    pub(super) fn address_of(&self, slot: &RegionSlot) -> u64 {
         match slot.id {
             RegionId::Shared => address_map::shared_start(self.cta.rank) + slot.offset as u64,
             RegionId::Peer(rank) => address_map::shared_start(rank) + slot.offset as u64,

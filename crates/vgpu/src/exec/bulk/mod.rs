@@ -139,9 +139,9 @@ impl Machine<'_> {
                 let bulk = self.cta.engine.remove(at);
                 self.perform_bulk(&bulk)?;
             }
-            self.cta.clocks.learn_agent(thread, reader);
+            self.cta.clocks.learn_agent([thread].into_iter(), reader);
             if !reads_only {
-                self.cta.clocks.learn_agent(thread, writer);
+                self.cta.clocks.learn_agent([thread].into_iter(), writer);
             }
         }
         Ok(())

@@ -1,5 +1,8 @@
 //! Starts copies, and checks their accesses.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use crate::clock::Agent;
 use crate::decode::atomic_of_element;
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, resolve_spaces};
@@ -228,13 +231,10 @@ impl Machine<'_> {
         let (reader, writer) = self.new_agents();
         let read = self.bulk_access(warp, lane, 0, Some(reader));
         let route = Route::of(copy);
-        let mut moves = Vec::new();
-        let mut bytes = 0;
-        for part in &extent.parts {
-            let shared = to_rank(part.shared);
-            bytes += if part.outside == Outside::Padding { 0 } else { part.len as i64 };
-            moves.extend(self.checked_move((&read, writer), &route, part, shared)?);
-        }
+        let parts: Vec<(&Part, u64)> = extent.parts.iter().map(|part| (part, to_rank(part.shared))).collect();
+        let counted = extent.parts.iter().filter(|part| part.outside != Outside::Padding);
+        let bytes = counted.map(|part| part.len as i64).sum();
+        let moves = self.checked_moves((&read, writer), &route, &parts)?;
         let mut mbarriers = Vec::new();
         if let Some(at) = &copy.mbarrier {
             let address = to_rank(self.shared_address(warp, lane, at)?);
@@ -250,8 +250,66 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Checks the accesses of a part, which is at `shared` in shared memory; `None` if nothing is moved.
-    pub(super) fn checked_move(
+    /// Checks the accesses of parts, each with its address in shared memory. A part of which nothing is moved has no move.
+    pub(super) fn checked_moves(
+        &mut self,
+        (read, writer): (&Access, Agent),
+        route: &Route,
+        parts: &[(&Part, u64)],
+    ) -> ExecResult<Vec<Move>> {
+        let mut moves = Vec::with_capacity(parts.len());
+        for (part, shared) in parts {
+            moves.extend(self.placed_move((read, writer), route, part, *shared)?);
+        }
+        let sources = moves.iter().filter_map(|part: &Move| part.from.slot().copied()).collect::<Vec<_>>();
+        for (slot, races) in self.races_of_slots(&sources, read)? {
+            let access = Access { address: self.address_of(&slot), len: slot.len, ..*read };
+            self.must_be_fenced(route.from, &access, &races)?;
+            let of_slot = moves.iter_mut().filter(|part| part.from.slot() == Some(&slot));
+            of_slot.for_each(|part| part.races.clone_from(&races));
+        }
+        // A reduction is a relaxed atomic operation (PTX ISA, `cp.reduce.async.bulk`).
+        let scope = if route.to == Space::Global { Scope::Gpu } else { Scope::Cluster };
+        let strong = route.is_update.then_some(Strong::relaxed(scope));
+        let write = Access { copy: Some(writer), is_read: false, strong, is_update: route.is_update, ..*read };
+        for (id, ranges) in by_region(moves.iter().map(|part| &part.to)) {
+            let CheckResult { conflicts, overwrites_read, .. } = self.check_ranges(id, &ranges, &write, Some(&[]))?;
+            if overwrites_read {
+                self.stats.note("war_proxy", write.pc);
+            }
+            if conflicts.is_empty() {
+                continue;
+            }
+            for to in moves.iter().map(|part| part.to).filter(|to| to.id == id) {
+                let conflicts = within(&conflicts, &to);
+                let access = Access { address: self.address_of(&to), len: to.len, ..write };
+                self.must_be_fenced(route.to, &access, &conflicts)?;
+                self.apply_conflicts(&to, &access, &conflicts)?;
+            }
+        }
+        Ok(moves)
+    }
+
+    /// Records reads of slots, and returns those that race.
+    fn races_of_slots(
+        &mut self,
+        slots: &[RegionSlot],
+        read: &Access,
+    ) -> ExecResult<Vec<(RegionSlot, Vec<ConflictRange>)>> {
+        let mut found = Vec::new();
+        for (id, ranges) in by_region(slots.iter()) {
+            let races = self.races_of_ranges(id, &ranges, read)?;
+            if !races.is_empty() {
+                let of_slot = |slot: &RegionSlot| (*slot, within(&races, slot));
+                let slots = slots.iter().filter(|slot| slot.id == id);
+                found.extend(slots.map(of_slot).filter(|(_, races)| !races.is_empty()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where a part, which is at `shared` in shared memory, is moved from and to; `None` if nothing is moved.
+    fn placed_move(
         &mut self,
         (read, writer): (&Access, Agent),
         route: &Route,
@@ -259,7 +317,7 @@ impl Machine<'_> {
         shared: u64,
     ) -> ExecResult<Option<Move>> {
         let Part { outside, len, permuted, .. } = part;
-        let Route { from: from_space, to: to_space, is_update } = *route;
+        let Route { from: from_space, to: to_space, .. } = *route;
         let is_load = to_space == Space::Shared;
         let (source, target) = match outside {
             Outside::At(global) if is_load => (Some(*global), shared),
@@ -268,14 +326,9 @@ impl Machine<'_> {
             // A store writes nothing outside the tensor.
             Outside::Fill | Outside::Padding | Outside::Response => return Ok(None),
         };
-        let mut races = Vec::new();
         let from = match source {
             Some(address) => {
-                let access = Access { address, len: *len as usize, ..*read };
-                let slot = self.bulk_slot(from_space, &access)?;
-                races = self.races_of(&slot, &access)?;
-                self.must_be_fenced(from_space, &access, &races)?;
-                Source::Bytes(slot)
+                Source::Bytes(self.bulk_slot(from_space, &Access { address, len: *len as usize, ..*read })?)
             }
             None if *outside == Outside::Padding => Source::Nothing,
             None if *outside == Outside::Response => Source::Response,
@@ -289,16 +342,7 @@ impl Machine<'_> {
             return Err(self.read_only(Space::Global, &access));
         }
         self.must_not_hit_mbarrier(&to, &access)?;
-        // A reduction is a relaxed atomic operation (PTX ISA, `cp.reduce.async.bulk`).
-        let scope = if to_space == Space::Global { Scope::Gpu } else { Scope::Cluster };
-        let access = Access { strong: is_update.then_some(Strong::relaxed(scope)), is_update, ..access };
-        let CheckResult { conflicts, overwrites_read, .. } = self.check(&to, &access, Some(&[]))?;
-        if overwrites_read {
-            self.stats.note("war_proxy", access.pc);
-        }
-        self.must_be_fenced(to_space, &access, &conflicts)?;
-        self.apply_conflicts(&to, &access, &conflicts)?;
-        Ok(Some(Move { from, to, races, permuted: *permuted }))
+        Ok(Some(Move { from, to, races: Vec::new(), permuted: *permuted }))
     }
 
     /// Hands a copy to the engine.
@@ -325,4 +369,22 @@ impl Machine<'_> {
             Some(range) => Err(self.missing_fence(space, access, &range.conflict)),
         }
     }
+}
+
+/// The ranges of slots, by region; what is adjacent is one range.
+fn by_region<'a>(slots: impl Iterator<Item = &'a RegionSlot>) -> BTreeMap<RegionId, Vec<Range<usize>>> {
+    let mut found: BTreeMap<RegionId, Vec<Range<usize>>> = BTreeMap::new();
+    for slot in slots {
+        let ranges = found.entry(slot.id).or_default();
+        match ranges.last_mut().filter(|last| last.end == slot.offset) {
+            Some(last) => last.end = slot.end(),
+            None => ranges.push(slot.offset..slot.end()),
+        }
+    }
+    found
+}
+
+/// The conflicts about bytes of a slot.
+fn within(conflicts: &[ConflictRange], slot: &RegionSlot) -> Vec<ConflictRange> {
+    conflicts.iter().filter_map(|range| range.within(&(slot.offset..slot.end()))).collect()
 }

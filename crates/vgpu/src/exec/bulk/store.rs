@@ -35,7 +35,7 @@ impl Machine<'_> {
         let read = self.bulk_access(warp, lane, 0, Some(reader));
         let route = Route { is_update: reduce.is_some(), ..Route::TO_SHARED };
         let part = Part { shared, outside: Outside::Fill, len, permuted: None };
-        let moves = self.checked_move((&read, writer), &route, &part, shared)?.into_iter().collect();
+        let moves = self.checked_moves((&read, writer), &route, &[(&part, shared)])?;
         let object = self.shared_address(warp, lane, mbarrier)?;
         let mbarriers = vec![(self.object(warp, lane, object, false)?, len as i64)];
         let before = self.cta.clocks.started(warp.thread(lane));

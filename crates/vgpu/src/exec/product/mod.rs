@@ -7,5 +7,5 @@ mod units;
 
 pub(crate) use shape::{Element, Multiplier, Scale, Shape, Sum};
 pub(crate) use shared_matrix::{Major, SharedMatrix, UNIT};
-pub(crate) use sums::{Values, are_products_exact, element, multiply, scale};
+pub(crate) use sums::{Values, are_products_exact, element, extend_with_unit, multiply, scale};
 pub(crate) use units::{Units, units_of};

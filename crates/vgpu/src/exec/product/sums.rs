@@ -8,8 +8,9 @@
 use crate::exec::memory::little_endian;
 use crate::exec::mma::multiply_add;
 use crate::exec::product::{Element, Multiplier, Scale, Shape, Sum, UNIT};
-use crate::float::{E4M3, F16, bits32, narrow, power, widen, widen32};
+use crate::float::{BF16, E4M3, F16, bits32, half, narrow, power, widen, widen32};
 use crate::isa::Round;
+use crate::vectorized::{Loop, vectorized};
 
 /// The elements of a multiplicand.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,18 @@ pub(crate) struct Values {
     pub(crate) origins: Vec<Option<u32>>,
     /// The scale factors of each line; without scaling there are none.
     pub(crate) scales: Vec<f64>,
+}
+
+/// Appends the elements of a unit of 16 bytes.
+pub(crate) fn extend_with_unit(values: &mut Vec<f32>, unit: &[u8; UNIT as usize], multiplier: &Multiplier) {
+    let signed = |value: f32| if multiplier.is_negated { -value } else { value };
+    let pairs = unit.as_chunks().0.iter().map(|pair| u32::from(u16::from_le_bytes(*pair)));
+    // Common types are looked at once for all elements.
+    match multiplier.element {
+        Element::Float(BF16) => values.extend(pairs.map(|bits| signed(f32::from_bits(bits << 16)))),
+        Element::Float(F16) => values.extend(pairs.map(|bits| signed(half(bits)))),
+        other => values.extend((0..other.in_unit()).map(|at| element(unit, at, multiplier))),
+    }
 }
 
 /// The value of an element of a unit of 16 bytes.
@@ -71,33 +84,75 @@ fn transposed(shape: &Shape, b: &Values) -> Vec<f32> {
     (0..shape.k * shape.n).map(|at| b.elements[at % shape.n * shape.k + at / shape.n]).collect()
 }
 
+/// Adds products to sums, row by row. The columns of B for one k are adjacent.
+struct FloatSums<'a> {
+    shape: &'a Shape,
+    a: &'a [f32],
+    columns: &'a [f32],
+    sums: &'a mut [f32],
+}
+
+impl Loop for FloatSums<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let FloatSums { shape, a, columns, sums } = self;
+        let rows = a.chunks_exact(shape.k).zip(sums.chunks_exact_mut(shape.n));
+        match are_products_exact(a, columns) {
+            true => rows.for_each(|(line, sums)| add_row(line, columns, sums, |a, b, sum| sum + a * b)),
+            false => rows.for_each(|(line, sums)| add_row(line, columns, sums, multiply_add)),
+        }
+    }
+}
+
+/// Sums that are in vector registers at once.
+const BLOCK: usize = 32;
+
+#[inline(always)]
+fn add_row(line: &[f32], columns: &[f32], sums: &mut [f32], f: impl Fn(f32, f32, f32) -> f32) {
+    let n = sums.len();
+    let (blocks, rest) = sums.as_chunks_mut::<BLOCK>();
+    let first_of_rest = blocks.len() * BLOCK;
+    for (number, block) in blocks.iter_mut().enumerate() {
+        let mut local = *block;
+        for (a, columns) in line.iter().zip(columns.chunks_exact(n)) {
+            let columns = &columns[number * BLOCK..][..BLOCK];
+            local.iter_mut().zip(columns).for_each(|(sum, b)| *sum = f(*a, *b, *sum));
+        }
+        *block = local;
+    }
+    for (a, columns) in line.iter().zip(columns.chunks_exact(n)) {
+        rest.iter_mut().zip(&columns[first_of_rest..]).for_each(|(sum, b)| *sum = f(*a, *b, *sum));
+    }
+}
+
 fn float_sums(shape: &Shape, a: &Values, b: &Values, sums: &mut [f32]) {
     if !a.scales.is_empty() {
         return scaled_sums(shape, a, b, sums);
     }
     let columns = transposed(shape, b);
-    let is_exact = are_products_exact(&a.elements, &columns);
-    for (line, sums) in a.elements.chunks_exact(shape.k).zip(sums.chunks_exact_mut(shape.n)) {
-        for (a, columns) in line.iter().zip(columns.chunks_exact(shape.n)) {
-            if is_exact {
-                sums.iter_mut().zip(columns).for_each(|(sum, b)| *sum += a * b);
-            } else {
-                sums.iter_mut().zip(columns).for_each(|(sum, b)| *sum = multiply_add(*a, *b, *sum));
-            }
-        }
-    }
+    vectorized(FloatSums { shape, a: &a.elements, columns: &columns, sums });
 }
 
 /// Whether all products are in the range of normal numbers, so that f32 has them exactly.
+#[inline(always)]
 pub(crate) fn are_products_exact(a: &[f32], b: &[f32]) -> bool {
-    let bound = |(least, most): (f64, f64), value: &f32| {
-        let size = f64::from(value.abs());
-        (if size > 0.0 { least.min(size) } else { least }, most.max(size))
-    };
-    let range = |values: &[f32]| values.iter().fold((f64::INFINITY, 0.0), bound);
-    let ((least_a, most_a), (least_b, most_b)) = (range(a), range(b));
-    let is_finite = a.iter().chain(b).all(|value| value.is_finite());
+    let ((least_a, most_a), (least_b, most_b)) = (magnitudes(a), magnitudes(b));
+    let is_finite = most_a.is_finite() && most_b.is_finite();
     is_finite && least_a * least_b >= f64::from(f32::MIN_POSITIVE) && most_a * most_b <= f64::from(f32::MAX)
+}
+
+/// The least magnitude but zero, and the greatest. The bits of positive numbers are in the order of the numbers.
+#[inline(always)]
+fn magnitudes(values: &[f32]) -> (f64, f64) {
+    let (mut least, mut most) = (u32::MAX, 0);
+    for value in values {
+        let bits = value.abs().to_bits();
+        // A zero becomes the greatest of all.
+        least = least.min(bits.wrapping_sub(1));
+        most = most.max(bits);
+    }
+    let number = |bits: u32| f64::from(f32::from_bits(bits));
+    (if least == u32::MAX { f64::INFINITY } else { number(least + 1) }, number(most))
 }
 
 fn scaled_sums(shape: &Shape, a: &Values, b: &Values, sums: &mut [f32]) {

@@ -1,9 +1,11 @@
 //! The units of 16 bytes of shared memory that multiplicands consist of.
 
+use std::ops::Range;
+
 use crate::clock::Agent;
 use crate::exec::access::{Access, RegionId, Slot};
 use crate::exec::machine::Machine;
-use crate::exec::product::sums::{Values, element};
+use crate::exec::product::sums::{Values, extend_with_unit};
 use crate::exec::product::{Element, Major, Multiplier, SharedMatrix, UNIT};
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
@@ -77,25 +79,28 @@ impl Machine<'_> {
         sorted.dedup();
         let peer = (rank != self.cta.rank).then_some(rank);
         let mut found = Units { peer, ..Units::default() };
-        let mut at = 0;
-        while at < sorted.len() {
-            let first = sorted[at];
-            let mut len = UNIT;
-            while sorted.get(at + 1) == Some(&(first + len)) {
-                len += UNIT;
-                at += 1;
-            }
-            at += 1;
-            let access = Access {
-                copy: Some(agent),
-                is_load: false,
-                ..Access::new(warp, lane, start + first, len as usize, true)
-            };
+        let read_of = |address: u64| Access {
+            copy: Some(agent),
+            is_load: false,
+            ..Access::new(warp, lane, address, UNIT as usize, true)
+        };
+        // By region, which for all but illegal addresses is one.
+        let mut ranges: Vec<(RegionId, Vec<Range<usize>>)> = Vec::new();
+        for run in sorted.chunk_by(|one, next| next - one == UNIT) {
+            let len = run.len() * UNIT as usize;
+            let access = Access { len, ..read_of(start + run[0]) };
             let place = self.place(Space::Shared, &access);
             let Slot::Region(slot) = place.map_err(|stop| outside_of_matrix(*stop, units.first()))? else { continue };
-            let races = self.races_of(&slot, &access)?;
-            self.must_be_fenced(Space::Shared, &access, &races)?;
+            match ranges.last_mut().filter(|(id, _)| *id == slot.id) {
+                Some((_, ranges)) => ranges.push(slot.offset..slot.end()),
+                None => ranges.push((slot.id, vec![slot.offset..slot.end()])),
+            }
+        }
+        for (id, ranges) in ranges {
+            let races = self.races_of_ranges(id, &ranges, &read_of(start + sorted[0]))?;
             for range in &races {
+                let access = Access { len: range.len, ..read_of(start + map::SHARED_START + range.offset as u64) };
+                self.must_be_fenced(Space::Shared, &access, std::slice::from_ref(range))?;
                 let stop = self.race(Space::Shared, &access, &range.conflict);
                 let origin = self.origins.number(warp.id, warp.pc, *stop);
                 found.races.push((range.offset, range.len, origin));
@@ -139,17 +144,26 @@ impl Machine<'_> {
     ) -> Values {
         let in_unit = multiplier.element.in_unit();
         let inner = units.offsets.len() / if multiplier.major == Major::K { lines } else { k };
-        let mut values = Values { elements: vec![0.0; lines * k], origins: vec![None; lines], ..Values::default() };
+        let mut values = Values {
+            elements: Vec::with_capacity(units.offsets.len() * in_unit),
+            origins: vec![None; lines],
+            ..Values::default()
+        };
         for at in 0..units.offsets.len() {
             let (bytes, origin) = self.unit_bytes(warp, read, units, (at, multiplier.element.used_bytes()));
-            let (outer, first) = (at / inner, at % inner * in_unit);
-            for (number, place) in (first..first + in_unit).enumerate() {
-                let (line, along) = if multiplier.major == Major::K { (outer, place) } else { (place, outer) };
-                if line < lines {
-                    values.elements[line * k + along] = element(&bytes, number, multiplier);
-                    values.origins[line] = values.origins[line].or(origin);
+            extend_with_unit(&mut values.elements, &bytes, multiplier);
+            if origin.is_some() {
+                let (outer, first) = (at / inner, at % inner * in_unit);
+                let of_unit = if multiplier.major == Major::K { outer..outer + 1 } else { first..first + in_unit };
+                for known in &mut values.origins[of_unit.start.min(lines)..of_unit.end.min(lines)] {
+                    *known = known.or(origin);
                 }
             }
+        }
+        if multiplier.major == Major::Mn {
+            // The elements of one k are adjacent, and fill whole units.
+            let (across, all) = (inner * in_unit, std::mem::take(&mut values.elements));
+            values.elements = (0..lines * k).map(|at| all[at % k * across + at / k]).collect();
         }
         values
     }

@@ -101,10 +101,10 @@ impl Machine<'_> {
             TensorOp::WaitLoads => self.wait_for_moves(warp, Direction::Load)?,
             TensorOp::WaitStores => self.wait_for_moves(warp, Direction::Store)?,
             TensorOp::FenceBefore => {
-                lanes(exec).for_each(|lane| self.cta.clocks.fence_tensor_before(warp.thread(lane)));
+                self.cta.clocks.fence_tensor_before(lanes(exec).map(|lane| warp.thread(lane)));
             }
             TensorOp::FenceAfter => {
-                lanes(exec).for_each(|lane| self.cta.clocks.fence_tensor_after(warp.thread(lane)));
+                self.cta.clocks.fence_tensor_after(lanes(exec).map(|lane| warp.thread(lane)));
             }
             TensorOp::Mma(mma) => {
                 let lane = self.single_lane(exec, "a product")?;
@@ -246,7 +246,7 @@ impl Machine<'_> {
     /// What is ordered before accesses to tensor memory by a thread.
     fn known_of_tensor(&mut self, thread: u32) -> Far {
         if !self.options.needs_tensor_fences {
-            self.cta.clocks.fence_tensor_after(thread);
+            self.cta.clocks.fence_tensor_after([thread].into_iter());
         }
         self.cta.clocks.tensor(thread).clone()
     }

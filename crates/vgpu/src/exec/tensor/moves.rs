@@ -196,12 +196,10 @@ impl Machine<'_> {
             let exec = (0..32).filter(is_last).fold(0, |all, thread| all | 1 << thread);
             warp.update_marks(exec, vec![Update::Reg(reg, marks)]);
         }
-        for lane in 0..32 {
-            let agent = Agent { thread, number, is_engine };
-            self.cta.clocks.finish_tensor_access(warp.thread(lane), agent);
-            if !self.options.needs_tensor_fences {
-                self.cta.clocks.fence_tensor_before(warp.thread(lane));
-            }
+        let threads = || (0..32).map(|lane| warp.thread(lane));
+        self.cta.clocks.finish_tensor_access(threads(), Agent { thread, number, is_engine });
+        if !self.options.needs_tensor_fences {
+            self.cta.clocks.fence_tensor_before(threads());
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::exec::access::RegionId;
 use crate::exec::machine::Machine;
-use crate::exec::product::{Element, Major, Multiplier, Values, element};
+use crate::exec::product::{Element, Major, Multiplier, Values, extend_with_unit};
 use crate::exec::tensor::memory::{COLUMNS, split};
 
 /// The datapaths of an accumulator in one CTA (PTX ISA, section "Data Path Layout Organization").
@@ -77,7 +77,7 @@ impl Machine<'_> {
                         values.origins[row] = values.origins[row].or(Some(undefined.origin));
                     }
                 }
-                values.elements.extend((0..in_unit).map(|at| element(&bytes, at, multiplier)));
+                extend_with_unit(&mut values.elements, &bytes, multiplier);
             }
         }
         values

@@ -4,6 +4,8 @@
 //! repeated with the races that it found: this time the read returns undefined bits. The order of execution is the same
 //! in every run, up to the first such bit that has an effect, where the run ends.
 
+use std::ops::Range;
+
 use crate::clock::is_copy;
 use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::machine::Machine;
@@ -34,6 +36,24 @@ impl Machine<'_> {
                     conflicts.extend(self.check(&byte, access, None)?.conflicts);
                 }
             }
+        }
+        Ok(conflicts)
+    }
+
+    /// As [`Machine::races_of`], for a read of several ranges of a region.
+    pub(crate) fn races_of_ranges(
+        &mut self,
+        id: RegionId,
+        ranges: &[Range<usize>],
+        access: &Access,
+    ) -> ExecResult<Vec<ConflictRange>> {
+        if self.known_races.is_empty() {
+            return Ok(self.check_ranges(id, ranges, access, None)?.conflicts);
+        }
+        let mut conflicts = Vec::new();
+        for range in ranges {
+            let slot = RegionSlot { id, offset: range.start, len: range.len() };
+            conflicts.extend(self.races_of(&slot, access)?);
         }
         Ok(conflicts)
     }
