@@ -120,6 +120,7 @@ pub(crate) fn sectors(addresses: &Lanes, order: &ByAddress, bytes: u32) -> Secto
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lanes::IN_ORDER;
 
     fn pattern(f: impl Fn(u64) -> u64) -> [u64; 32] {
         let mut addresses = [0; 32];
@@ -164,7 +165,7 @@ mod tests {
     }
 
     fn sectors_of(addresses: Lanes, bytes: u32) -> Sectors {
-        sectors(&addresses, &ByAddress::new(&addresses, u32::MAX), bytes)
+        sectors(&addresses, &ByAddress::new(&addresses, u32::MAX, &mut IN_ORDER.clone()), bytes)
     }
 
     #[test]

@@ -28,8 +28,11 @@ impl Iterator for LaneIter {
     }
 }
 
-/// The order of the lanes.
-pub(crate) const IN_ORDER: [u8; 32] = {
+/// The lane at each position.
+pub(crate) type LaneOrder = [u8; 32];
+
+/// The order of the lanes themselves.
+pub(crate) const IN_ORDER: LaneOrder = {
     let mut order = [0; 32];
     let mut lane = 0;
     while lane < 32 {
@@ -43,7 +46,7 @@ pub(crate) const IN_ORDER: [u8; 32] = {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByAddress {
     /// The lane at each position: the active lanes, then the others.
-    pub(crate) lanes: [u8; 32],
+    pub(crate) lanes: LaneOrder,
     /// Number of active lanes.
     pub(crate) count: usize,
     /// Whether this is the order of the lanes.
@@ -51,28 +54,23 @@ pub(crate) struct ByAddress {
 }
 
 impl ByAddress {
-    pub(crate) fn new(addresses: &Lanes, exec: u32) -> ByAddress {
-        let mut order = IN_ORDER;
-        if exec != FULL {
-            let all = lanes(exec).chain(lanes(!exec));
-            order.iter_mut().zip(all).for_each(|(slot, lane)| *slot = lane as u8);
-        }
+    /// The order of active lanes. `guess` is an order of all lanes that may be it, and becomes it.
+    pub(crate) fn new(addresses: &Lanes, exec: u32, guess: &mut LaneOrder) -> ByAddress {
         let count = exec.count_ones() as usize;
+        if exec == FULL {
+            if !is_order(addresses, guess) {
+                *guess = IN_ORDER;
+                sort(addresses, guess);
+            }
+            return ByAddress { lanes: *guess, count, is_lane_order: *guess == IN_ORDER };
+        }
+        let mut order = IN_ORDER;
+        let all = lanes(exec).chain(lanes(!exec));
+        order.iter_mut().zip(all).for_each(|(slot, lane)| *slot = lane as u8);
         let active = &mut order[..count];
-        let is_lane_order = active.is_sorted_by_key(|lane| addresses[usize::from(*lane)]);
+        let is_lane_order = is_order(addresses, active);
         if !is_lane_order {
-            // An address in 59 bits leaves room for the lane; sorting numbers is the fastest.
-            let mut keys = [0; 32];
-            let keys = &mut keys[..count];
-            for (key, lane) in keys.iter_mut().zip(active.iter()) {
-                *key = addresses[usize::from(*lane)] << 5 | u64::from(*lane);
-            }
-            if lanes(exec).all(|lane| addresses[lane] >> 59 == 0) {
-                keys.sort_unstable();
-                active.iter_mut().zip(keys).for_each(|(lane, key)| *lane = *key as u8 & 31);
-            } else {
-                active.sort_unstable_by_key(|lane| addresses[usize::from(*lane)]);
-            }
+            sort(addresses, active);
         }
         ByAddress { lanes: order, count, is_lane_order }
     }
@@ -80,5 +78,26 @@ impl ByAddress {
     /// The active lanes.
     pub(crate) fn active(&self) -> &[u8] {
         &self.lanes[..self.count]
+    }
+}
+
+/// Whether the lanes are in the order of their addresses.
+fn is_order(addresses: &Lanes, order: &[u8]) -> bool {
+    order.is_sorted_by_key(|lane| addresses[usize::from(*lane)])
+}
+
+/// Sorts lanes by their addresses.
+fn sort(addresses: &Lanes, order: &mut [u8]) {
+    // An address in 59 bits leaves room for the lane; sorting numbers is the fastest.
+    let mut keys = [0; 32];
+    let keys = &mut keys[..order.len()];
+    for (key, lane) in keys.iter_mut().zip(order.iter()) {
+        *key = addresses[usize::from(*lane)] << 5 | u64::from(*lane);
+    }
+    if order.iter().all(|lane| addresses[usize::from(*lane)] >> 59 == 0) {
+        keys.sort_unstable();
+        order.iter_mut().zip(keys).for_each(|(lane, key)| *lane = *key as u8 & 31);
+    } else {
+        order.sort_unstable_by_key(|lane| addresses[usize::from(*lane)]);
     }
 }

@@ -25,7 +25,7 @@ use check::{is_row, is_simple, read_beside, read_cell, record, write_cell, writt
 use sets::SideTables;
 
 pub(crate) use access::{Accessor, Conflict, KnownStamps, Who};
-pub(crate) use orders::{LaneOrder, OrderNumber};
+pub(crate) use orders::OrderNumber;
 pub(crate) use stamp::{Newer, RecentRecords, Record, Records, Sharing, Stamp};
 
 /// Bytes of a block.

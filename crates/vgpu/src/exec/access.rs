@@ -3,7 +3,7 @@
 use crate::clock::Agent;
 use crate::exec::warp::Warp;
 use crate::isa::{Space, Strong, mask};
-use crate::lanes::{ByAddress, Lanes, lanes};
+use crate::lanes::{ByAddress, IN_ORDER, LaneOrder, Lanes, lanes};
 use crate::memory::map;
 use crate::op::MemRef;
 use crate::report::AccessKind;
@@ -142,13 +142,19 @@ pub(crate) struct WarpAccess<'a> {
 
 impl<'a> WarpAccess<'a> {
     /// An access of `bytes` bytes by each lane of `exec`.
-    pub(crate) fn new(
+    pub(crate) fn new(space: Space, kind: AccessKind, lanes: (&'a Lanes, u32), bytes: u32) -> WarpAccess<'a> {
+        WarpAccess::guessed(space, kind, lanes, bytes, &mut IN_ORDER.clone())
+    }
+
+    /// As [`WarpAccess::new`]; `guess` is an order of all lanes by address that may be the one, and becomes it.
+    pub(crate) fn guessed(
         space: Space,
         kind: AccessKind,
         (addresses, exec): (&'a Lanes, u32),
         bytes: u32,
+        guess: &mut LaneOrder,
     ) -> WarpAccess<'a> {
-        WarpAccess { space, kind, addresses, exec, bytes, order: ByAddress::new(addresses, exec) }
+        WarpAccess { space, kind, addresses, exec, bytes, order: ByAddress::new(addresses, exec, guess) }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::exec::resident::Starts;
 use crate::exec::tracer::Tracer;
 use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::{Fault, RaisedFault};
-use crate::lanes::Lanes;
+use crate::lanes::{LaneOrder, Lanes};
 use crate::launch::{Launch, Options, Progress};
 use crate::memory::{Memory, Region};
 use crate::op::ScalarOp;
@@ -51,6 +51,8 @@ pub(super) struct Machine<'a> {
     pub(super) fused: BTreeMap<u32, ScalarOp>,
     /// The registers of warps that have ended, for those that start.
     pub(super) spare_registers: Vec<Vec<Lanes>>,
+    /// For each instruction, the order of lanes by address in which it has accessed memory last.
+    pub(super) orders: Vec<LaneOrder>,
     /// Shadows of shared memory of CTAs that have ended, to be used again.
     pub(super) spare_shadows: Vec<Shadow>,
     /// The clusters that have not started.

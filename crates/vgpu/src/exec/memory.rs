@@ -26,32 +26,49 @@ impl Machine<'_> {
             }
             self.must_be_defined(warp, op.at.base, part, "decide which memory is loaded")?;
             let (kind, bytes) = (AccessKind::Load, len as u32);
-            let access = WarpAccess::new(space, kind, (&addresses, part), bytes);
+            let guess = &mut self.orders[pc as usize];
+            let access = WarpAccess::guessed(space, kind, (&addresses, part), bytes, guess);
             self.tally(pc, &access);
             warp.loops.note_read(pc, space, (&addresses, part), len);
-            let plain = self.load_plain(warp, op, &access);
+            let plain = match space {
+                Space::Param | Space::Const => self.load_uniform(warp, op, &access)?,
+                _ => self.load_plain(warp, op, &access),
+            };
             for lane in lanes(part & !plain) {
                 let access = Access { strong: op.strong, ..Access::new(warp, lane, addresses[lane], len, true) };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
                 let undefined = self.fetch(&slot, &access, &mut bytes[..len])?;
-                let extended = |value: u64| match op.extend {
-                    Some(width) => sign_extend(value, op.size * 8) as u64 & mask(width),
-                    None => value,
-                };
                 for (reg, chunk) in op.regs.iter().zip(bytes.chunks(size)) {
-                    warp.regs[*reg as usize][lane] = extended(little_endian(chunk));
+                    warp.regs[*reg as usize][lane] = extended(op, little_endian(chunk));
                 }
                 if warp.marks.is_some() || undefined.is_some() {
                     for (number, reg) in op.regs.iter().enumerate() {
                         let bytes = undefined.as_ref().map(|bytes| &bytes[number * size..(number + 1) * size]);
                         let marks = bytes.map_or(Undefined::default(), of_bytes);
-                        warp.mark(*reg, lane, marks.with(extended(marks.bits)));
+                        warp.mark(*reg, lane, marks.with(extended(op, marks.bits)));
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Performs a load of parameters or constants if all lanes load the same, and returns the lanes.
+    fn load_uniform(&mut self, warp: &mut Warp, op: &Load, of: &WarpAccess<'_>) -> ExecResult<u32> {
+        let WarpAccess { space, addresses, exec, bytes, .. } = *of;
+        let first = exec.trailing_zeros() as usize;
+        if warp.marks.is_some() || lanes(exec).any(|lane| addresses[lane] != addresses[first]) {
+            return Ok(0);
+        }
+        let access = Access::new(warp, first, addresses[first], bytes as usize, true);
+        let slot = self.locate(space, &access)?;
+        let mut data = [0u8; MAX_BYTES];
+        self.fetch(&slot, &access, &mut data[..access.len])?;
+        for (reg, chunk) in op.regs.iter().zip(data.chunks(op.size as usize)) {
+            warp.fill(*reg, exec, extended(op, little_endian(chunk)));
+        }
+        Ok(exec)
     }
 
     pub(crate) fn store(&mut self, warp: &mut Warp, exec: u32, op: &Store) -> ExecResult<()> {
@@ -65,7 +82,8 @@ impl Machine<'_> {
             }
             self.must_be_defined(warp, op.at.base, part, "decide which memory is stored to")?;
             let (kind, bytes) = (AccessKind::Store, len as u32);
-            let access = WarpAccess::new(space, kind, (&addresses, part), bytes);
+            let guess = &mut self.orders[pc as usize];
+            let access = WarpAccess::guessed(space, kind, (&addresses, part), bytes, guess);
             self.tally(pc, &access);
             let plain = self.store_plain(warp, op, &access);
             for lane in lanes(part & !plain) {
@@ -193,6 +211,14 @@ impl Machine<'_> {
         let is_same = region.is_written(slot.offset, slot.len) && region.bytes[slot.offset..slot.end()] == *data;
         self.changes += u64::from(!is_same);
         !is_same
+    }
+}
+
+/// The value that a load writes for one that is in memory.
+fn extended(op: &Load, value: u64) -> u64 {
+    match op.extend {
+        Some(width) => sign_extend(value, op.size * 8) as u64 & mask(width),
+        None => value,
     }
 }
 

@@ -12,67 +12,82 @@ use crate::lanes::Lanes;
 use crate::op::{AccumulatorType, Mma, Multiplicand, Reg};
 use crate::vectorized::{Loop, vectorized};
 
-/// Rows of A of at most 32 elements.
-type Rows<T> = [[T; 32]; 16];
+/// Bits of a row of A or a column of B, if it has all elements.
+const ROW_BITS: usize = 256;
+
+/// Rows of A of at most K elements.
+type Rows<T, const K: usize> = [[T; K]; 16];
 /// The columns of B: those of one k are adjacent.
-type Columns<T> = [[T; 8]; 32];
+type Columns<T, const K: usize> = [[T; 8]; K];
 /// Rows of C and D.
 type Accumulators<T> = [[T; 8]; 16];
 
-/// Executes an `mma.sync` in all lanes.
-pub(crate) fn execute(regs: &mut [Lanes], op: &Mma) {
-    let sums = match op.accumulator {
-        AccumulatorType::S32 { saturate } => {
-            let (a, b) = multiplicands(regs, op);
-            let a = a.map(|row| row.map(|word| integer(word, op.a_type)));
-            let b = b.map(|columns| columns.map(|word| integer(word, op.b_type)));
-            let c = read_sums(regs, &op.c, |word| i64::from(word as i32));
-            let sums = multiply(&a, &b, &c, op.k, |a, b, sum| sum + a * b);
-            let clamped = |sum: i64| sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
-            words(&sums, |sum| if saturate { clamped(sum) as u32 } else { sum as u32 })
-        }
-        AccumulatorType::F32 => {
-            let sums = float_sums(regs, op, f32::from_bits);
-            words(&sums, |sum| bits32(sum) as u32)
-        }
-        AccumulatorType::F16 => {
-            let sums = float_sums(regs, op, |word| widen(word, F16) as f32);
-            words(&sums, |sum| narrow(f64::from(sum), F16, Round::Nearest))
-        }
-    };
-    write_sums(regs, &op.d, &sums);
+/// The rows of A and the columns of B.
+struct Multiplicands<T, const K: usize> {
+    a: Rows<T, K>,
+    b: Columns<T, K>,
 }
 
-fn float_sums(regs: &[Lanes], op: &Mma, read: impl Fn(u32) -> f32) -> Accumulators<f32> {
-    let (a, b) = multiplicands(regs, op);
-    let mut sums = read_sums(regs, &op.c, read);
-    vectorized(FloatProduct { op, a: &a, b: &b, sums: &mut sums });
-    sums
+/// Executes an `mma.sync` in all lanes.
+pub(crate) fn execute(regs: &mut [Lanes], op: &Mma) {
+    match op.a_type.bits() {
+        8 => execute_of::<32>(regs, op),
+        16 => execute_of::<16>(regs, op),
+        _ => execute_of::<8>(regs, op),
+    }
+}
+
+/// Executes a product of elements of which a row has K.
+fn execute_of<const K: usize>(regs: &mut [Lanes], op: &Mma) {
+    let mut words = Multiplicands { a: [[0; K]; 16], b: [[0; 8]; K] };
+    left(regs, &op.a, &mut words.a);
+    right(regs, &op.b, &mut words.b);
+    match op.accumulator {
+        AccumulatorType::S32 { saturate } => {
+            let a = words.a.map(|row| row.map(|word| integer(word, op.a_type)));
+            let b = words.b.map(|columns| columns.map(|word| integer(word, op.b_type)));
+            let mut sums = read_sums(regs, &op.c, |word| i64::from(word as i32));
+            multiply(&Multiplicands { a, b }, &mut sums, op.k, |a, b, sum| sum + a * b);
+            let clamped = |sum: i64| sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+            write_sums(regs, &op.d, &sums, |sum| if saturate { clamped(sum) as u32 } else { sum as u32 });
+        }
+        AccumulatorType::F32 => {
+            let mut sums = read_sums(regs, &op.c, f32::from_bits);
+            vectorized(FloatProduct { op, words: &words, sums: &mut sums });
+            write_sums(regs, &op.d, &sums, |sum| bits32(sum) as u32);
+        }
+        AccumulatorType::F16 => {
+            let mut sums = read_sums(regs, &op.c, |word| widen(word, F16) as f32);
+            vectorized(FloatProduct { op, words: &words, sums: &mut sums });
+            write_sums(regs, &op.d, &sums, |sum| narrow(f64::from(sum), F16, Round::Nearest));
+        }
+    }
 }
 
 /// Adds the products of two multiplicands to sums.
-struct FloatProduct<'a> {
+struct FloatProduct<'a, const K: usize> {
     op: &'a Mma,
-    a: &'a Rows<u32>,
-    b: &'a Columns<u32>,
+    words: &'a Multiplicands<u32, K>,
     sums: &'a mut Accumulators<f32>,
 }
 
-impl Loop for FloatProduct<'_> {
+impl<const K: usize> Loop for FloatProduct<'_, K> {
     #[inline(always)]
     fn run(self) {
-        let FloatProduct { op, a, b, sums } = self;
-        let (a, b) = (singles(a, op.a_type), singles(b, op.b_type));
+        let FloatProduct { op, words, sums } = self;
+        let mut values = Multiplicands { a: [[0.0; K]; 16], b: [[0.0; 8]; K] };
+        singles(values.a.as_flattened_mut(), words.a.as_flattened(), op.a_type);
+        singles(values.b.as_flattened_mut(), words.b.as_flattened(), op.b_type);
         let has_exact_products = |element: Multiplicand| match element {
             Multiplicand::Float(format) => format.has_exact_products(),
             Multiplicand::Tf32 | Multiplicand::Integer { .. } => false,
         };
         let is_exact = has_exact_products(op.a_type) && has_exact_products(op.b_type)
-            || are_products_exact(a.as_flattened(), b.as_flattened());
-        *sums = match is_exact {
-            true => multiply(&a, &b, sums, op.k, |a, b, sum| a * b + sum),
-            false => multiply(&a, &b, sums, op.k, multiply_add),
-        };
+            || are_products_exact(values.a.as_flattened(), values.b.as_flattened());
+        match is_exact {
+            true => multiply(&values, sums, op.k, |a, b, sum| a * b + sum),
+            false => multiply(&values, sums, op.k, multiply_add),
+        }
     }
 }
 
@@ -85,81 +100,79 @@ pub(crate) fn multiply_add(a: f32, b: f32, sum: f32) -> f32 {
 
 /// The values of elements; the type is the same for all, so that it is looked at once.
 #[inline(always)]
-fn singles<const N: usize, const M: usize>(words: &[[u32; N]; M], element: Multiplicand) -> [[f32; N]; M] {
+fn singles(values: &mut [f32], words: &[u32], element: Multiplicand) {
     match element {
-        Multiplicand::Float(F16) => each(words, half),
-        Multiplicand::Float(format) => each(words, |word| widen32(word, format)),
-        Multiplicand::Tf32 => each(words, |word| {
+        Multiplicand::Float(F16) => each(values, words, half),
+        Multiplicand::Float(format) => each(values, words, |word| widen32(word, format)),
+        Multiplicand::Tf32 => each(values, words, |word| {
             let x = f32::from_bits(word);
             if x.is_nan() { x } else { f32::from_bits(word & !0x1fff) }
         }),
-        Multiplicand::Integer { .. } => each(words, |word| integer(word, element) as f32),
+        Multiplicand::Integer { .. } => each(values, words, |word| integer(word, element) as f32),
     }
 }
 
 #[inline(always)]
-fn each<const N: usize, const M: usize>(words: &[[u32; N]; M], read: impl Fn(u32) -> f32) -> [[f32; N]; M] {
-    let mut values = [[0.0; N]; M];
-    for (value, word) in values.as_flattened_mut().iter_mut().zip(words.as_flattened()) {
+fn each(values: &mut [f32], words: &[u32], read: impl Fn(u32) -> f32) {
+    for (value, word) in values.iter_mut().zip(words) {
         *value = read(*word);
     }
-    values
 }
 
 fn integer(word: u32, element: Multiplicand) -> i64 {
     if element == (Multiplicand::Integer { signed: true }) { i64::from(word as i8) } else { i64::from(word as u8) }
 }
 
-/// The rows of A and the columns of B (PTX ISA, sections "Matrix Fragments for mma.m16n8k4" to "... m16n8k32").
+/// The rows of A from its registers (PTX ISA, sections "Matrix Fragments for mma.m16n8k4" to "... m16n8k32").
 ///
 /// Lane `l` holds elements of row or column `l / 4` of eight. Each of its registers holds as many adjacent elements
 /// along k as fit, and the four lanes of a row are adjacent along k. For A, every second register belongs to the row
 /// eight below.
-fn multiplicands(regs: &[Lanes], op: &Mma) -> (Rows<u32>, Columns<u32>) {
-    let (mut a, mut b): (Rows<u32>, Columns<u32>) = ([[0; 32]; 16], [[0; 8]; 32]);
-    elements(regs, &op.a, 2, op.a_type, |row, k, word| a[row][k] = word);
-    elements(regs, &op.b, 1, op.b_type, |column, k, word| b[k][column] = word);
-    (a, b)
-}
-
-/// Calls `f` with the line, the place along k and the bits of each element in the registers of a multiplicand with
-/// `eights` times eight lines.
-fn elements(regs: &[Lanes], of: &[Reg], eights: usize, element: Multiplicand, f: impl FnMut(usize, usize, u32)) {
-    // The width is the same for all, so that it is looked at once.
-    match element.bits() {
-        8 => elements_of::<8>(regs, of, eights, f),
-        16 => elements_of::<16>(regs, of, eights, f),
-        _ => elements_of::<32>(regs, of, eights, f),
+fn left<const K: usize>(regs: &[Lanes], of: &[Reg], rows: &mut Rows<u32, K>) {
+    for (index, reg) in of.iter().enumerate() {
+        for (row, lanes) in regs[*reg as usize].as_chunks::<4>().0.iter().enumerate() {
+            let row = &mut rows[row + index % 2 * 8];
+            elements::<K>(lanes, index / 2, |k, word| row[k] = word);
+        }
     }
 }
 
-fn elements_of<const BITS: usize>(regs: &[Lanes], of: &[Reg], eights: usize, mut f: impl FnMut(usize, usize, u32)) {
-    let run = 32 / BITS;
+/// The columns of B from its registers; see [`left`].
+fn right<const K: usize>(regs: &[Lanes], of: &[Reg], columns: &mut Columns<u32, K>) {
     for (index, reg) in of.iter().enumerate() {
-        for (lane, word) in regs[*reg as usize].iter().enumerate() {
-            let (line, first) = (lane / 4 + index % eights * 8, (index / eights * 4 + lane % 4) * run);
-            (0..run).for_each(|at| f(line, first + at, (word >> (BITS * at) & mask(BITS as u32)) as u32));
+        for (column, lanes) in regs[*reg as usize].as_chunks::<4>().0.iter().enumerate() {
+            elements::<K>(lanes, index, |k, word| columns[k][column] = word);
         }
+    }
+}
+
+/// Calls `f` with the place along k and the bits of each element of four lanes, of the registers with a number.
+#[inline(always)]
+fn elements<const K: usize>(lanes: &[u64; 4], number: usize, mut f: impl FnMut(usize, u32)) {
+    let bits = ROW_BITS / K;
+    let run = 32 / bits;
+    for (lane, word) in lanes.iter().enumerate() {
+        let first = (number * 4 + lane) * run;
+        (0..run).for_each(|at| f(first + at, (word >> (bits * at) & mask(bits as u32)) as u32));
     }
 }
 
 #[inline(always)]
-fn multiply<T: Copy, S: Copy>(
-    a: &Rows<T>,
-    b: &Columns<T>,
-    c: &Accumulators<S>,
+fn multiply<T: Copy, S: Copy, const K: usize>(
+    of: &Multiplicands<T, K>,
+    sums: &mut Accumulators<S>,
     k: usize,
     step: impl Fn(T, T, S) -> S,
-) -> Accumulators<S> {
-    let mut sums = *c;
-    for (row, line) in sums.iter_mut().zip(a) {
-        for (a, columns) in line.iter().zip(b).take(k) {
-            for (sum, b) in row.iter_mut().zip(columns) {
+) {
+    for (row, line) in sums.iter_mut().zip(&of.a) {
+        let mut local = *row;
+        for (a, columns) in line.iter().zip(&of.b).take(k) {
+            for (sum, b) in local.iter_mut().zip(columns) {
                 *sum = step(*a, *b, *sum);
             }
         }
+        *row = local;
     }
-    sums
 }
 
 /// Row and column of the `i`-th of the four elements of a lane in C and D.
@@ -181,18 +194,14 @@ fn read_sums<T: Copy + Default>(regs: &[Lanes], c: &[Reg], read: impl Fn(u32) ->
     out
 }
 
-fn words<T: Copy>(sums: &Accumulators<T>, write: impl Fn(T) -> u32) -> Accumulators<u32> {
-    sums.map(|row| row.map(&write))
-}
-
-fn write_sums(regs: &mut [Lanes], d: &[Reg], sums: &Accumulators<u32>) {
+fn write_sums<T: Copy>(regs: &mut [Lanes], d: &[Reg], sums: &Accumulators<T>, write: impl Fn(T) -> u32) {
     let in_register = 4 / d.len();
     for (index, reg) in d.iter().enumerate() {
         let first = index * in_register;
         for (lane, register) in regs[*reg as usize].iter_mut().enumerate() {
             let word = |i: usize| {
                 let (row, column) = place(lane, i);
-                u64::from(sums[row][column])
+                u64::from(write(sums[row][column]))
             };
             let upper = if in_register == 2 { word(first + 1) << 16 } else { 0 };
             *register = upper | word(first);

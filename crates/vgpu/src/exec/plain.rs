@@ -7,11 +7,11 @@ use crate::exec::access::{RegionId, WarpAccess};
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
 use crate::isa::Space;
-use crate::lanes::{FULL, IN_ORDER, Lanes, lanes};
+use crate::lanes::{FULL, IN_ORDER, LaneOrder, Lanes, lanes};
 use crate::memory::{Region, map};
 use crate::op::{Load, Store};
 use crate::report::AccessKind;
-use crate::shadow::{Accessor, KnownStamps, LaneOrder, OrderNumber, Record, Records, Sharing};
+use crate::shadow::{Accessor, KnownStamps, OrderNumber, Record, Records, Sharing};
 
 /// The lanes of a warp that access one region, with the region's first address.
 #[derive(Clone, Copy)]
@@ -23,8 +23,19 @@ struct PlainAccess<'a> {
     pc: u32,
 }
 
-/// The number of the last record, with its clock.
-type LastRecord = Option<(u32, u32)>;
+/// What the rows of an access have in common.
+struct Memo {
+    /// The number of the last record, with its clock.
+    record: Option<(u32, u32)>,
+    /// What lanes that are alike know.
+    known: KnownStamps,
+}
+
+impl Memo {
+    fn new() -> Memo {
+        Memo { record: None, known: KnownStamps::new() }
+    }
+}
 
 impl PlainAccess<'_> {
     fn is_write(&self) -> bool {
@@ -182,19 +193,22 @@ impl Machine<'_> {
             let first = access.exec.trailing_zeros();
             let offset = access.addresses[first as usize].wrapping_sub(base);
             let by = (first, first);
-            let Some((region, offset)) = self.plain_bytes(plain, (offset, len), by, sharing, &mut None) else {
+            let Some((region, offset)) = self.plain_bytes(plain, (offset, len), by, sharing, &mut Memo::new()) else {
                 return 0;
             };
             lanes(access.exec).for_each(|lane| f(region, &Row { lanes: &[lane as u8], offset }));
             return access.exec;
         }
-        let (mut done, mut last) = (0, None);
+        let (mut done, mut memo) = (0, Memo::new());
         let sharing = Sharing::Row { bytes: len as u8, order: positions.number };
         for row in positions.rows() {
+            if !is_uniform {
+                memo.known = KnownStamps::new();
+            }
             let (all, offset) = (len * row.len(), positions.address(row.start).wrapping_sub(base));
             let lanes = &positions.order[row.clone()];
             let by = (row.start as u32, u32::from(lanes[0]));
-            let Some((region, offset)) = self.plain_bytes(plain, (offset, all), by, sharing, &mut last) else {
+            let Some((region, offset)) = self.plain_bytes(plain, (offset, all), by, sharing, &mut memo) else {
                 continue;
             };
             f(region, &Row { lanes, offset });
@@ -211,7 +225,7 @@ impl Machine<'_> {
         (offset, len): (u64, usize),
         (position, lane): (u32, u32),
         sharing: Sharing,
-        last: &mut LastRecord,
+        memo: &mut Memo,
     ) -> Option<(&mut Region, usize)> {
         let (cta, memory) = (&mut self.cta, &mut *self.memory);
         let PlainAccess { id, access, warp, pc, .. } = *plain;
@@ -231,17 +245,16 @@ impl Machine<'_> {
         }
         let thread = warp * 32 + lane;
         let clock = cta.clocks.own(thread);
-        let record = match *last {
+        let record = match memo.record {
             Some((record, of)) if of == clock => record,
             _ => {
                 let record = Record { cta: cta.number, warp: warp as u16, scope: None, clock, pc, sharing };
                 cta.recent[warp as usize].number(&mut memory.records, record)?
             }
         };
-        *last = Some((record, clock));
-        let known = &KnownStamps::new();
+        memo.record = Some((record, clock));
         let accessor = Accessor {
-            known,
+            known: &memo.known,
             records: &memory.records,
             stamp: memory.records.stamp(record, position),
             cta: cta.number,

@@ -8,6 +8,7 @@ use crate::exec::cta::{Cta, CtaPlace};
 use crate::exec::machine::Machine;
 use crate::exec::resident::Starts;
 use crate::exec::undefined::{KnownRaces, Origins};
+use crate::lanes::IN_ORDER;
 use crate::launch::{Launch, Options, Progress};
 use crate::memory::Memory;
 use crate::op::ScalarOp;
@@ -62,6 +63,7 @@ impl<'a> PreparedLaunch<'a> {
             fused: contractions.iter().filter(|_| options.contract).map(fused).collect(),
             spare_registers: Vec::new(),
             spare_shadows: Vec::new(),
+            orders: vec![IN_ORDER; program.code.len()],
             starts: Starts::default(),
             first_cta,
             known_from,

@@ -41,22 +41,32 @@ pub(crate) struct Accessor<'a> {
     pub(crate) known: &'a KnownStamps,
 }
 
-/// The last two stamps of one lane each that an access was found to be ordered after.
+/// What an access was last found to be ordered after.
 #[derive(Debug)]
-pub(crate) struct KnownStamps(Cell<[Stamp; 2]>);
+pub(crate) struct KnownStamps {
+    /// Stamps of one lane each.
+    stamps: Cell<[Stamp; 2]>,
+    /// Records of which all lanes are known.
+    records: Cell<[u32; 2]>,
+}
 
 impl KnownStamps {
     pub(crate) fn new() -> KnownStamps {
-        KnownStamps(Cell::new([Stamp::NONE; 2]))
+        KnownStamps { stamps: Cell::new([Stamp::NONE; 2]), records: Cell::new([u32::MAX; 2]) }
     }
 
     fn has(&self, stamp: Stamp) -> bool {
-        self.0.get().contains(&stamp)
+        self.stamps.get().contains(&stamp) || self.records.get().contains(&stamp.record())
     }
 
-    fn add(&self, stamp: Stamp) {
-        let [last, _] = self.0.get();
-        self.0.set([stamp, last]);
+    fn add_stamp(&self, stamp: Stamp) {
+        let [last, _] = self.stamps.get();
+        self.stamps.set([stamp, last]);
+    }
+
+    fn add_record(&self, record: u32) {
+        let [last, _] = self.records.get();
+        self.records.set([record, last]);
     }
 }
 
@@ -81,19 +91,31 @@ impl Accessor<'_> {
             return true;
         }
         let record = self.records.of(stamp);
+        if self.knows_all_lanes(&record) {
+            self.known.add_record(stamp.record());
+            return true;
+        }
         if record.sharing == Sharing::Alone {
             let is_known = self.knows_lane(&record, stamp.position());
             if is_known && record.cta != self.cta {
-                self.known.add(stamp);
+                self.known.add_stamp(stamp);
             }
             return is_known;
         }
         if record.is_alone(self.size) {
             return self.knows_lane(&record, self.records.lane_of(&record, stamp));
         }
-        self.far.has_launched(cta_of(record.cta))
-            || self.first_unknown(&record, stamp).is_none()
-            || self.is_same_row(&record, stamp)
+        self.first_unknown(&record, stamp).is_none() || self.is_same_row(&record, stamp)
+    }
+
+    /// Whether the accesses of all lanes with a record are ordered before this one, as most are. Copies are not looked at.
+    fn knows_all_lanes(&self, record: &Record) -> bool {
+        if record.cta != self.cta {
+            return self.far.has_launched(cta_of(record.cta));
+        }
+        let first = usize::from(record.warp) * 32;
+        let lanes = self.base.get(first..first + 32).unwrap_or(&[]);
+        lanes.len() == 32 && lanes.iter().fold(true, |all, known| all & (*known >= record.clock))
     }
 
     /// Whether each byte of the cell was accessed by the lane that accesses it now.

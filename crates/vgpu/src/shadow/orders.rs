@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::lanes::IN_ORDER;
+use crate::lanes::{IN_ORDER, LaneOrder};
 
 /// Orders that can be numbered; rows in others are not recorded as rows.
 const MOST_ORDERS: usize = 1 << 12;
-
-/// The lane at each position.
-pub(crate) type LaneOrder = [u8; 32];
 
 /// The number of an order; the one of [`OrderNumber::LANES`] is the order of lanes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

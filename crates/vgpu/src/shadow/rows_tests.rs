@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::Far;
-use crate::lanes::IN_ORDER;
+use crate::lanes::{IN_ORDER, LaneOrder};
 
 const WARPS: usize = 3;
 const BYTES: usize = 2048;

@@ -3,7 +3,8 @@
 //! says which bytes each of them accesses.
 
 use crate::isa::Scope;
-use crate::shadow::orders::{LaneOrder, OrderNumber, Orders};
+use crate::lanes::LaneOrder;
+use crate::shadow::orders::{OrderNumber, Orders};
 
 /// Records that can exist at once. The highest bit of a stamp is free for other uses.
 const MOST_RECORDS: usize = (1 << 26) - 2;
