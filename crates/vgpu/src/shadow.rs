@@ -1,7 +1,7 @@
 //! Shadow memory: records the last write and the reads of each byte, and checks whether a new access is ordered after them.
 //!
 //! The scheme is FastTrack's (Flanagan and Freund, 2009): one record for the last write, one for the last read, and a
-//! set of reads only while several unordered threads read. A cell stands for a block of 1024 bytes; it is split into quarters,
+//! set of reads only while several unordered threads read. A cell stands for a block of 1024 bytes; it is split into parts,
 //! and these again, down to bytes, where accesses differ. An access is a [`Stamp`] of 32 bits, so that a cell has 16 bytes. One
 //! stamp stands for a row of adjacent lanes that access adjacent bytes ([`Sharing`]), so that a block that warps access row by
 //! row has few cells, however small the access of a lane is.
@@ -12,6 +12,7 @@
 
 mod access;
 mod cell;
+mod cells;
 mod check;
 mod join;
 mod orders;
@@ -21,6 +22,7 @@ mod stamp;
 use std::ops::Range;
 
 use cell::{Cell, Reads};
+use cells::{Cells, Visit};
 use check::{is_row, is_simple, read_beside, read_cell, record, write_cell, written_before};
 use sets::SideTables;
 
@@ -28,8 +30,6 @@ pub(crate) use access::{Accessor, Conflict, KnownStamps, Who};
 pub(crate) use orders::OrderNumber;
 pub(crate) use stamp::{Newer, RecentRecords, Record, Records, Sharing, Stamp};
 
-/// Bytes of a block.
-const BLOCK: usize = 1024;
 /// Bytes of a word.
 const WORD: usize = 4;
 
@@ -77,10 +77,7 @@ impl ConflictRange {
 /// The shadow of one region.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shadow {
-    /// The cells of the blocks, up to the last one that was accessed.
-    blocks: Vec<Cell>,
-    /// The cells of the quarters of what is split.
-    quarters: Vec<[Cell; 4]>,
+    cells: Cells,
     tables: SideTables,
 }
 
@@ -92,6 +89,16 @@ struct Span {
 }
 
 impl Span {
+    fn end(&self) -> usize {
+        self.offset + self.len
+    }
+
+    /// The part of it that is in `size` bytes from `start`, which it overlaps.
+    fn within(&self, start: usize, size: usize) -> Span {
+        let offset = self.offset.max(start);
+        Span { offset, len: self.end().min(start + size) - offset }
+    }
+
     fn of<'a>(&self, bytes: &'a [u8], first: usize) -> &'a [u8] {
         &bytes[self.offset - first..self.offset - first + self.len]
     }
@@ -167,31 +174,26 @@ impl Shadow {
 
     /// A shadow without accesses, in the place of this one.
     pub(crate) fn cleared(mut self) -> Shadow {
-        self.blocks.clear();
-        self.quarters.clear();
+        self.cells.clear();
         self.tables = SideTables::default();
         self
     }
 
     /// Bytes that the cells take.
     pub(crate) fn bytes(&self) -> usize {
-        (self.blocks.len() + self.quarters.len() * 4) * size_of::<Cell>()
+        self.cells.count() * size_of::<Cell>()
     }
 
     /// The last write of the byte at `offset`, in this launch or an earlier one.
     pub(crate) fn last_write(&self, offset: usize, records: &Records) -> Option<Stamp> {
-        let (mut cell, mut size) = (*self.blocks.get(offset / BLOCK)?, BLOCK);
-        while let Some(group) = cell.quarters() {
-            size /= 4;
-            cell = self.quarters[group][offset / size % 4];
-        }
+        let (cell, level) = self.cells.find(offset)?;
         let strong = self.tables.strong(&cell).map_or(Stamp::NONE, |strong| strong.last);
         let last = [strong, cell.write()].into_iter().find(|stamp| !stamp.is_none())?;
-        Some(last.part(offset % size, records.of(last).sharing))
+        Some(last.part(offset % level.size(), records.of(last).sharing))
     }
 
     /// Calls `f` with the cells of `len` bytes from `offset`, with the bytes that each stands for, and with the access of `who`
-    /// to these. What the range covers only in part is split first. Returns whether it has visited all of them.
+    /// to these. Returns whether it has visited all of them.
     fn visit(
         &mut self,
         offset: usize,
@@ -199,119 +201,13 @@ impl Shadow {
         who: &Accessor<'_>,
         mut f: impl FnMut(&mut Cell, &mut SideTables, Span, &Accessor<'_>) -> Visit,
     ) -> bool {
-        let Shadow { blocks, quarters, tables } = self;
-        let last = (offset + len).div_ceil(BLOCK);
-        if blocks.len() < last {
-            blocks.resize(last, Cell::EMPTY);
-        }
-        let mut cells = Cells { blocks, quarters, tables, records: who.records };
-        let mut visit = |cell: &mut Cell, tables: &mut SideTables, span: Span| {
+        self.cells.visit(Span { offset, len }, (&mut self.tables, who.records), |cell, tables, span| {
             let part = span.offset - offset;
             match part == 0 && span.len == who.size {
                 true => f(cell, tables, span, who),
                 false => f(cell, tables, span, &who.at(part, span.len)),
             }
-        };
-        let (end, mut at) = (offset + len, offset);
-        while at < end {
-            let block = at / BLOCK;
-            let span = Span { offset: at, len: end.min(block * BLOCK + BLOCK) - at };
-            at += span.len;
-            if !cells.visit(Place::Block(block), BLOCK, span, &mut visit) {
-                return false;
-            }
-        }
-        true
-    }
-}
-
-/// What is to follow the visit of a cell.
-enum Visit {
-    Done,
-    /// Nothing: the visit ends here.
-    Stop,
-    /// The visits of the cells of its quarters, instead.
-    Split,
-}
-
-/// Where a cell is.
-#[derive(Clone, Copy)]
-enum Place {
-    Block(usize),
-    /// In a group, one of four.
-    Quarter(usize, usize),
-}
-
-/// The cells of a shadow, and what they refer to.
-struct Cells<'a> {
-    blocks: &'a mut [Cell],
-    quarters: &'a mut Vec<[Cell; 4]>,
-    tables: &'a mut SideTables,
-    records: &'a Records,
-}
-
-impl Cells<'_> {
-    fn get(&self, place: Place) -> Cell {
-        match place {
-            Place::Block(index) => self.blocks[index],
-            Place::Quarter(group, quarter) => self.quarters[group][quarter],
-        }
-    }
-
-    fn get_mut(&mut self, place: Place) -> (&mut Cell, &mut SideTables) {
-        let cell = match place {
-            Place::Block(index) => &mut self.blocks[index],
-            Place::Quarter(group, quarter) => &mut self.quarters[group][quarter],
-        };
-        (cell, self.tables)
-    }
-
-    /// Visits the bytes of `span` within the cell of `size` bytes at `place`. Returns whether it has visited all of them.
-    fn visit(
-        &mut self,
-        mut place: Place,
-        mut size: usize,
-        span: Span,
-        f: &mut impl FnMut(&mut Cell, &mut SideTables, Span) -> Visit,
-    ) -> bool {
-        loop {
-            let quarters = self.get(place).quarters();
-            if span.len == size && quarters.is_none() {
-                let (cell, tables) = self.get_mut(place);
-                match f(cell, tables, span) {
-                    Visit::Done => return true,
-                    Visit::Stop => return false,
-                    Visit::Split => {}
-                }
-            }
-            let group = quarters.unwrap_or_else(|| self.split(place, size));
-            let part = size / 4;
-            let (first, last) = (span.offset % size / part, (span.offset + span.len - 1) % size / part);
-            if first == last {
-                (place, size) = (Place::Quarter(group, first), part);
-                continue;
-            }
-            let (end, mut at) = (span.offset + span.len, span.offset);
-            return (first..=last).all(|quarter| {
-                let stop = end.min(at - at % part + part);
-                let inside = Span { offset: at, len: stop - at };
-                at = stop;
-                self.visit(Place::Quarter(group, quarter), part, inside, f)
-            });
-        }
-    }
-
-    /// Splits the cell of `size` bytes at `place` into four, and returns the number of their group.
-    fn split(&mut self, place: Place, size: usize) -> usize {
-        let whole = self.get(place);
-        let group = std::array::from_fn(|index| {
-            let copy = if index == 0 { whole } else { self.tables.copy(whole) };
-            copy.part(index * size / 4, |stamp| self.records.of(stamp).sharing)
-        });
-        self.quarters.push(group);
-        let group = self.quarters.len() - 1;
-        *self.get_mut(place).0 = Cell::split(group as u32);
-        group
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use crate::shadow::stamp::{Newer, Sharing, Stamp};
 
 /// In `extra`: nothing.
 pub(super) const NEVER: u32 = u32::MAX;
-/// In `write`: the cell is split into those of the group with the index in `read`.
+/// In `write`: the cell is split into those from the place in `read` on.
 const SPLIT: u32 = u32::MAX;
 /// In `read`: the reads are in the set with the index in the other bits.
 const SET: u32 = 1 << 31;
@@ -35,13 +35,13 @@ pub(super) enum Reads {
 impl Cell {
     pub(super) const EMPTY: Cell = Cell { write: 0, read: 0, older: Stamp::NONE, extra: NEVER };
 
-    /// A cell that stands for those of the group with this index.
+    /// A cell that is split into parts, of which the first is at this place.
     pub(super) fn split(index: u32) -> Cell {
         Cell { write: SPLIT, read: index, ..Cell::EMPTY }
     }
 
-    /// The index of the group of cells for its quarters.
-    pub(super) fn quarters(&self) -> Option<usize> {
+    /// The place of the first of its parts, if it is split.
+    pub(super) fn parts(&self) -> Option<usize> {
         (self.write == SPLIT).then_some(self.read as usize)
     }
 

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use crate::clock::cta_of;
+use crate::shadow::Shadow;
 use crate::shadow::cell::{Cell, NEVER, Reads};
+use crate::shadow::cells::{Level, Place};
 use crate::shadow::stamp::{Newer, Records, Stamp};
-use crate::shadow::{BLOCK, Cells, Place, Shadow};
 
 /// Ranges of bytes; what is adjacent to the last one becomes part of it.
 #[derive(Default)]
@@ -33,53 +34,51 @@ impl Shadow {
     /// was written by one of them and accessed by the other; then this shadow is of no use any more.
     pub(crate) fn join(&mut self, mut other: Shadow, newer: Newer, records: &Records) -> Option<Vec<Range<usize>>> {
         let mut written = Ranges::default();
-        let blocks = std::mem::take(&mut other.blocks);
-        self.blocks.resize(self.blocks.len().max(blocks.len()), Cell::EMPTY);
+        let blocks = std::mem::take(&mut other.cells.blocks);
+        self.cells.reach(blocks.len() * Level::BLOCK.size());
         for (index, cell) in blocks.into_iter().enumerate() {
             let joint = Joint { other: &other, newer, records };
-            self.join_cell(Place::Block(index), cell, &joint, (index * BLOCK, BLOCK), &mut written)?;
+            let span = (index * Level::BLOCK.size(), Level::BLOCK);
+            self.join_cell(Place::Block(index), cell, &joint, span, &mut written)?;
         }
         Some(written.0)
     }
 
-    fn cells<'a>(&'a mut self, records: &'a Records) -> Cells<'a> {
-        Cells { blocks: &mut self.blocks, quarters: &mut self.quarters, tables: &mut self.tables, records }
-    }
-
-    /// Joins the cell for `size` bytes at `offset` with one of the other shadow; `None` if a byte was written by one and accessed
+    /// Joins the cell of a level at `offset` with one of the other shadow; `None` if a byte was written by one and accessed
     /// by the other.
     fn join_cell(
         &mut self,
         place: Place,
         cell: Cell,
         joint: &Joint<'_>,
-        (offset, size): (usize, usize),
+        (offset, level): (usize, Level),
         written: &mut Ranges,
     ) -> Option<()> {
         let Joint { other, newer, records } = *joint;
-        if !other.has_news(&cell, newer) {
+        if !other.has_news(&cell, level, newer) {
             return Some(());
         }
-        let own = self.cells(records).get(place);
-        if !self.has_news(&own, newer) {
-            self.adopt_all(place, cell, joint, (offset, size), written);
+        let own = self.cells.get(place);
+        if !self.has_news(&own, level, newer) {
+            self.adopt_all(place, cell, joint, (offset, level), written);
             return Some(());
         }
-        if cell.quarters().is_none() && own.quarters().is_none() {
+        if cell.parts().is_none() && own.parts().is_none() {
             let is_write = self.has_new_write(&own, newer) || other.has_new_write(&cell, newer);
             let theirs = self.adopt(other, cell, newer);
             let joined = self.join_reads(own, theirs, newer, records);
-            *self.cells(records).get_mut(place).0 = joined;
+            *self.cells.get_mut(place) = joined;
             return (!is_write).then_some(());
         }
-        let group = own.quarters().unwrap_or_else(|| self.cells(records).split(place, size));
-        for quarter in 0..4 {
-            let at = quarter * size / 4;
-            let theirs = match cell.quarters() {
-                Some(group) => other.quarters[group][quarter],
+        let tables = (&mut self.tables, records);
+        let first = own.parts().unwrap_or_else(|| self.cells.split(place, level, tables));
+        for part in 0..level.parts() {
+            let at = part * level.below().size();
+            let theirs = match cell.parts() {
+                Some(first) => other.cells.get(Place::Part(first + part)),
                 None => cell.part(at, |stamp| records.of(newer.shift(stamp)).sharing),
             };
-            self.join_cell(Place::Quarter(group, quarter), theirs, joint, (offset + at, size / 4), written)?;
+            self.join_cell(Place::Part(first + part), theirs, joint, (offset + at, level.below()), written)?;
         }
         Some(())
     }
@@ -105,23 +104,23 @@ impl Shadow {
         place: Place,
         cell: Cell,
         joint: &Joint<'_>,
-        (offset, size): (usize, usize),
+        (offset, level): (usize, Level),
         written: &mut Ranges,
     ) {
         let Joint { other, newer, records } = *joint;
-        let Some(theirs) = cell.quarters() else {
+        let Some(theirs) = cell.parts() else {
             if other.has_new_write(&cell, newer) {
-                written.add(offset, size);
+                written.add(offset, level.size());
             }
-            let adopted = self.adopt(other, cell, newer);
-            *self.cells(records).get_mut(place).0 = adopted;
+            *self.cells.get_mut(place) = self.adopt(other, cell, newer);
             return;
         };
-        let own = self.cells(records).get(place);
-        let group = own.quarters().unwrap_or_else(|| self.cells(records).split(place, size));
-        for quarter in 0..4 {
-            let (place, theirs) = (Place::Quarter(group, quarter), other.quarters[theirs][quarter]);
-            self.adopt_all(place, theirs, joint, (offset + quarter * size / 4, size / 4), written);
+        let tables = (&mut self.tables, records);
+        let own = self.cells.get(place).parts().unwrap_or_else(|| self.cells.split(place, level, tables));
+        for part in 0..level.parts() {
+            let cell = other.cells.get(Place::Part(theirs + part));
+            let span = (offset + part * level.below().size(), level.below());
+            self.adopt_all(Place::Part(own + part), cell, joint, span, written);
         }
     }
 
@@ -140,9 +139,10 @@ impl Shadow {
     }
 
     /// Whether a cell has records that are new.
-    fn has_news(&self, cell: &Cell, newer: Newer) -> bool {
-        match cell.quarters() {
-            Some(group) => self.quarters[group].iter().any(|cell| self.has_news(cell, newer)),
+    fn has_news(&self, cell: &Cell, level: Level, newer: Newer) -> bool {
+        match cell.parts() {
+            Some(first) => (first..first + level.parts())
+                .any(|part| self.has_news(&self.cells.get(Place::Part(part)), level.below(), newer)),
             None => self.has_new_write(cell, newer) || !self.any_new_read(cell, newer).is_none(),
         }
     }
