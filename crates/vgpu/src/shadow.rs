@@ -26,7 +26,7 @@ use cells::{Cells, Visit};
 use check::{is_row, is_simple, read_beside, read_cell, record, write_cell, written_before};
 use sets::SideTables;
 
-pub(crate) use access::{Accessor, Conflict, KnownStamps, Who};
+pub(crate) use access::{Accessor, Actor, Conflict, KnownStamps, Who};
 pub(crate) use orders::OrderNumber;
 pub(crate) use stamp::{Newer, RecentRecords, Record, Records, Sharing, Stamp};
 
@@ -201,7 +201,7 @@ impl Shadow {
         who: &Accessor<'_>,
         mut f: impl FnMut(&mut Cell, &mut SideTables, Span, &Accessor<'_>) -> Visit,
     ) -> bool {
-        self.cells.visit(Span { offset, len }, (&mut self.tables, who.records), |cell, tables, span| {
+        self.cells.visit(Span { offset, len }, (&mut self.tables, who.by.records), |cell, tables, span| {
             let part = span.offset - offset;
             match part == 0 && span.len == who.size {
                 true => f(cell, tables, span, who),

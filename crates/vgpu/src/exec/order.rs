@@ -10,7 +10,7 @@ use crate::exec::machine::Machine;
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::launch::Lint;
 use crate::memory::Region;
-use crate::shadow::{Accessor, CheckResult, KnownStamps, Record, Sharing, Who};
+use crate::shadow::{Accessor, Actor, CheckResult, KnownStamps, Record, Sharing, Who};
 
 impl Machine<'_> {
     /// Writes bytes of memory that threads share, after it has checked how the write is ordered.
@@ -82,16 +82,12 @@ impl Machine<'_> {
             _ if is_engine => Some(visible.shared()),
             _ => None,
         };
-        let known = &KnownStamps::new();
-        let accessor = Accessor {
-            known,
+        let actor = Actor {
             records: &memory.records,
-            stamp: memory.records.stamp(record, by % 32),
+            sharing,
             cta: cta.number,
             first_cta: self.first_cta,
             cluster: &cta.cluster,
-            thread,
-            size: access.len,
             base: cta.clocks.base(thread),
             far: cta.clocks.far(thread),
             copies: cta.clocks.copies(thread),
@@ -99,7 +95,10 @@ impl Machine<'_> {
             scope,
             reads: access.is_read || access.is_update,
             notes_reads: fenced.is_some() && self.options.lints.contains(&Lint::WarProxy),
+            known: &KnownStamps::new(),
         };
+        let stamp = memory.records.stamp(record, by % 32);
+        let accessor = Accessor { by: &actor, stamp, thread, size: access.len };
         let region: &mut Region = match id {
             RegionId::Shared => &mut cta.shared,
             RegionId::Peer(rank) => &mut self.peers[rank as usize].shared,

@@ -11,7 +11,7 @@ use crate::lanes::{FULL, IN_ORDER, LaneOrder, Lanes, lanes};
 use crate::memory::{Region, map};
 use crate::op::{Load, Store};
 use crate::report::AccessKind;
-use crate::shadow::{Accessor, KnownStamps, OrderNumber, Record, Records, Sharing};
+use crate::shadow::{Accessor, Actor, KnownStamps, OrderNumber, Record, Records, Sharing};
 
 /// The lanes of a warp that access one region, with the region's first address.
 #[derive(Clone, Copy)]
@@ -253,15 +253,12 @@ impl Machine<'_> {
             }
         };
         memo.record = Some((record, clock));
-        let accessor = Accessor {
-            known: &memo.known,
+        let actor = Actor {
             records: &memory.records,
-            stamp: memory.records.stamp(record, position),
+            sharing,
             cta: cta.number,
             first_cta: self.first_cta,
             cluster: &cta.cluster,
-            thread,
-            size: len,
             base: cta.clocks.base(thread),
             far: cta.clocks.far(thread),
             copies: cta.clocks.copies(thread),
@@ -269,7 +266,10 @@ impl Machine<'_> {
             scope: None,
             reads: !is_write,
             notes_reads: false,
+            known: &memo.known,
         };
+        let stamp = memory.records.stamp(record, position);
+        let accessor = Accessor { by: &actor, stamp, thread, size: len };
         let is_simple = region.shadow.record_simple(offset, len, is_write, &accessor);
         let is_recorded = is_simple || {
             let is_broadcast = matches!(sharing, Sharing::Together { .. });

@@ -7,22 +7,18 @@ use crate::isa::Scope;
 use crate::lanes::lanes;
 use crate::shadow::stamp::{Record, Records, Sharing, Stamp};
 
-/// The thread that accesses memory, and what it knows; or several threads of a warp that know the same.
+/// Who accesses memory, a thread or several threads of a warp that know the same, and how.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Accessor<'a> {
+pub(crate) struct Actor<'a> {
     pub(crate) records: &'a Records,
-    /// The access itself.
-    pub(crate) stamp: Stamp,
+    /// How several threads share the bytes.
+    pub(crate) sharing: Sharing,
     /// Number of the CTA, counted over all launches on a memory, from 1.
     pub(crate) cta: u32,
     /// The first CTA of this launch.
     pub(crate) first_cta: u32,
     /// The CTAs of its cluster.
     pub(crate) cluster: &'a [u32],
-    /// Linear index in the CTA, of the first of several threads.
-    pub(crate) thread: u32,
-    /// Bytes of the cell that it accesses.
-    pub(crate) size: usize,
     /// The thread's base (see [`crate::clock`]).
     pub(crate) base: &'a [u32],
     /// What the thread knows of other CTAs.
@@ -41,6 +37,18 @@ pub(crate) struct Accessor<'a> {
     pub(crate) known: &'a KnownStamps,
 }
 
+/// An access to a cell, or to adjacent bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accessor<'a> {
+    pub(crate) by: &'a Actor<'a>,
+    /// The access itself.
+    pub(crate) stamp: Stamp,
+    /// Linear index of the thread in its CTA, of the first of several threads.
+    pub(crate) thread: u32,
+    /// Number of bytes.
+    pub(crate) size: usize,
+}
+
 /// What an access was last found to be ordered after.
 #[derive(Debug)]
 pub(crate) struct KnownStamps {
@@ -48,11 +56,17 @@ pub(crate) struct KnownStamps {
     stamps: Cell<[Stamp; 2]>,
     /// Records of which all lanes are known.
     records: Cell<[u32; 2]>,
+    /// A stamp of one lane of a write that needs no proxy fence either.
+    clear: Cell<Stamp>,
 }
 
 impl KnownStamps {
     pub(crate) fn new() -> KnownStamps {
-        KnownStamps { stamps: Cell::new([Stamp::NONE; 2]), records: Cell::new([u32::MAX; 2]) }
+        KnownStamps {
+            stamps: Cell::new([Stamp::NONE; 2]),
+            records: Cell::new([u32::MAX; 2]),
+            clear: Cell::new(Stamp::NONE),
+        }
     }
 
     fn has(&self, stamp: Stamp) -> bool {
@@ -72,109 +86,128 @@ impl KnownStamps {
 
 impl Accessor<'_> {
     pub(super) fn is_strong(&self) -> bool {
-        self.scope.is_some()
+        self.by.scope.is_some()
     }
 
     /// The same access, of a cell of `size` bytes that begins `offset` bytes after the first byte of the access.
+    #[inline]
     pub(super) fn at(&self, offset: usize, size: usize) -> Self {
-        let stamp = self.stamp.part(offset, self.records.of(self.stamp).sharing);
+        let stamp = self.stamp.part(offset, self.by.sharing);
         let thread = match stamp == self.stamp {
             true => self.thread,
-            false => self.thread / 32 * 32 + self.records.lane(stamp),
+            false => self.thread / 32 * 32 + self.by.records.lane(stamp),
         };
         Accessor { stamp, thread, size, ..*self }
     }
 
-    /// Whether all accesses of a stamp, by one lane or several, are ordered before this one.
-    pub(super) fn knows(&self, stamp: Stamp) -> bool {
-        if self.known.has(stamp) {
+    /// Whether a write is ordered before this access, and needs no proxy fence.
+    #[inline]
+    pub(super) fn is_clear_of(&self, write: Stamp) -> bool {
+        if self.by.fenced.is_none() {
+            return self.knows(write);
+        }
+        if self.by.known.clear.get() == write {
             return true;
         }
-        let record = self.records.of(stamp);
+        let is_clear = self.knows(write) && !self.needs_fence(write);
+        if is_clear && self.by.records.of(write).sharing == Sharing::Alone {
+            self.by.known.clear.set(write);
+        }
+        is_clear
+    }
+
+    /// Whether all accesses of a stamp, by one lane or several, are ordered before this one.
+    pub(super) fn knows(&self, stamp: Stamp) -> bool {
+        if self.by.known.has(stamp) {
+            return true;
+        }
+        let record = self.by.records.of(stamp);
         if self.knows_all_lanes(&record) {
-            self.known.add_record(stamp.record());
+            self.by.known.add_record(stamp.record());
             return true;
         }
         if record.sharing == Sharing::Alone {
             let is_known = self.knows_lane(&record, stamp.position());
-            if is_known && record.cta != self.cta {
-                self.known.add_stamp(stamp);
+            if is_known && record.cta != self.by.cta {
+                self.by.known.add_stamp(stamp);
             }
             return is_known;
         }
-        if record.is_alone(self.size) {
-            return self.knows_lane(&record, self.records.lane_of(&record, stamp));
+        if record.sharing.is_alone(self.size) {
+            return self.knows_lane(&record, self.by.records.lane_of(&record, stamp));
         }
         self.first_unknown(&record, stamp).is_none() || self.is_same_row(&record, stamp)
     }
 
     /// Whether the accesses of all lanes with a record are ordered before this one, as most are. Copies are not looked at.
     fn knows_all_lanes(&self, record: &Record) -> bool {
-        if record.cta != self.cta {
-            return self.far.has_launched(cta_of(record.cta));
+        if record.cta != self.by.cta {
+            return self.by.far.has_launched(cta_of(record.cta));
         }
         let first = usize::from(record.warp) * 32;
-        let lanes = self.base.get(first..first + 32).unwrap_or(&[]);
+        let lanes = self.by.base.get(first..first + 32).unwrap_or(&[]);
         lanes.len() == 32 && lanes.iter().fold(true, |all, known| all & (*known >= record.clock))
     }
 
     /// Whether each byte of the cell was accessed by the lane that accesses it now.
     fn is_same_row(&self, record: &Record, stamp: Stamp) -> bool {
-        let own = self.records.of(self.stamp);
+        let own = self.by.records.of(self.stamp);
         let is_row = matches!(own.sharing, Sharing::Row { .. }) && own.sharing == record.sharing;
-        is_row && (record.cta, record.warp, stamp.position()) == (self.cta, own.warp, self.stamp.position())
+        is_row && (record.cta, record.warp, stamp.position()) == (self.by.cta, own.warp, self.stamp.position())
     }
 
     /// The first lane of a stamp whose access is not ordered before this one.
     fn first_unknown(&self, record: &Record, stamp: Stamp) -> Option<u32> {
-        let mut lanes = lanes(self.records.lanes(record, stamp, self.size)).map(|lane| lane as u32);
+        let mut lanes = lanes(self.by.records.lanes(record, stamp, self.size)).map(|lane| lane as u32);
         lanes.find(|lane| !self.knows_lane(record, *lane))
     }
 
     /// Whether this is the only lane that accesses the cell.
     fn is_alone(&self) -> bool {
-        self.records.of(self.stamp).is_alone(self.size)
+        self.by.sharing.is_alone(self.size)
     }
 
     /// Whether the access of a lane in a record is ordered before this one.
     pub(super) fn knows_lane(&self, record: &Record, lane: u32) -> bool {
         let thread = u32::from(record.warp) * 32 + lane;
-        if record.cta == self.cta {
-            return self.base[thread as usize] >= record.clock || (thread == self.thread && self.is_alone());
+        if record.cta == self.by.cta {
+            return self.by.base[thread as usize] >= record.clock || (thread == self.thread && self.is_alone());
         }
-        let is_own_copy = record.cta == copies_of(self.cta)
+        let is_own_copy = record.cta == copies_of(self.by.cta)
             && thread == self.thread
-            && record.clock <= self.copies
+            && record.clock <= self.by.copies
             && self.is_alone();
-        is_own_copy || self.far.has_launched(cta_of(record.cta)) || self.far.count(record.cta, thread) >= record.clock
+        is_own_copy
+            || self.by.far.has_launched(cta_of(record.cta))
+            || self.by.far.count(record.cta, thread) >= record.clock
     }
 
     /// Whether a strong access of a thread of another CTA is in the scope of this one, and the other way round.
     pub(super) fn is_in_scope(&self, record: &Record) -> bool {
         let cta = cta_of(record.cta);
-        if cta == self.cta {
+        if cta == self.by.cta {
             return true;
         }
-        let Some(least) = record.scope.min(self.scope) else { return false };
-        least >= Scope::Gpu || (least >= Scope::Cluster && self.cluster.contains(&cta))
+        let Some(least) = record.scope.min(self.by.scope) else { return false };
+        least >= Scope::Gpu || (least >= Scope::Cluster && self.by.cluster.contains(&cta))
     }
 
     /// Whether a write that is ordered before this access needs a proxy fence in between: a write by a thread, if this is
     /// by another proxy.
     pub(super) fn needs_fence(&self, write: Stamp) -> bool {
-        let Some(visible) = self.fenced else { return false };
-        let record = self.records.of(write);
-        lanes(self.records.lanes(&record, write, self.size)).any(|lane| {
+        let Some(visible) = self.by.fenced else { return false };
+        let record = self.by.records.of(write);
+        lanes(self.by.records.lanes(&record, write, self.size)).any(|lane| {
             let thread = u32::from(record.warp) * 32 + lane as u32;
-            let is_old = cta_of(record.cta) < self.first_cta;
-            let is_engine = is_copy(record.cta) && thread >= self.base.len() as u32;
+            let is_old = cta_of(record.cta) < self.by.first_cta;
+            let is_engine = is_copy(record.cta) && thread >= self.by.base.len() as u32;
             !is_old && !is_engine && visible.count(record.cta, thread) < record.clock
         })
     }
 
     /// Whether a read that is ordered before this write has no proxy fence in between.
     pub(super) fn lacks_fence_after(&self, read: Stamp) -> bool {
-        self.notes_reads && self.knows(read) && self.needs_fence(read)
+        self.by.notes_reads && self.knows(read) && self.needs_fence(read)
     }
 
     /// The conflict with a write that needs a proxy fence.
@@ -184,14 +217,14 @@ impl Accessor<'_> {
 
     /// The conflict with an access that is not ordered before this one.
     pub(super) fn conflict(&self, stamp: Stamp, other_is_write: bool) -> Conflict {
-        let record = self.records.of(stamp);
-        let lane = self.first_unknown(&record, stamp).unwrap_or_else(|| self.records.lane(stamp));
+        let record = self.by.records.of(stamp);
+        let lane = self.first_unknown(&record, stamp).unwrap_or_else(|| self.by.records.lane(stamp));
         let thread = u32::from(record.warp) * 32 + lane;
         Conflict {
             pc: record.pc,
             other_is_write,
             other_is_strong: record.scope.is_some(),
-            other_cta: cta_of(record.cta) != self.cta,
+            other_cta: cta_of(record.cta) != self.by.cta,
             needs_fence: false,
             who: Who { cta: record.cta, thread, clock: record.clock },
         }

@@ -13,7 +13,7 @@ fn unordered_write(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Opti
         return Some(who.conflict(write, true));
     }
     let strong = tables.strong(cell)?;
-    let counts = |stamp: &Stamp| !who.is_strong() || !who.is_in_scope(&who.records.of(*stamp));
+    let counts = |stamp: &Stamp| !who.is_strong() || !who.is_in_scope(&who.by.records.of(*stamp));
     let found = strong.unordered_writes(who).find(counts);
     found.map(|stamp| who.conflict(stamp, true))
 }
@@ -27,6 +27,7 @@ fn unfenced_write(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Optio
 
 /// Whether a weak access of a thread to this cell needs no more than a comparison of stamps: no strong accesses, no earlier
 /// writes beside the last one, and at most one read, all ordered before it.
+#[inline]
 pub(super) fn is_simple(cell: &Cell, who: &Accessor<'_>) -> bool {
     let write = cell.write();
     let is_read_known = match cell.reads() {
@@ -34,22 +35,22 @@ pub(super) fn is_simple(cell: &Cell, who: &Accessor<'_>) -> bool {
         Reads::One(last) => last == who.stamp || who.knows(last),
         Reads::Several(_) => false,
     };
-    let is_plain = cell.extra == NEVER && who.scope.is_none() && cell.older.is_none();
-    is_plain && is_read_known && (write.is_none() || (who.knows(write) && !who.needs_fence(write)))
+    let is_plain = cell.extra == NEVER && who.by.scope.is_none() && cell.older.is_none();
+    is_plain && is_read_known && (write.is_none() || who.is_clear_of(write))
 }
 
 /// Whether the bytes of the cell were accessed by different lanes, which only [`is_simple`] and [`read_beside`] can tell
 /// apart: for all else, the cell is to be split first.
 pub(super) fn is_row(cell: &Cell, who: &Accessor<'_>) -> bool {
-    let is_row = |stamp: Stamp| who.records.is_row(stamp, who.size);
+    let is_row = |stamp: Stamp| who.by.records.is_row(stamp, who.size);
     is_row(cell.write()) || is_row(cell.older) || matches!(cell.reads(), Reads::One(last) if is_row(last))
 }
 
 /// Records a weak read that is ordered after the last write, beside other reads; false if there is more to it.
 pub(super) fn read_beside(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) -> bool {
     let write = cell.write();
-    let is_ordered = write.is_none() || (who.knows(write) && !who.needs_fence(write));
-    if cell.extra != NEVER || who.scope.is_some() || !is_ordered {
+    let is_ordered = write.is_none() || who.is_clear_of(write);
+    if cell.extra != NEVER || who.by.scope.is_some() || !is_ordered {
         return false;
     }
     // A set has whole cells.
@@ -58,7 +59,7 @@ pub(super) fn read_beside(cell: &mut Cell, tables: &mut SideTables, who: &Access
         Reads::One(last) => !is_after(last, who) && is_of_own_cta(last, who),
         Reads::Several(_) => true,
     };
-    if joins_set && (who.records.is_row(who.stamp, who.size) || is_row(cell, who)) {
+    if joins_set && (who.by.sharing.is_row(who.size) || is_row(cell, who)) {
         return false;
     }
     add_read(cell, &mut tables.reads, who);
@@ -71,7 +72,7 @@ fn is_after(read: Stamp, who: &Accessor<'_>) -> bool {
 }
 
 fn is_of_own_cta(read: Stamp, who: &Accessor<'_>) -> bool {
-    cta_of(who.records.of(read).cta) == who.cta
+    cta_of(who.by.records.of(read).cta) == who.by.cta
 }
 
 /// Records a weak read beside those that are there.
@@ -135,8 +136,8 @@ pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor
 /// counts more than others, one by another CTA and by another cluster more than one of the own, and then the first CTA.
 fn keep_read(cell: &mut Cell, read: Stamp, who: &Accessor<'_>) {
     let rank = |stamp: Stamp| {
-        let cta = cta_of(who.records.of(stamp).cta);
-        (who.knows(stamp), cta == who.cta, who.cluster.contains(&cta), cta)
+        let cta = cta_of(who.by.records.of(stamp).cta);
+        (who.knows(stamp), cta == who.by.cta, who.by.cluster.contains(&cta), cta)
     };
     if cell.older.is_none() || rank(read) <= rank(cell.older) {
         cell.older = read;
@@ -172,9 +173,9 @@ pub(super) fn written_before(cell: &Cell, who: &Accessor<'_>) -> Option<u32> {
     if write.is_none() || who.is_strong() {
         return None;
     }
-    let (record, own) = (who.records.of(write), who.records.of(who.stamp));
+    let (record, own) = (who.by.records.of(write), who.by.records.of(who.stamp));
     let is_own = (record.cta, record.warp, record.clock) == (own.cta, own.warp, own.clock);
-    (is_own && who.records.lane(write) == who.records.lane(who.stamp)).then_some(record.pc)
+    (is_own && who.by.records.lane(write) == who.by.records.lane(who.stamp)).then_some(record.pc)
 }
 
 /// An earlier write, kept beside the last one, that the access of `who` is not ordered after.
@@ -187,7 +188,7 @@ fn unordered_earlier(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Op
 fn keep_earlier(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) {
     let unordered = |stamp: Stamp| Some(stamp).filter(|stamp| !stamp.is_none() && !who.knows(*stamp));
     let (last, kept) = (unordered(cell.write()), unordered(tables.earlier(cell)));
-    let kept = kept.filter(|kept| last.is_none() || who.records.of(*kept).cta != who.cta);
+    let kept = kept.filter(|kept| last.is_none() || who.by.records.of(*kept).cta != who.by.cta);
     tables.set_earlier(cell, kept.or(last).unwrap_or(Stamp::NONE));
 }
 

@@ -83,30 +83,21 @@ impl World {
         })
     }
 
-    fn accessor<'a>(
-        &'a self,
-        step: &Step,
-        far: &'a Far,
-        known: &'a KnownStamps,
-        stamp: Stamp,
-        lane: usize,
-    ) -> Accessor<'a> {
-        Accessor {
+    fn actor<'a>(&'a self, step: &Step, far: &'a Far, known: &'a KnownStamps, sharing: Sharing) -> Actor<'a> {
+        Actor {
             records: &self.records,
-            stamp,
+            sharing,
             cta: 1,
             first_cta: 1,
             cluster: &[1],
-            thread: (step.warp * 32 + lane) as u32,
-            size: step.each,
             base: &self.warps[step.warp].base,
             far,
             copies: 0,
             fenced: None,
             scope: None,
             reads: !step.is_write,
-            known,
             notes_reads: false,
+            known,
         }
     }
 
@@ -134,14 +125,18 @@ impl World {
         let len = if step.is_together { step.each } else { step.each * step.lanes.len() };
         let position = if step.is_together { step.lanes[0] } else { step.first };
         let stamp = self.records.stamp(all, position as u32);
-        let who = Accessor { size: len, ..self.accessor(step, &far, &known, stamp, step.lanes[0]) };
+        let thread = |lane: usize| (step.warp * 32 + lane) as u32;
+        let actor = self.actor(step, &far, &known, sharing);
+        let who = Accessor { by: &actor, stamp, thread: thread(step.lanes[0]), size: len };
         let is_recorded = shadow.record_simple(step.offset, len, step.is_write, &who)
             || step.is_together && shadow.read(step.offset, len, &who).conflicts.is_empty();
         let mut found = Vec::new();
         if !is_recorded {
             for (at, lane) in step.lanes.iter().enumerate() {
                 let known = KnownStamps::new();
-                let who = self.accessor(step, &far, &known, self.records.stamp(alone, *lane as u32), *lane);
+                let actor = self.actor(step, &far, &known, Sharing::Alone);
+                let stamp = self.records.stamp(alone, *lane as u32);
+                let who = Accessor { by: &actor, stamp, thread: thread(*lane), size: step.each };
                 let offset = if step.is_together { step.offset } else { step.offset + at * step.each };
                 let result = match step.is_write {
                     true => shadow.write(offset, step.each, None, &who),

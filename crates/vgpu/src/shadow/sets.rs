@@ -34,7 +34,7 @@ impl Group {
 
     /// The lanes whose access is not ordered before `who`.
     fn unordered(&self, who: &Accessor<'_>) -> u32 {
-        let record = who.records.get(self.record);
+        let record = who.by.records.get(self.record);
         lanes(self.lanes).filter(|lane| !who.knows_lane(&record, *lane)).fold(0, |all, lane| all | 1 << lane)
     }
 }
@@ -53,8 +53,8 @@ impl AccessSet {
     /// Adds the accesses of `stamp`, by threads of the CTA of `who`, as those with number `serial`.
     pub(super) fn add(&mut self, stamp: Stamp, serial: u32, who: &Accessor<'_>) {
         let own = stamp.record();
-        let record = who.records.get(own);
-        let (warp, added) = (record.warp, who.records.lanes(&record, stamp, who.size));
+        let record = who.by.records.get(own);
+        let (warp, added) = (record.warp, who.by.records.lanes(&record, stamp, who.size));
         let (mut placed, mut stale) = (false, false);
         for group in &mut self.groups {
             if group.record == own {
@@ -62,8 +62,8 @@ impl AccessSet {
                 lanes(added).for_each(|lane| group.set_serial(lane, serial));
                 placed = true;
             } else if group.lanes & added != 0 {
-                let record = who.records.get(group.record);
-                if record.cta == who.cta && record.warp == warp {
+                let record = who.by.records.get(group.record);
+                if record.cta == who.by.cta && record.warp == warp {
                     group.lanes &= !added;
                     stale |= group.lanes == 0;
                 }
@@ -76,7 +76,7 @@ impl AccessSet {
             if self.groups.len() == MOST_GROUPS {
                 self.groups.remove(0);
             }
-            let mut group = Group { record: own, lanes: added, serials: None, reads: who.reads };
+            let mut group = Group { record: own, lanes: added, serials: None, reads: who.by.reads };
             lanes(added).for_each(|lane| group.set_serial(lane, serial));
             self.groups.push(group);
         }
@@ -100,13 +100,13 @@ impl AccessSet {
 
     /// Drops the accesses of the threads of `who`.
     pub(super) fn forget_own(&mut self, who: &Accessor<'_>) {
-        let lanes = match who.records.of(who.stamp).sharing {
+        let lanes = match who.by.sharing {
             Sharing::Together { lanes } => lanes,
             Sharing::Alone | Sharing::Row { .. } => 1 << (who.thread % 32),
         };
         for group in &mut self.groups {
-            let record = who.records.get(group.record);
-            if record.cta == who.cta && u32::from(record.warp) == who.thread / 32 {
+            let record = who.by.records.get(group.record);
+            if record.cta == who.by.cta && u32::from(record.warp) == who.thread / 32 {
                 group.lanes &= !lanes;
             }
         }

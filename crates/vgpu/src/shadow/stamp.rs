@@ -86,15 +86,15 @@ pub(crate) struct Record {
     pub(crate) sharing: Sharing,
 }
 
-impl Record {
+impl Sharing {
     /// Whether a cell of `size` bytes has bytes of different lanes.
-    fn is_row(&self, size: usize) -> bool {
-        matches!(self.sharing, Sharing::Row { bytes, .. } if size > bytes.into())
+    pub(super) fn is_row(self, size: usize) -> bool {
+        matches!(self, Sharing::Row { bytes, .. } if size > bytes.into())
     }
 
     /// Whether only one lane accesses a cell of `size` bytes.
-    pub(super) fn is_alone(&self, size: usize) -> bool {
-        match self.sharing {
+    pub(super) fn is_alone(self, size: usize) -> bool {
+        match self {
             Sharing::Alone => true,
             Sharing::Row { bytes, .. } => size <= bytes.into(),
             Sharing::Together { .. } => false,
@@ -148,7 +148,7 @@ impl Records {
 
     /// Whether the bytes of a cell of `size` bytes with this stamp were accessed by different lanes.
     pub(super) fn is_row(&self, stamp: Stamp, size: usize) -> bool {
-        !stamp.is_none() && self.of(stamp).is_row(size)
+        !stamp.is_none() && self.of(stamp).sharing.is_row(size)
     }
 
     /// The lane of a stamp, the first one of several.

@@ -21,11 +21,10 @@ struct By<'a> {
     pc: u32,
     scope: Option<Scope>,
     updates: bool,
-    sharing: Sharing,
 }
 
 fn weak(thread: u32, clock: u32, base: &[u32]) -> By<'_> {
-    By { cta: 1, first_cta: 1, thread, clock, base, pc: thread, scope: None, updates: false, sharing: Sharing::Alone }
+    By { cta: 1, first_cta: 1, thread, clock, base, pc: thread, scope: None, updates: false }
 }
 
 fn strong(thread: u32, clock: u32, base: &[u32]) -> By<'_> {
@@ -48,7 +47,7 @@ impl Case {
             scope: by.scope,
             clock: by.clock,
             pc: by.pc,
-            sharing: by.sharing,
+            sharing: Sharing::Alone,
         };
         let number = self.records.add(record).expect("there is room");
         let stamp = self.records.stamp(number, by.thread % 32);
@@ -56,16 +55,12 @@ impl Case {
         let (records, far) = (&self.records, &self.far.join(&Far::of_launches(first_cta)));
         let reads = by.updates || data.is_none();
         let cluster = &[cta];
-        let known = &KnownStamps::new();
-        let who = Accessor {
-            known,
+        let actor = Actor {
             records,
-            stamp,
+            sharing: Sharing::Alone,
             cta,
             first_cta,
             cluster,
-            thread,
-            size: len,
             base,
             far,
             copies: 0,
@@ -73,7 +68,9 @@ impl Case {
             scope,
             reads,
             notes_reads: false,
+            known: &KnownStamps::new(),
         };
+        let who = Accessor { by: &actor, stamp, thread, size: len };
         match data {
             None => self.shadow.read(offset, len, &who),
             Some(values) => self.shadow.write(offset, len, Some(values), &who),

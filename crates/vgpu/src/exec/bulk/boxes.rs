@@ -209,10 +209,11 @@ fn add_run(swizzle: MapSwizzle, start: u64, outside: Outside, len: u64, parts: &
 /// The bytes of a whole span in the other order: the swizzle is its own inverse. `start` is where the span begins. Swizzles
 /// of whole spans keep the bytes of a unit together.
 pub(super) fn permute<T: Copy>(swizzle: MapSwizzle, start: u64, values: &[T]) -> Vec<T> {
+    let (units, _) = values.as_chunks::<{ UNIT as usize }>();
     let mut found = Vec::with_capacity(values.len());
-    for at in (0..values.len() as u64).step_by(UNIT as usize) {
-        let from = (swizzle.apply(start + at) - start) as usize;
-        found.extend_from_slice(&values[from..from + UNIT as usize]);
+    for at in 0..units.len() as u64 {
+        let from = swizzle.apply(start + at * UNIT) - start;
+        found.extend_from_slice(&units[(from / UNIT) as usize]);
     }
     found
 }

@@ -47,7 +47,7 @@ impl Machine<'_> {
     }
 
     fn move_part(&mut self, bulk: &Bulk, part: &Move, response: &[u8; RESPONSE_BYTES]) -> ExecResult<()> {
-        let mut bytes: Vec<u8> = Vec::with_capacity(part.to.len);
+        let (mut bytes, mut is_permuted) = (Vec::with_capacity(part.to.len), false);
         let mut undefined: Vec<Undefined> = Vec::new();
         match &part.from {
             Source::Response => bytes.extend(response),
@@ -58,19 +58,23 @@ impl Machine<'_> {
             }
             Source::Bytes(from) => {
                 let region = self.region(from.id);
-                bytes.extend(&region.bytes[from.offset..from.end()]);
                 let is_defined = region.is_written(from.offset, from.len)
                     && region.undefined.range(from.offset..from.end()).next().is_none()
                     && part.races.is_empty();
+                let source = &region.bytes[from.offset..from.end()];
+                match part.permuted.filter(|_| is_defined) {
+                    Some(swizzle) => bytes = permute(swizzle, self.shared_start(part), source),
+                    None => bytes.extend(source),
+                }
+                is_permuted = is_defined;
                 if !is_defined {
                     let access = Access { address: self.address_of(from), len: from.len, ..bulk.read };
                     undefined = self.undefined_bytes(from, &access, &part.races);
                 }
             }
         }
-        if let Some(swizzle) = part.permuted {
-            let shared = [Some(&part.to), part.from.slot()].into_iter().flatten().find(|slot| !slot.is_global());
-            let start = shared.map_or(0, |slot| self.address_of(slot));
+        if let Some(swizzle) = part.permuted.filter(|_| !is_permuted) {
+            let start = self.shared_start(part);
             bytes = permute(swizzle, start, &bytes);
             undefined = if undefined.is_empty() { undefined } else { permute(swizzle, start, &undefined) };
         }
@@ -99,6 +103,12 @@ impl Machine<'_> {
         let marked = undefined.iter().enumerate().filter(|(_, byte)| byte.is_some());
         region.undefined.extend(marked.map(|(at, byte)| (part.to.offset + at, *byte)));
         Ok(())
+    }
+
+    /// Where a part begins in shared memory.
+    fn shared_start(&self, part: &Move) -> u64 {
+        let shared = [Some(&part.to), part.from.slot()].into_iter().flatten().find(|slot| !slot.is_global());
+        shared.map_or(0, |slot| self.address_of(slot))
     }
 
     /// The address of the first byte of a slot.

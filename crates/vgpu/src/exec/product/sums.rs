@@ -67,9 +67,10 @@ pub(crate) fn multiply(shape: &Shape, a: &Values, b: &Values, d: &mut [u32], shi
     match shape.sum {
         Sum::S32 { saturates } => integer_sums(shape, a, b, d, saturates),
         Sum::F32 => {
-            let mut sums: Vec<f32> = d.iter().map(|word| f32::from_bits(*word) / divisor).collect();
+            let mut sums = vec![0.0; d.len()];
+            vectorized(ReadSums { words: d, sums: &mut sums, divisor });
             float_sums(shape, a, b, &mut sums);
-            d.iter_mut().zip(sums).for_each(|(word, sum)| *word = bits32(sum) as u32);
+            vectorized(WriteSums { words: d, sums: &sums });
         }
         Sum::F16 => {
             let mut sums: Vec<f32> = d.iter().map(|word| widen(word & 0xffff, F16) as f32 / divisor).collect();
@@ -79,9 +80,45 @@ pub(crate) fn multiply(shape: &Shape, a: &Values, b: &Values, d: &mut [u32], shi
     }
 }
 
+/// Reads D, divided by a power of two.
+struct ReadSums<'a> {
+    words: &'a [u32],
+    sums: &'a mut [f32],
+    divisor: f32,
+}
+
+impl Loop for ReadSums<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (sum, word) in self.sums.iter_mut().zip(self.words) {
+            *sum = f32::from_bits(*word) / self.divisor;
+        }
+    }
+}
+
+struct WriteSums<'a> {
+    words: &'a mut [u32],
+    sums: &'a [f32],
+}
+
+impl Loop for WriteSums<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (word, sum) in self.words.iter_mut().zip(self.sums) {
+            *word = bits32(*sum) as u32;
+        }
+    }
+}
+
 /// The elements of B, the columns of one k adjacent.
 fn transposed(shape: &Shape, b: &Values) -> Vec<f32> {
-    (0..shape.k * shape.n).map(|at| b.elements[at % shape.n * shape.k + at / shape.n]).collect()
+    let mut columns = vec![0.0; shape.k * shape.n];
+    for (column, line) in b.elements.chunks_exact(shape.k).take(shape.n).enumerate() {
+        for (k, element) in line.iter().enumerate() {
+            columns[k * shape.n + column] = *element;
+        }
+    }
+    columns
 }
 
 /// Adds products to sums, row by row. The columns of B for one k are adjacent.
@@ -96,10 +133,12 @@ impl Loop for FloatSums<'_> {
     #[inline(always)]
     fn run(self) {
         let FloatSums { shape, a, columns, sums } = self;
-        let rows = a.chunks_exact(shape.k).zip(sums.chunks_exact_mut(shape.n));
-        match are_products_exact(a, columns) {
-            true => rows.for_each(|(line, sums)| add_row(line, columns, sums, |a, b, sum| sum + a * b)),
-            false => rows.for_each(|(line, sums)| add_row(line, columns, sums, multiply_add)),
+        let is_exact = are_products_exact(a, columns);
+        for (line, sums) in a.chunks_exact(shape.k).zip(sums.chunks_exact_mut(shape.n)) {
+            match is_exact {
+                true => add_row(line, columns, sums, |a, b, sum| sum + a * b),
+                false => add_row(line, columns, sums, multiply_add),
+            }
         }
     }
 }
@@ -116,12 +155,16 @@ fn add_row(line: &[f32], columns: &[f32], sums: &mut [f32], f: impl Fn(f32, f32,
         let mut local = *block;
         for (a, columns) in line.iter().zip(columns.chunks_exact(n)) {
             let columns = &columns[number * BLOCK..][..BLOCK];
-            local.iter_mut().zip(columns).for_each(|(sum, b)| *sum = f(*a, *b, *sum));
+            for (sum, b) in local.iter_mut().zip(columns) {
+                *sum = f(*a, *b, *sum);
+            }
         }
         *block = local;
     }
     for (a, columns) in line.iter().zip(columns.chunks_exact(n)) {
-        rest.iter_mut().zip(&columns[first_of_rest..]).for_each(|(sum, b)| *sum = f(*a, *b, *sum));
+        for (sum, b) in rest.iter_mut().zip(&columns[first_of_rest..]) {
+            *sum = f(*a, *b, *sum);
+        }
     }
 }
 
