@@ -175,7 +175,7 @@ impl Shadow {
     /// A shadow without accesses, in the place of this one.
     pub(crate) fn cleared(mut self) -> Shadow {
         self.cells.clear();
-        self.tables = SideTables::default();
+        self.tables.clear();
         self
     }
 

@@ -131,29 +131,32 @@ fn integer(word: u32, element: Multiplicand) -> i64 {
 fn left<const K: usize>(regs: &[Lanes], of: &[Reg], rows: &mut Rows<u32, K>) {
     for (index, reg) in of.iter().enumerate() {
         for (row, lanes) in regs[*reg as usize].as_chunks::<4>().0.iter().enumerate() {
-            let row = &mut rows[row + index % 2 * 8];
-            elements::<K>(lanes, index / 2, |k, word| row[k] = word);
+            elements::<K>(lanes, &mut rows[row + index % 2 * 8][index / 2 * K / 2..][..K / 2]);
         }
     }
 }
 
 /// The columns of B from its registers; see [`left`].
 fn right<const K: usize>(regs: &[Lanes], of: &[Reg], columns: &mut Columns<u32, K>) {
+    let mut along = [0; K];
     for (index, reg) in of.iter().enumerate() {
         for (column, lanes) in regs[*reg as usize].as_chunks::<4>().0.iter().enumerate() {
-            elements::<K>(lanes, index, |k, word| columns[k][column] = word);
+            elements::<K>(lanes, &mut along[..K / 2]);
+            for (columns, word) in columns[index * K / 2..].iter_mut().zip(&along[..K / 2]) {
+                columns[column] = *word;
+            }
         }
     }
 }
 
-/// Calls `f` with the place along k and the bits of each element of four lanes, of the registers with a number.
+/// The bits of the elements of four lanes, adjacent along k.
 #[inline(always)]
-fn elements<const K: usize>(lanes: &[u64; 4], number: usize, mut f: impl FnMut(usize, u32)) {
+fn elements<const K: usize>(lanes: &[u64; 4], out: &mut [u32]) {
     let bits = ROW_BITS / K;
-    let run = 32 / bits;
-    for (lane, word) in lanes.iter().enumerate() {
-        let first = (number * 4 + lane) * run;
-        (0..run).for_each(|at| f(first + at, (word >> (bits * at) & mask(bits as u32)) as u32));
+    for (word, out) in lanes.iter().zip(out.chunks_exact_mut(32 / bits)) {
+        for (at, out) in out.iter_mut().enumerate() {
+            *out = (word >> (bits * at) & mask(bits as u32)) as u32;
+        }
     }
 }
 
@@ -175,36 +178,34 @@ fn multiply<T: Copy, S: Copy, const K: usize>(
     }
 }
 
-/// Row and column of the `i`-th of the four elements of a lane in C and D.
-fn place(lane: usize, i: usize) -> (usize, usize) {
-    (lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2)
-}
-
-/// Reads C: two registers hold two f16 elements each, four registers hold one element each.
+/// Reads C: two registers hold two f16 elements each, four registers hold one element each. Of the four elements of a lane,
+/// the first two are adjacent in row `l / 4`, and the others eight rows below.
 fn read_sums<T: Copy + Default>(regs: &[Lanes], c: &[Reg], read: impl Fn(u32) -> T) -> Accumulators<T> {
     let mut out = [[T::default(); 8]; 16];
-    let in_register = 4 / c.len();
+    let is_packed = c.len() == 2;
     for i in 0..4 {
-        for (lane, word) in regs[c[i / in_register] as usize].iter().enumerate() {
-            let (row, column) = place(lane, i);
-            out[row][column] =
-                read(if in_register == 2 { (word >> (i % 2 * 16)) as u32 & 0xffff } else { *word as u32 });
+        let register = &regs[c[if is_packed { i / 2 } else { i }] as usize];
+        let (shift, keep) = if is_packed { (i % 2 * 16, mask(16)) } else { (0, mask(32)) };
+        for (row, lanes) in out[i / 2 * 8..].iter_mut().zip(register.as_chunks::<4>().0) {
+            for (pair, word) in row.as_chunks_mut::<2>().0.iter_mut().zip(lanes) {
+                pair[i % 2] = read((word >> shift & keep) as u32);
+            }
         }
     }
     out
 }
 
+/// Writes D, which is as C.
 fn write_sums<T: Copy>(regs: &mut [Lanes], d: &[Reg], sums: &Accumulators<T>, write: impl Fn(T) -> u32) {
-    let in_register = 4 / d.len();
+    let is_packed = d.len() == 2;
     for (index, reg) in d.iter().enumerate() {
-        let first = index * in_register;
-        for (lane, register) in regs[*reg as usize].iter_mut().enumerate() {
-            let word = |i: usize| {
-                let (row, column) = place(lane, i);
-                u64::from(write(sums[row][column]))
-            };
-            let upper = if in_register == 2 { word(first + 1) << 16 } else { 0 };
-            *register = upper | word(first);
+        let first = if is_packed { index * 2 } else { index };
+        let lanes = regs[*reg as usize].as_chunks_mut::<4>().0;
+        for (row, lanes) in sums[first / 2 * 8..].iter().zip(lanes) {
+            for (pair, register) in row.as_chunks::<2>().0.iter().zip(lanes) {
+                let upper = if is_packed { u64::from(write(pair[1])) << 16 } else { 0 };
+                *register = upper | u64::from(write(pair[first % 2]));
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::exec::warp::Warp;
 use crate::isa::Space;
 use crate::lanes::{FULL, IN_ORDER, LaneOrder, Lanes, lanes};
 use crate::memory::{Region, map};
-use crate::op::{Load, Store};
+use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
 use crate::shadow::{Accessor, Actor, KnownStamps, OrderNumber, Record, Records, Sharing};
 
@@ -115,10 +115,8 @@ impl Machine<'_> {
         let Some((id, base)) = self.plain_region(access) else { return 0 };
         let access = PlainAccess { id, base, access, warp: warp.id, pc: warp.pc };
         self.each_row(&access, |region, row| {
-            for (index, reg) in op.regs.iter().enumerate() {
-                let column = &region.bytes[row.offset + index * size..];
-                read_column(&mut warp.regs[*reg as usize], row.lanes, column, (len, size));
-            }
+            let bytes = &region.bytes[row.offset..row.offset + len * row.lanes.len()];
+            read_registers(&mut warp.regs, &op.regs, row.lanes, bytes, size);
         })
     }
 
@@ -159,10 +157,7 @@ impl Machine<'_> {
             // A read of bytes that were never written would make the host map their pages twice.
             changes |= !region.is_written(row.offset, all);
             let bytes = region.written_bytes(row.offset, all);
-            for (index, reg) in op.regs.iter().enumerate() {
-                let column = &mut bytes[index * size..];
-                changes |= write_column(&warp.regs[*reg as usize], row.lanes, column, (len, size), !changes);
-            }
+            changes |= write_registers(&warp.regs, &op.regs, row.lanes, bytes, (size, !changes));
         });
         self.changes += u64::from(changes);
         done
@@ -279,52 +274,57 @@ impl Machine<'_> {
     }
 }
 
-/// Reads a value of `size` bytes for each lane, `stride` bytes apart.
-fn read_column(out: &mut Lanes, lanes: &[u8], bytes: &[u8], (stride, size): (usize, usize)) {
+/// Reads registers of each lane from its bytes, `size` bytes each.
+fn read_registers(warp: &mut [Lanes], regs: &[Reg], lanes: &[u8], bytes: &[u8], size: usize) {
     match size {
-        1 => read_each::<1>(out, lanes, bytes, stride),
-        2 => read_each::<2>(out, lanes, bytes, stride),
-        4 => read_each::<4>(out, lanes, bytes, stride),
-        _ => read_each::<8>(out, lanes, bytes, stride),
+        1 => read_each::<1>(warp, regs, lanes, bytes),
+        2 => read_each::<2>(warp, regs, lanes, bytes),
+        4 => read_each::<4>(warp, regs, lanes, bytes),
+        _ => read_each::<8>(warp, regs, lanes, bytes),
     }
 }
 
-fn read_each<const SIZE: usize>(out: &mut Lanes, lanes: &[u8], bytes: &[u8], stride: usize) {
-    for (lane, bytes) in lanes.iter().zip(bytes.chunks(stride)) {
-        let mut word = [0; 8];
-        word[..SIZE].copy_from_slice(&bytes[..SIZE]);
-        out[usize::from(*lane)] = u64::from_le_bytes(word);
+fn read_each<const SIZE: usize>(warp: &mut [Lanes], regs: &[Reg], lanes: &[u8], bytes: &[u8]) {
+    for (lane, bytes) in lanes.iter().zip(bytes.chunks_exact(SIZE * regs.len())) {
+        for (reg, value) in regs.iter().zip(bytes.as_chunks::<SIZE>().0) {
+            let mut word = [0; 8];
+            word[..SIZE].copy_from_slice(value);
+            warp[*reg as usize][usize::from(*lane)] = u64::from_le_bytes(word);
+        }
     }
 }
 
-/// Writes a value of `size` bytes for each lane, `stride` bytes apart. Returns whether a byte becomes another, if `compares`.
-fn write_column(
-    values: &Lanes,
+/// Writes registers of each lane to its bytes, `size` bytes each. Returns whether a byte becomes another, if `compares`.
+fn write_registers(
+    warp: &[Lanes],
+    regs: &[Reg],
     lanes: &[u8],
     bytes: &mut [u8],
-    (stride, size): (usize, usize),
-    compares: bool,
+    (size, compares): (usize, bool),
 ) -> bool {
     match size {
-        1 => write_each::<1>(values, lanes, bytes, stride, compares),
-        2 => write_each::<2>(values, lanes, bytes, stride, compares),
-        4 => write_each::<4>(values, lanes, bytes, stride, compares),
-        _ => write_each::<8>(values, lanes, bytes, stride, compares),
+        1 => write_each::<1>(warp, regs, lanes, bytes, compares),
+        2 => write_each::<2>(warp, regs, lanes, bytes, compares),
+        4 => write_each::<4>(warp, regs, lanes, bytes, compares),
+        _ => write_each::<8>(warp, regs, lanes, bytes, compares),
     }
 }
 
 fn write_each<const SIZE: usize>(
-    values: &Lanes,
+    warp: &[Lanes],
+    regs: &[Reg],
     lanes: &[u8],
     bytes: &mut [u8],
-    stride: usize,
     compares: bool,
 ) -> bool {
     let mut changes = false;
-    for (lane, bytes) in lanes.iter().zip(bytes.chunks_mut(stride)) {
-        let (slot, word) = (&mut bytes[..SIZE], &values[usize::from(*lane)].to_le_bytes()[..SIZE]);
-        changes |= compares && slot != word;
-        slot.copy_from_slice(word);
+    for (lane, bytes) in lanes.iter().zip(bytes.chunks_exact_mut(SIZE * regs.len())) {
+        for (reg, slot) in regs.iter().zip(bytes.as_chunks_mut::<SIZE>().0) {
+            let mut word = [0; SIZE];
+            word.copy_from_slice(&warp[*reg as usize][usize::from(*lane)].to_le_bytes()[..SIZE]);
+            changes |= compares && *slot != word;
+            *slot = word;
+        }
     }
     changes
 }

@@ -8,6 +8,9 @@ use crate::shadow::stamp::Records;
 /// Binary logarithms of the bytes of a block, and of the parts that each is split into.
 const BITS: [u32; 5] = [10, 6, 4, 2, 0];
 
+/// Parts for which there is room at first.
+const FEWEST_PARTS: usize = 1024;
+
 /// How many bytes a cell stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level(usize);
@@ -162,6 +165,10 @@ impl Cells {
         (tables, records): (&mut SideTables, &Records),
     ) -> usize {
         let (whole, first) = (self.get(place), self.parts.len());
+        if self.parts.capacity() - first < level.parts() {
+            // Room that is not used takes no memory of the host, but copies take time.
+            self.parts.reserve(7 * first + FEWEST_PARTS);
+        }
         for index in 0..level.parts() {
             let copy = if index == 0 { whole } else { tables.copy(whole) };
             let offset = index * level.below().size();

@@ -13,6 +13,9 @@ fn unordered_write(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Opti
         return Some(who.conflict(write, true));
     }
     let strong = tables.strong(cell)?;
+    if who.is_strong() && strong.are_writes_in_scope(who) {
+        return None;
+    }
     let counts = |stamp: &Stamp| !who.is_strong() || !who.is_in_scope(&who.by.records.of(*stamp));
     let found = strong.unordered_writes(who).find(counts);
     found.map(|stamp| who.conflict(stamp, true))

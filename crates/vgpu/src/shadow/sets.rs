@@ -173,6 +173,13 @@ impl ReadSets {
         (self.sets.len() - 1) as u32
     }
 
+    /// Drops all sets; what they have allocated is used again.
+    fn clear(&mut self) {
+        self.sets.iter_mut().for_each(|set| set.groups.clear());
+        self.free.clear();
+        self.free.extend(0..self.sets.len() as u32);
+    }
+
     pub(super) fn drop_set(&mut self, index: u32) {
         self.sets[index as usize].groups.clear();
         self.free.push(index);
@@ -208,6 +215,11 @@ impl StrongAccesses {
     pub(super) fn unordered_writes<'a>(&'a self, who: &'a Accessor<'a>) -> impl Iterator<Item = Stamp> + 'a {
         let observed = self.reads.last_known_read(who).max(self.writes.last_known_read(who));
         self.writes.unordered_after(observed, who)
+    }
+
+    /// Whether `who` is in the scope of all writes, and they in its own.
+    pub(super) fn are_writes_in_scope(&self, who: &Accessor<'_>) -> bool {
+        self.writes.groups.iter().all(|group| who.is_in_scope(&who.by.records.get(group.record)))
     }
 
     /// The reads that `who` is not ordered after.
@@ -263,6 +275,11 @@ pub(super) struct SideTables {
 }
 
 impl SideTables {
+    pub(super) fn clear(&mut self) {
+        self.reads.clear();
+        self.extras.clear();
+    }
+
     fn extra(&mut self, cell: &mut Cell) -> &mut Extra {
         if cell.extra == NEVER {
             cell.extra = self.extras.len() as u32;
