@@ -24,6 +24,36 @@ pub(crate) struct Sectors {
     pub(crate) ideal: u64,
 }
 
+/// The last pattern of addresses that an instruction has accessed, and its cost. What begins at the same place in a line of 128
+/// bytes and has the same distances has the same cost.
+#[derive(Clone, Debug)]
+pub(crate) struct LastPattern {
+    exec: u32,
+    distances: Lanes,
+    cost: (u64, u64),
+}
+
+impl LastPattern {
+    /// The cost of an access, counted by `count` unless `last` has the same pattern.
+    pub(crate) fn cost(
+        last: &mut Option<Box<LastPattern>>,
+        (addresses, exec): (&Lanes, u32),
+        count: impl FnOnce() -> (u64, u64),
+    ) -> (u64, u64) {
+        let line = addresses[exec.trailing_zeros() as usize & 31] & !127;
+        let distances = addresses.map(|address| address.wrapping_sub(line));
+        if let Some(last) = last
+            && last.exec == exec
+            && last.distances == distances
+        {
+            return last.cost;
+        }
+        let cost = count();
+        *last = Some(Box::new(LastPattern { exec, distances, cost }));
+        cost
+    }
+}
+
 /// Scratch space for counting the distinct words in each bank.
 #[derive(Debug)]
 pub(crate) struct Banks {

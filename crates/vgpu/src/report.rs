@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::banks::LastPattern;
 use crate::isa::Space;
 use crate::memory::Memory;
 use crate::program::Program;
@@ -88,7 +89,7 @@ pub struct Report {
 }
 
 /// Counts of one memory instruction in one state space.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tally {
     pub(crate) space: Space,
     /// The number of the buffer in global memory.
@@ -101,6 +102,7 @@ pub(crate) struct Tally {
     pub(crate) sectors: u64,
     pub(crate) ideal_sectors: u64,
     pub(crate) bytes: u64,
+    pub(crate) last: Option<Box<LastPattern>>,
 }
 
 /// Counters of a run, indexed by program counter.
@@ -180,6 +182,7 @@ impl Stats {
                 sectors: 0,
                 ideal_sectors: 0,
                 bytes: 0,
+                last: None,
             });
             list.len() - 1
         });

@@ -1,6 +1,6 @@
 //! Loads and stores.
 
-use crate::banks;
+use crate::banks::{self, LastPattern};
 use crate::exec::access::{Access, RegionId, RegionSlot, Slot, WarpAccess, resolve_spaces};
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
@@ -118,16 +118,23 @@ impl Machine<'_> {
         let tally = self.stats.tally(pc, (space, buffer), kind, bytes);
         tally.executions += 1;
         tally.bytes += u64::from(bytes) * u64::from(exec.count_ones());
+        let pattern = (addresses, exec);
         match space {
             Space::Shared => {
-                let found = self.banks.wavefronts(addresses, exec, bytes, kind == AccessKind::Load);
-                tally.wavefronts += found.count;
-                tally.ideal_wavefronts += found.ideal;
+                let (count, ideal) = LastPattern::cost(&mut tally.last, pattern, || {
+                    let found = self.banks.wavefronts(addresses, exec, bytes, kind == AccessKind::Load);
+                    (found.count, found.ideal)
+                });
+                tally.wavefronts += count;
+                tally.ideal_wavefronts += ideal;
             }
             Space::Global | Space::Generic => {
-                let sectors = banks::sectors(addresses, order, bytes);
-                tally.sectors += sectors.count;
-                tally.ideal_sectors += sectors.ideal;
+                let (count, ideal) = LastPattern::cost(&mut tally.last, pattern, || {
+                    let sectors = banks::sectors(addresses, order, bytes);
+                    (sectors.count, sectors.ideal)
+                });
+                tally.sectors += count;
+                tally.ideal_sectors += ideal;
             }
             Space::Local | Space::Param | Space::Const => {}
         }

@@ -11,7 +11,7 @@ use crate::lanes::{FULL, IN_ORDER, LaneOrder, Lanes, lanes};
 use crate::memory::{Region, map};
 use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
-use crate::shadow::{Accessor, Actor, KnownStamps, OrderNumber, Record, Records, Sharing};
+use crate::shadow::{Accessor, Actor, KnownStamps, OrderNumber, Record, Records, Shadow, Sharing};
 
 /// The lanes of a warp that access one region, with the region's first address.
 #[derive(Clone, Copy)]
@@ -21,20 +21,6 @@ struct PlainAccess<'a> {
     access: &'a WarpAccess<'a>,
     warp: u32,
     pc: u32,
-}
-
-/// What the rows of an access have in common.
-struct Memo {
-    /// The number of the last record, with its clock.
-    record: Option<(u32, u32)>,
-    /// What lanes that are alike know.
-    known: KnownStamps,
-}
-
-impl Memo {
-    fn new() -> Memo {
-        Memo { record: None, known: KnownStamps::new() }
-    }
 }
 
 impl PlainAccess<'_> {
@@ -177,77 +163,48 @@ impl Machine<'_> {
 
     /// Records the accesses that are plain, calls `f` with the region and each row of lanes, and returns the lanes.
     fn each_row(&mut self, plain: &PlainAccess<'_>, mut f: impl FnMut(&mut Region, &Row<'_>)) -> u32 {
-        let PlainAccess { base, access, warp, .. } = *plain;
-        let len = access.bytes as usize;
+        let PlainAccess { access, warp, .. } = *plain;
         let checks = self.options.check_races;
         let alike = if checks { self.cta.clocks.alike(warp) } else { FULL };
         let is_uniform = !checks || self.cta.clocks.are_alike(warp, access.exec);
-        let positions = Positions::new(access, (alike, is_uniform), &mut self.memory.records);
         if is_uniform && plain.is_broadcast() {
             let sharing = Sharing::Together { lanes: access.exec };
-            let first = access.exec.trailing_zeros();
-            let offset = access.addresses[first as usize].wrapping_sub(base);
-            let by = (first, first);
-            let Some((region, offset)) = self.plain_bytes(plain, (offset, len), by, sharing, &mut Memo::new()) else {
-                return 0;
-            };
-            lanes(access.exec).for_each(|lane| f(region, &Row { lanes: &[lane as u8], offset }));
-            return access.exec;
+            let first = access.exec.trailing_zeros() as usize;
+            return self.each_alike(plain, (&IN_ORDER, sharing), std::iter::once(first..first + 1), &mut f);
         }
-        let (mut done, mut memo) = (0, Memo::new());
-        let sharing = Sharing::Row { bytes: len as u8, order: positions.number };
-        for row in positions.rows() {
-            if !is_uniform {
-                memo.known = KnownStamps::new();
-            }
-            let (all, offset) = (len * row.len(), positions.address(row.start).wrapping_sub(base));
-            let lanes = &positions.order[row.clone()];
-            let by = (row.start as u32, u32::from(lanes[0]));
-            let Some((region, offset)) = self.plain_bytes(plain, (offset, all), by, sharing, &mut memo) else {
-                continue;
-            };
-            f(region, &Row { lanes, offset });
-            done = lanes.iter().fold(done, |done, lane| done | 1 << lane);
+        let positions = Positions::new(access, (alike, is_uniform), &mut self.memory.records);
+        let by = (positions.order, Sharing::Row { bytes: access.bytes as u8, order: positions.number });
+        if is_uniform {
+            return self.each_alike(plain, by, positions.rows(), &mut f);
         }
-        done
+        let each = |row| self.each_alike(plain, by, std::iter::once(row), &mut f);
+        positions.rows().map(each).fold(0, |done, lanes| done | lanes)
     }
 
-    /// The region with `len` bytes at an offset, if the access to them is plain; it is recorded as one by a lane and those
-    /// that follow its position.
-    fn plain_bytes(
+    /// As [`Machine::each_row`], for rows of positions whose lanes are alike.
+    fn each_alike(
         &mut self,
         plain: &PlainAccess<'_>,
-        (offset, len): (u64, usize),
-        (position, lane): (u32, u32),
-        sharing: Sharing,
-        memo: &mut Memo,
-    ) -> Option<(&mut Region, usize)> {
+        (order, sharing): (&LaneOrder, Sharing),
+        rows: impl Iterator<Item = Range<usize>>,
+        f: &mut impl FnMut(&mut Region, &Row<'_>),
+    ) -> u32 {
+        let mut rows = rows.peekable();
+        let Some(first) = rows.peek().map(|row| order[row.start]) else { return 0 };
         let (cta, memory) = (&mut self.cta, &mut *self.memory);
-        let PlainAccess { id, access, warp, pc, .. } = *plain;
+        let PlainAccess { id, base, access, warp, pc } = *plain;
         let region = match id {
             RegionId::Buffer(index) => &mut memory.buffers[index].region,
             _ => &mut cta.shared,
         };
-        let each = u64::from(access.bytes);
-        let is_inside = offset.checked_add(len as u64).is_some_and(|end| end <= region.bytes.len() as u64);
-        let is_aligned = each.is_power_of_two() && access.addresses[lane as usize] & (each - 1) == 0;
-        let (offset, is_write) = (offset as usize, plain.is_write());
-        if !region.undefined.is_empty() || !is_inside || !is_aligned || !(is_write || region.is_written(offset, len)) {
-            return None;
+        let (len, is_write) = (access.bytes as usize, plain.is_write());
+        if !region.undefined.is_empty() || !len.is_power_of_two() {
+            return 0;
         }
-        if !self.options.check_races {
-            return Some((region, offset));
-        }
-        let thread = warp * 32 + lane;
+        let thread = warp * 32 + u32::from(first);
         let clock = cta.clocks.own(thread);
-        let record = match memo.record {
-            Some((record, of)) if of == clock => record,
-            _ => {
-                let record = Record { cta: cta.number, warp: warp as u16, scope: None, clock, pc, sharing };
-                cta.recent[warp as usize].number(&mut memory.records, record)?
-            }
-        };
-        memo.record = Some((record, clock));
+        let record = Record { cta: cta.number, warp: warp as u16, scope: None, clock, pc, sharing };
+        let Some(record) = cta.recent[warp as usize].number(&mut memory.records, record) else { return 0 };
         let actor = Actor {
             records: &memory.records,
             sharing,
@@ -261,17 +218,45 @@ impl Machine<'_> {
             scope: None,
             reads: !is_write,
             notes_reads: false,
-            known: &memo.known,
+            known: &KnownStamps::new(),
         };
-        let stamp = memory.records.stamp(record, position);
-        let accessor = Accessor { by: &actor, stamp, thread, size: len };
-        let is_simple = region.shadow.record_simple(offset, len, is_write, &accessor);
-        let is_recorded = is_simple || {
-            let is_broadcast = matches!(sharing, Sharing::Together { .. });
-            is_broadcast && region.shadow.read(offset, len, &accessor).conflicts.is_empty()
-        };
-        is_recorded.then_some((region, offset))
+        let mut done = 0;
+        for row in rows {
+            let (row_lanes, all) = (&order[row.clone()], len * row.len());
+            let address = access.addresses[usize::from(row_lanes[0])];
+            let offset = address.wrapping_sub(base);
+            let is_inside = offset.checked_add(all as u64).is_some_and(|end| end <= region.bytes.len() as u64);
+            let is_aligned = address & (len as u64 - 1) == 0;
+            let offset = offset as usize;
+            if !is_inside || !is_aligned || !(is_write || region.is_written(offset, all)) {
+                continue;
+            }
+            let thread = warp * 32 + u32::from(row_lanes[0]);
+            let stamp = memory.records.stamp(record, row.start as u32);
+            let who = Accessor { by: &actor, stamp, thread, size: all };
+            if self.options.check_races && !record_plain(&mut region.shadow, offset, is_write, &who) {
+                continue;
+            }
+            match sharing {
+                Sharing::Together { lanes: together } => {
+                    lanes(together).for_each(|lane| f(region, &Row { lanes: &[lane as u8], offset }));
+                    done |= together;
+                }
+                Sharing::Row { .. } | Sharing::Alone => {
+                    f(region, &Row { lanes: row_lanes, offset });
+                    done = row_lanes.iter().fold(done, |done, lane| done | 1 << lane);
+                }
+            }
+        }
+        done
     }
+}
+
+/// Records an access if it is plain.
+fn record_plain(shadow: &mut Shadow, offset: usize, is_write: bool, who: &Accessor<'_>) -> bool {
+    let is_broadcast = matches!(who.by.sharing, Sharing::Together { .. });
+    shadow.record_simple(offset, who.size, is_write, who)
+        || is_broadcast && shadow.read(offset, who.size, who).conflicts.is_empty()
 }
 
 /// Reads registers of each lane from its bytes, `size` bytes each.
@@ -310,13 +295,7 @@ fn write_registers(
     }
 }
 
-fn write_each<const SIZE: usize>(
-    warp: &[Lanes],
-    regs: &[Reg],
-    lanes: &[u8],
-    bytes: &mut [u8],
-    compares: bool,
-) -> bool {
+fn write_each<const SIZE: usize>(warp: &[Lanes], regs: &[Reg], lanes: &[u8], bytes: &mut [u8], compares: bool) -> bool {
     let mut changes = false;
     for (lane, bytes) in lanes.iter().zip(bytes.chunks_exact_mut(SIZE * regs.len())) {
         for (reg, slot) in regs.iter().zip(bytes.as_chunks_mut::<SIZE>().0) {
