@@ -13,6 +13,9 @@ use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
 use crate::shadow::{Accessor, Actor, KnownStamps, OrderNumber, Record, Records, Shadow, Sharing};
 
+/// Bytes of a cache line of the host, or fewer.
+const LINE: u64 = 64;
+
 /// The lanes of a warp that access one region, with the region's first address.
 #[derive(Clone, Copy)]
 struct PlainAccess<'a> {
@@ -74,7 +77,7 @@ impl<'a> Positions<'a> {
     }
 
     /// Calls `f` with the first position and the end of each row.
-    fn rows(&self) -> impl Iterator<Item = Range<usize>> {
+    fn rows(&self) -> impl Iterator<Item = Range<usize>> + Clone {
         let mut rest = self.active;
         std::iter::from_fn(move || {
             let first = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
@@ -186,11 +189,10 @@ impl Machine<'_> {
         &mut self,
         plain: &PlainAccess<'_>,
         (order, sharing): (&LaneOrder, Sharing),
-        rows: impl Iterator<Item = Range<usize>>,
+        rows: impl Iterator<Item = Range<usize>> + Clone,
         f: &mut impl FnMut(&mut Region, &Row<'_>),
     ) -> u32 {
-        let mut rows = rows.peekable();
-        let Some(first) = rows.peek().map(|row| order[row.start]) else { return 0 };
+        let Some(first) = rows.clone().next().map(|row| order[row.start]) else { return 0 };
         let (cta, memory) = (&mut self.cta, &mut *self.memory);
         let PlainAccess { id, base, access, warp, pc } = *plain;
         let region = match id {
@@ -220,6 +222,9 @@ impl Machine<'_> {
             notes_reads: false,
             known: &KnownStamps::new(),
         };
+        if let RegionId::Buffer(_) = id {
+            touch(region, rows.clone().map(|row| access.addresses[usize::from(order[row.start])].wrapping_sub(base)));
+        }
         let mut done = 0;
         for row in rows {
             let (row_lanes, all) = (&order[row.clone()], len * row.len());
@@ -250,6 +255,13 @@ impl Machine<'_> {
         }
         done
     }
+}
+
+/// Loads what the rows at these offsets need into the host's caches, all at the same time.
+fn touch(region: &Region, offsets: impl Iterator<Item = u64>) {
+    let byte = |at: u64| usize::try_from(at).ok().and_then(|at| region.bytes.get(at)).copied().unwrap_or(0);
+    let all = offsets.fold(0, |all, offset| all ^ byte(offset) ^ byte(offset.wrapping_add(LINE)));
+    std::hint::black_box(all);
 }
 
 /// Records an access if it is plain.
