@@ -38,6 +38,7 @@ mod random;
 mod recorder;
 mod registers;
 mod resident;
+mod rows;
 mod scalar;
 mod schedule;
 mod single;

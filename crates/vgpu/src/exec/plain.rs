@@ -5,13 +5,14 @@ use std::ops::Range;
 
 use crate::exec::access::{RegionId, WarpAccess};
 use crate::exec::machine::Machine;
+use crate::exec::rows::Positions;
 use crate::exec::warp::Warp;
 use crate::isa::Space;
 use crate::lanes::{FULL, IN_ORDER, LaneOrder, Lanes, lanes};
 use crate::memory::{Region, map};
 use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
-use crate::shadow::{Accessor, Actor, KnownStamps, OrderNumber, Record, Records, Shadow, Sharing};
+use crate::shadow::{Accessor, Actor, KnownStamps, Record, Shadow, Sharing};
 
 /// Bytes of a cache line of the host, or fewer.
 const LINE: u64 = 64;
@@ -36,55 +37,6 @@ impl PlainAccess<'_> {
         let WarpAccess { addresses, exec, .. } = *self.access;
         let first = addresses[exec.trailing_zeros() as usize & 31];
         !self.is_write() && exec.count_ones() > 1 && lanes(exec).all(|lane| addresses[lane] == first)
-    }
-}
-
-/// The lanes of an access in an order in which they form rows: of adjacent positions, at adjacent addresses.
-struct Positions<'a> {
-    access: &'a WarpAccess<'a>,
-    order: &'a LaneOrder,
-    number: OrderNumber,
-    /// The positions with lanes that access memory.
-    active: u32,
-    /// The positions whose lane is like that at the next position.
-    alike: u32,
-}
-
-impl<'a> Positions<'a> {
-    fn new(access: &'a WarpAccess<'a>, (alike, is_uniform): (u32, bool), records: &mut Records) -> Positions<'a> {
-        let order = &access.order;
-        let is_free = !order.is_lane_order && is_uniform;
-        match is_free.then(|| records.order(&order.lanes)).flatten() {
-            None => Positions { access, order: &IN_ORDER, number: OrderNumber::LANES, active: access.exec, alike },
-            Some(number) => {
-                let active = FULL >> (32 - order.count);
-                Positions { access, order: &order.lanes, number, active, alike: FULL }
-            }
-        }
-    }
-
-    fn address(&self, position: usize) -> u64 {
-        self.access.addresses[usize::from(self.order[position])]
-    }
-
-    /// The end of the row that begins at a position.
-    fn end_of_row(&self, first: usize) -> usize {
-        let goes_on = |at: usize| {
-            let both = self.active >> at & 1 == 1 && self.alike >> (at - 1) & 1 == 1;
-            both && self.address(at) == self.address(at - 1).wrapping_add(self.access.bytes.into())
-        };
-        (first + 1..32).find(|at| !goes_on(*at)).unwrap_or(32)
-    }
-
-    /// Calls `f` with the first position and the end of each row.
-    fn rows(&self) -> impl Iterator<Item = Range<usize>> + Clone {
-        let mut rest = self.active;
-        std::iter::from_fn(move || {
-            let first = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
-            let end = self.end_of_row(first);
-            rest &= FULL.checked_shl(end as u32).unwrap_or(0);
-            Some(first..end)
-        })
     }
 }
 

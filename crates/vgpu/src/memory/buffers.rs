@@ -151,10 +151,13 @@ impl Memory {
 
     /// Adds what was written in `other`, which was equal to this memory when it had `records` records. Returns false if a
     /// byte was written in one and accessed in the other; then this memory is of no use any more.
-    pub(crate) fn join(&mut self, other: Memory, records: usize) -> bool {
+    pub(crate) fn join(&mut self, other: Memory, records: usize, threads: usize) -> bool {
         let Some(newer) = self.records.join(&other.records, records) else { return false };
         let records = &self.records;
-        self.buffers.iter_mut().zip(other.buffers).all(|(own, other)| own.region.join(other.region, newer, records))
+        self.buffers
+            .iter_mut()
+            .zip(other.buffers)
+            .all(|(own, other)| own.region.join(other.region, newer, records, threads))
     }
 
     /// Bytes in which the race checks record accesses to the buffers, so far.

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use crate::clock::Flag;
 use crate::shadow::{Newer, Records, Shadow};
 use crate::undefined::Undefined;
+
+/// Fewest bytes for which another thread is started.
+const LEAST_OF_THREAD: usize = 1 << 20;
 
 /// A bit set with one bit per byte.
 #[derive(Clone, Debug)]
@@ -121,12 +125,15 @@ impl Region {
 
     /// Adds what was written in `other`, a copy of this region, as far as it is not in both. Returns false if a byte was
     /// written in one and accessed in the other; then this region is of no use any more.
-    pub(crate) fn join(&mut self, mut other: Region, newer: Newer, records: &Records) -> bool {
+    pub(crate) fn join(&mut self, mut other: Region, newer: Newer, records: &Records, threads: usize) -> bool {
         let shadow = std::mem::take(&mut other.shadow);
-        let Some(written) = self.shadow.join(shadow, newer, records) else { return false };
+        let Some(mut written) = self.shadow.join(shadow, newer, records) else { return false };
+        written.iter_mut().for_each(|range| range.end = range.end.min(other.bytes.len()));
+        if !written.is_empty() {
+            copy_ranges((self.writable(), &other.bytes), 0, &written, threads);
+        }
         for Range { start, end } in written {
-            let end = end.min(other.bytes.len());
-            self.store(start, &other.bytes[start..end]);
+            self.note_written(start, end - start);
             if !other.is_written(start, end - start) {
                 (start..end).filter(|at| !other.is_written(*at, 1)).for_each(|at| self.forget(at, 1));
             }
@@ -146,6 +153,12 @@ impl Region {
 
     /// Bytes that the caller is about to write; it has checked the bounds.
     pub(crate) fn written_bytes(&mut self, offset: usize, len: usize) -> &mut [u8] {
+        self.note_written(offset, len);
+        &mut self.writable()[offset..offset + len]
+    }
+
+    /// Bytes become written, and all their bits defined.
+    fn note_written(&mut self, offset: usize, len: usize) {
         if let Some(bits) = &mut self.written {
             bits.set(offset, len);
         }
@@ -153,12 +166,43 @@ impl Region {
             let stale: Vec<usize> = self.undefined.range(offset..offset + len).map(|(at, _)| *at).collect();
             stale.iter().for_each(|at| _ = self.undefined.remove(at));
         }
+    }
+
+    fn writable(&mut self) -> &mut [u8] {
         // A copy of what was never written would be zeros that the host has to read.
         if std::mem::take(&mut self.is_blank) && Arc::get_mut(&mut self.bytes).is_none() {
             self.bytes = Arc::new(vec![0; self.bytes.len()]);
         }
-        &mut Arc::make_mut(&mut self.bytes)[offset..offset + len]
+        let bytes: &mut Vec<u8> = Arc::make_mut(&mut self.bytes);
+        bytes
     }
+}
+
+/// Copies ranges of bytes, which are in order; `to` begins at `first`. Much is copied by several threads: the host takes longer
+/// to map pages than to copy.
+fn copy_ranges((to, from): (&mut [u8], &[u8]), first: usize, ranges: &[Range<usize>], threads: usize) {
+    let all: usize = ranges.iter().map(Range::len).sum();
+    if threads < 2 || all < LEAST_OF_THREAD || ranges.len() < 2 {
+        for range in ranges {
+            to[range.start - first..range.end - first].copy_from_slice(&from[range.clone()]);
+        }
+        return;
+    }
+    let (lower, upper) = ranges.split_at(ranges.len() / 2);
+    let middle = upper[0].start;
+    let (low, high) = to.split_at_mut(middle - first);
+    let low = Mutex::new(Some(low));
+    let copy_low = || {
+        let low = low.lock().unwrap_or_else(PoisonError::into_inner).take();
+        low.into_iter().for_each(|low| copy_ranges((low, from), first, lower, threads / 2));
+    };
+    thread::scope(|scope| {
+        let other = thread::Builder::new().spawn_scoped(scope, &copy_low);
+        copy_ranges((high, from), middle, upper, threads - threads / 2);
+        if other.is_err() {
+            copy_low();
+        }
+    });
 }
 
 #[cfg(test)]

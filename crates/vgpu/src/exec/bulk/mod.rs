@@ -6,6 +6,7 @@
 
 mod boxes;
 mod cancel;
+mod check;
 mod engine;
 mod maps;
 mod start;
