@@ -55,7 +55,8 @@ pub(crate) struct Arguments {
     /// by commas.
     #[arg(long, value_name = "PTX_LINE", value_delimiter = ',')]
     trace: Vec<u32>,
-    /// Write the final contents of a buffer to a file in the format of NumPy, as bytes.
+    /// Write the final contents of a buffer to a file in the format of NumPy, also after a fault: BUFFER.npy if none is named. The
+    /// elements are those of its expectation, or else bytes.
     #[arg(long, value_name = "BUFFER[=FILE.npy]")]
     dump: Vec<String>,
     /// Most memory that the buffers may have together, in GiB.
@@ -126,6 +127,9 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     }
     for (name, target) in dumps {
         write(&file, &memory, &name, &target).map_err(bad)?;
+        if !arguments.json {
+            say!("wrote {}", target.display());
+        }
     }
     Ok(outcome)
 }
@@ -235,9 +239,21 @@ fn dumps(arguments: &Arguments, file: &LaunchFile) -> Result<Vec<(String, PathBu
             Some((name, target)) => (name, PathBuf::from(target)),
             None => (text.as_str(), PathBuf::from(format!("{text}.npy"))),
         };
-        match file.buffer(name) {
-            Some(_) => Ok((name.to_string(), target)),
-            None => Err(format!("--dump: there is no buffer `{name}`")),
+        if file.buffer(name).is_none() {
+            let all: Vec<String> = file.buffers.iter().map(|(name, _)| format!("`{name}`")).collect();
+            return Err(format!("--dump: there is no buffer `{name}`; the launch file has {}", all.join(", ")));
+        }
+        let is_target = |path: &&PathBuf| {
+            path.canonicalize().is_ok_and(|path| target.canonicalize().is_ok_and(|target| target == path))
+        };
+        match file.arrays.iter().find(is_target) {
+            None => Ok((name.to_string(), target)),
+            Some(_) => {
+                let target = target.display();
+                Err(format!(
+                    "--dump: {target} is an array that the launch file reads; name another file: `--dump {name}=FILE.npy`"
+                ))
+            }
         }
     };
     arguments.dump.iter().map(dump).collect()

@@ -1,5 +1,8 @@
 //! Accesses to memory, of a lane and of a warp, and the bytes that they refer to.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use crate::clock::Agent;
 use crate::exec::warp::Warp;
 use crate::isa::{Space, Strong, mask};
@@ -52,6 +55,19 @@ impl RegionSlot {
     pub(crate) fn end(&self) -> usize {
         self.offset + self.len
     }
+}
+
+/// The ranges of slots, by region; what is adjacent is one range.
+pub(crate) fn by_region<'a>(slots: impl Iterator<Item = &'a RegionSlot>) -> BTreeMap<RegionId, Vec<Range<usize>>> {
+    let mut found: BTreeMap<RegionId, Vec<Range<usize>>> = BTreeMap::new();
+    for slot in slots {
+        let ranges = found.entry(slot.id).or_default();
+        match ranges.last_mut().filter(|last| last.end == slot.offset) {
+            Some(last) => last.end = slot.end(),
+            None => ranges.push(slot.offset..slot.end()),
+        }
+    }
+    found
 }
 
 /// A region that a kernel can access.

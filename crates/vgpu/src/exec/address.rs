@@ -1,13 +1,13 @@
 //! Resolves addresses: which memory, which buffer, and whether the access is in bounds.
 
-use crate::clock::cta_of;
+use crate::clock::{cta_of, is_copy};
 use crate::exec::access::{Access, Bytes, RegionId, RegionSlot, Slot};
 use crate::exec::machine::Machine;
 use crate::fault::{ExecResult, FaultKind, Location, RaisedFault};
 use crate::isa::Space;
 use crate::memory::map;
 use crate::names::source_name;
-use crate::shadow::Conflict;
+use crate::shadow::{Conflict, Who};
 
 impl Machine<'_> {
     /// Resolves the bytes of an access, or faults.
@@ -67,7 +67,7 @@ impl Machine<'_> {
                 format!("the CTA of rank {rank} in the cluster, whose shared memory this accesses, has exited");
             return Err(RaisedFault::new(FaultKind::OutOfBounds, 1 << access.lane, message));
         }
-        let size = owner.shared.bytes.len();
+        let size = if access.is_read { owner.shared.bytes.len() } else { owner.writable_shared };
         let offset = self.offset_in(Space::Shared, access, access.address - inside + map::SHARED_START, size)?;
         Ok(Slot::Region(RegionSlot { id, offset, len: access.len }))
     }
@@ -206,10 +206,19 @@ impl Machine<'_> {
             )
         } else {
             let line = self.program.line(conflict.pc);
-            let by = if conflict.other_cta { " in another CTA" } else { "" };
-            format!(
-                "this {own} of `{name}` + {offset} and the {other} at PTX line {line}{by} are not ordered by a barrier or by a flag"
-            )
+            let both = format!("this {own} of `{name}` + {offset} and the {other} at PTX line {line}");
+            let Who { cta, thread, .. } = conflict.who;
+            match (is_copy(cta), conflict.other_cta) {
+                (true, _) => format!(
+                    "{both} are not ordered; nothing has waited for the asynchronous operation that starts there (by its mbarrier, \
+                     its commit or `wait_group`)"
+                ),
+                (false, true) => format!("{both} in another CTA are not ordered by a barrier or by a flag"),
+                (false, false) => {
+                    let (warp, lane) = (thread / 32, thread % 32);
+                    format!("{both} by lane {lane} of warp {warp} are not ordered by a barrier or by a flag")
+                }
+            }
         };
         if access.strong.is_some() && conflict.other_is_strong {
             message += "; both are atomic or relaxed, but one is not in the scope of the other";

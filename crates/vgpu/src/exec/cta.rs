@@ -42,6 +42,8 @@ pub(crate) struct Cta {
     /// All its threads have exited.
     pub(crate) has_ended: bool,
     pub(crate) shared: Region,
+    /// Bytes of shared memory that may be written: without those after the last variable, if that ends it.
+    pub(crate) writable_shared: usize,
     /// The local memory of all threads, one after another.
     pub(crate) local: Region,
     /// Vector clocks of the threads.
@@ -91,6 +93,10 @@ impl Cta {
         let mut clocks = Clocks::new(Cluster { own: number, all: Arc::clone(cluster) }, warps * 32);
         clocks.know_launches(*known_from);
         let shared_bytes = program.dynamic_shared_offset() + u64::from(launch.dynamic_shared_bytes);
+        let writable_shared = match launch.dynamic_shared_bytes {
+            0 => program.static_shared_bytes as usize,
+            _ => shared_bytes as usize,
+        };
         Cta {
             number,
             index: *index,
@@ -98,6 +104,7 @@ impl Cta {
             cluster: Arc::clone(cluster),
             has_ended: false,
             shared: Region::poison(shared_bytes as usize),
+            writable_shared,
             local: Region::poison(program.local_bytes as usize * warps as usize * 32),
             clocks,
             recent: vec![RecentRecords::new(); warps as usize],

@@ -3,7 +3,7 @@
 use crate::exec::parallel::run_apart;
 use crate::exec::prepared::PreparedLaunch;
 use crate::exec::undefined::KnownRaces;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::launch::Progress;
 use crate::memory::Memory;
 use crate::report::Report;
@@ -63,7 +63,11 @@ fn run_once(
         Observer::Timeline(_) => machine.recorder = Some(Box::default()),
         Observer::Trace(_) => machine.tracer = Some(Box::default()),
     }
-    let result = machine.run_ctas(prepared.most_resident).and_then(|()| machine.settle_undefined_bytes());
+    let result = match machine.run_ctas(prepared.most_resident) {
+        // Undefined bits that have reached a result may be the cause, and say more.
+        Err(fault) if fault.kind == FaultKind::Deadlock => machine.settle_undefined_bytes().and(Err(fault)),
+        ended => ended.and_then(|()| machine.settle_undefined_bytes()),
+    };
     match observer {
         Observer::Nobody => {}
         Observer::Timeline(timeline) => **timeline = machine.recorder.take().unwrap_or_default().timeline,

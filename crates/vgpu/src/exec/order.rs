@@ -49,7 +49,8 @@ impl Machine<'_> {
 
     /// Records an access in the shadow memory: a write if there is `data`, which may be empty, otherwise a read.
     pub(crate) fn check(&mut self, slot: &RegionSlot, access: &Access, data: Option<&[u8]>) -> ExecResult<CheckResult> {
-        self.check_ranges(slot.id, &[slot.offset..slot.end()], access, data)
+        let range = slot.offset..slot.end();
+        self.check_ranges(slot.id, std::slice::from_ref(&range), access, data)
     }
 
     /// As [`Machine::check`], an access to several ranges of a region.

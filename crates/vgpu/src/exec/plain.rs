@@ -152,6 +152,11 @@ impl Machine<'_> {
             _ => &mut cta.shared,
         };
         let (len, is_write) = (access.bytes as usize, plain.is_write());
+        let reach = match id {
+            RegionId::Buffer(_) => region.bytes.len(),
+            _ if is_write => cta.writable_shared,
+            _ => region.bytes.len(),
+        };
         if !region.undefined.is_empty() || !len.is_power_of_two() {
             return 0;
         }
@@ -182,7 +187,7 @@ impl Machine<'_> {
             let (row_lanes, all) = (&order[row.clone()], len * row.len());
             let address = access.addresses[usize::from(row_lanes[0])];
             let offset = address.wrapping_sub(base);
-            let is_inside = offset.checked_add(all as u64).is_some_and(|end| end <= region.bytes.len() as u64);
+            let is_inside = offset.checked_add(all as u64).is_some_and(|end| end <= reach as u64);
             let is_aligned = address & (len as u64 - 1) == 0;
             let offset = offset as usize;
             if !is_inside || !is_aligned || !(is_write || region.is_written(offset, all)) {

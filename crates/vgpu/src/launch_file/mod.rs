@@ -6,7 +6,7 @@ mod schema;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use dtype::{Element, ElementType};
 pub use npy::Array;
@@ -86,6 +86,8 @@ pub struct LaunchFile {
     pub buffers: Vec<(String, BufferId)>,
     /// What the buffers must hold after the last launch.
     pub expectations: Vec<Expectation>,
+    /// The files with arrays that it names.
+    pub arrays: Vec<PathBuf>,
     /// [`Options::sms`].
     pub sms: Option<u32>,
     /// [`Options::ctas_per_sm`].
@@ -102,10 +104,14 @@ impl LaunchFile {
         let mut json = serde_json::Deserializer::from_str(text);
         let file: schema::File = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
-            BadLaunchFile { path: if path == "." { String::new() } else { path }, message: error.inner().to_string() }
+            BadLaunchFile {
+                path: if matches!(path.as_str(), "." | "?") { String::new() } else { path },
+                message: error.inner().to_string(),
+            }
         })?;
         json.end().map_err(|error| BadLaunchFile { path: String::new(), message: error.to_string() })?;
-        let mut reader = Reader { folder, module, memory: Memory::new(), buffers: Vec::new(), left: most_bytes };
+        let mut reader =
+            Reader { folder, module, memory: Memory::new(), buffers: Vec::new(), arrays: Vec::new(), left: most_bytes };
         for (name, source) in &file.buffers {
             reader.buffer(name, source)?;
         }
@@ -115,13 +121,21 @@ impl LaunchFile {
         let launches = reader.launches(&file)?;
         let expectations = file.expect.iter().enumerate().map(|(at, expect)| reader.expectation(at, expect));
         let expectations = expectations.collect::<Read<Vec<Expectation>>>()?;
-        let (sms, ctas_per_sm) = (file.sms, file.ctas_per_sm);
+        let (arrays, sms, ctas_per_sm) = (reader.arrays, file.sms, file.ctas_per_sm);
         for (name, count) in [("sms", sms), ("ctas_per_sm", ctas_per_sm)] {
             if count == Some(0) {
                 return bad(name, "expected a positive number");
             }
         }
-        Ok(LaunchFile { launches, memory: reader.memory, buffers: reader.buffers, expectations, sms, ctas_per_sm })
+        Ok(LaunchFile {
+            launches,
+            memory: reader.memory,
+            buffers: reader.buffers,
+            expectations,
+            arrays,
+            sms,
+            ctas_per_sm,
+        })
     }
 
     /// The options of a run of these launches: `options` with what the file says.
@@ -210,6 +224,8 @@ struct Reader<'a> {
     module: &'a Module,
     memory: Memory,
     buffers: Vec<(String, BufferId)>,
+    /// The files that were read.
+    arrays: Vec<PathBuf>,
     /// Bytes that further buffers may have.
     left: u64,
 }
@@ -236,7 +252,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn array(&self, path: &str, file: &str) -> Read<Array> {
+    fn array(&mut self, path: &str, file: &str) -> Read<Array> {
         let file = self.folder.join(file);
         let about = std::fs::metadata(&file).or_else(|error| bad(path, format!("{}: {error}", file.display())))?;
         if !about.is_file() {
@@ -247,7 +263,9 @@ impl Reader<'_> {
             return bad(path, format!("{}: {size} B, and {left} B of the memory limit are left", file.display()));
         }
         let bytes = std::fs::read(&file).or_else(|error| bad(path, format!("{}: {error}", file.display())))?;
-        Array::parse(&bytes).or_else(|error| bad(path, format!("{}: {error}", file.display())))
+        let array = Array::parse(&bytes).or_else(|error| bad(path, format!("{}: {error}", file.display())));
+        self.arrays.push(file);
+        array
     }
 
     fn bytes(&mut self, path: &str, extent: &schema::Extent) -> Read<usize> {
@@ -446,7 +464,7 @@ impl Reader<'_> {
         Ok(encoded.encode().to_vec())
     }
 
-    fn expectation(&self, at: usize, expect: &schema::Expect) -> Read<Expectation> {
+    fn expectation(&mut self, at: usize, expect: &schema::Expect) -> Read<Expectation> {
         let path = |name: &str| format!("expect[{at}].{name}");
         let id = self.named(path("buffer"), &expect.buffer)?;
         let array = self.array(&path("npy"), &expect.npy)?;

@@ -197,7 +197,7 @@ fn copy_ranges((to, from): (&mut [u8], &[u8]), first: usize, ranges: &[Range<usi
         low.into_iter().for_each(|low| copy_ranges((low, from), first, lower, threads / 2));
     };
     thread::scope(|scope| {
-        let other = thread::Builder::new().spawn_scoped(scope, &copy_low);
+        let other = thread::Builder::new().spawn_scoped(scope, copy_low);
         copy_ranges((high, from), middle, upper, threads - threads / 2);
         if other.is_err() {
             copy_low();

@@ -1,10 +1,7 @@
 //! Checks the accesses of copies where they start.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
 use crate::clock::Agent;
-use crate::exec::access::{Access, RegionId, RegionSlot, Slot};
+use crate::exec::access::{Access, RegionId, RegionSlot, Slot, by_region};
 use crate::exec::bulk::boxes::{Outside, Part};
 use crate::exec::bulk::start::Route;
 use crate::exec::bulk::{Move, Source};
@@ -126,19 +123,6 @@ impl Machine<'_> {
             Some(range) => Err(self.missing_fence(space, access, &range.conflict)),
         }
     }
-}
-
-/// The ranges of slots, by region; what is adjacent is one range.
-fn by_region<'a>(slots: impl Iterator<Item = &'a RegionSlot>) -> BTreeMap<RegionId, Vec<Range<usize>>> {
-    let mut found: BTreeMap<RegionId, Vec<Range<usize>>> = BTreeMap::new();
-    for slot in slots {
-        let ranges = found.entry(slot.id).or_default();
-        match ranges.last_mut().filter(|last| last.end == slot.offset) {
-            Some(last) => last.end = slot.end(),
-            None => ranges.push(slot.offset..slot.end()),
-        }
-    }
-    found
 }
 
 /// The conflicts about bytes of a slot.

@@ -1,9 +1,7 @@
 //! The units of 16 bytes of shared memory that multiplicands consist of.
 
-use std::ops::Range;
-
 use crate::clock::Agent;
-use crate::exec::access::{Access, RegionId, Slot};
+use crate::exec::access::{Access, RegionId, Slot, by_region};
 use crate::exec::machine::Machine;
 use crate::exec::product::sums::{Values, extend_with_unit};
 use crate::exec::product::{Element, Major, Multiplier, SharedMatrix, UNIT};
@@ -84,19 +82,16 @@ impl Machine<'_> {
             is_load: false,
             ..Access::new(warp, lane, address, UNIT as usize, true)
         };
-        // By region, which for all but illegal addresses is one.
-        let mut ranges: Vec<(RegionId, Vec<Range<usize>>)> = Vec::new();
+        let mut slots = Vec::new();
         for run in sorted.chunk_by(|one, next| next - one == UNIT) {
             let len = run.len() * UNIT as usize;
             let access = Access { len, ..read_of(start + run[0]) };
             let place = self.place(Space::Shared, &access);
-            let Slot::Region(slot) = place.map_err(|stop| outside_of_matrix(*stop, units.first()))? else { continue };
-            match ranges.last_mut().filter(|(id, _)| *id == slot.id) {
-                Some((_, ranges)) => ranges.push(slot.offset..slot.end()),
-                None => ranges.push((slot.id, vec![slot.offset..slot.end()])),
+            if let Slot::Region(slot) = place.map_err(|stop| outside_of_matrix(*stop, units.first()))? {
+                slots.push(slot);
             }
         }
-        for (id, ranges) in ranges {
+        for (id, ranges) in by_region(slots.iter()) {
             let races = self.races_of_ranges(id, &ranges, &read_of(start + sorted[0]))?;
             for range in &races {
                 let access = Access { len: range.len, ..read_of(start + map::SHARED_START + range.offset as u64) };
