@@ -95,7 +95,20 @@ fn bad_input_ends_with_4_and_its_path() {
     assert!(error.contains(place), "{error}");
     let (status, _, error) = ran(KERNEL, LAUNCH, &["--dump", "z"]);
     assert_eq!(status, Some(4));
-    assert!(error.contains("--dump: there is no buffer `z`"), "{error}");
+    assert!(error.contains("--dump: there is no buffer `z`; the launch file has `x`, `y`"), "{error}");
+}
+
+#[test]
+fn a_dump_overwrites_no_input() {
+    let folder = folder(KERNEL, LAUNCH);
+    let expected = std::fs::read(folder.path().join("y.npy")).expect("it is there");
+    let refused = vgpu(folder.path(), &["--dump", "y"]);
+    assert_eq!(refused.status.code(), Some(4));
+    let said = "--dump: y.npy is an array that the launch file reads; name another file: `--dump y=FILE.npy`";
+    assert!(String::from_utf8_lossy(&refused.stderr).contains(said), "{refused:?}");
+    assert_eq!(std::fs::read(folder.path().join("y.npy")).expect("it is there"), expected);
+    let written = vgpu(folder.path(), &["--dump", "y=got.npy"]);
+    assert!(String::from_utf8_lossy(&written.stdout).contains("wrote got.npy\n"), "{written:?}");
 }
 
 #[test]
@@ -141,10 +154,10 @@ fn notes_are_faults_if_asked() {
 #[test]
 fn a_buffer_is_written_as_it_is_expected() {
     let folder = folder(KERNEL, LAUNCH);
-    assert!(vgpu(folder.path(), &["--dump", "y=out.npy", "--dump", "x"]).status.success());
+    assert!(vgpu(folder.path(), &["--dump", "y=out.npy", "--dump", "x=x_out.npy"]).status.success());
     let read = |name: &str| std::fs::read(folder.path().join(name)).expect("it is there");
     assert_eq!(read("out.npy"), read("y.npy"));
-    assert_eq!(Array::parse(&read("x.npy")).expect("an array").shape, [128]);
+    assert_eq!(Array::parse(&read("x_out.npy")).expect("an array").shape, [128]);
 }
 
 /// The keys of an object.

@@ -81,9 +81,9 @@ impl ByAddress {
     }
 }
 
-/// Whether the lanes are in the order of their addresses.
+/// Whether the lanes are in the order of their addresses, and those with equal ones in their own order.
 fn is_order(addresses: &Lanes, order: &[u8]) -> bool {
-    order.is_sorted_by_key(|lane| addresses[usize::from(*lane)])
+    order.is_sorted_by_key(|lane| (addresses[usize::from(*lane)], *lane))
 }
 
 /// Sorts lanes by their addresses.
@@ -98,6 +98,6 @@ fn sort(addresses: &Lanes, order: &mut [u8]) {
         keys.sort_unstable();
         order.iter_mut().zip(keys).for_each(|(lane, key)| *lane = *key as u8 & 31);
     } else {
-        order.sort_unstable_by_key(|lane| addresses[usize::from(*lane)]);
+        order.sort_unstable_by_key(|lane| (addresses[usize::from(*lane)], *lane));
     }
 }

@@ -426,6 +426,39 @@ fn arguments_are_checked() {
 }
 
 #[test]
+fn a_store_after_the_last_variable_is_out_of_bounds() {
+    let text = |words: u32| {
+        format!(
+            ".version 8.0\n.target sm_90a\n.address_size 64\n.entry k()\n{{\n.reg .b32 %r<4>;\n\
+             .shared .align 4 .b8 part[{}];\nmov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 2;\nmov.u32 %r3, part;\n\
+             add.u32 %r2, %r2, %r3;\nst.shared.u32 [%r2], %r1;\nret;\n}}\n",
+            words * 4
+        )
+    };
+    let run_of = |words: u32| {
+        let module = Module::parse(&text(words)).expect("it is PTX");
+        let launch = Launch {
+            kernel: "k".to_string(),
+            grid: [1, 1, 1],
+            block: [6, 1, 1],
+            cluster: [1; 3],
+            overlaps_previous: false,
+            dynamic_shared_bytes: 0,
+            args: Vec::new(),
+        };
+        run(&module, &launch, &mut Memory::new(), &Options::default())
+    };
+    assert!(run_of(6).is_ok());
+    let Err(RunError::Fault(fault)) = run_of(5) else { panic!("the kernel ran to its end") };
+    assert_eq!((fault.kind, fault.lanes), (FaultKind::OutOfBounds, 1 << 5));
+    assert!(
+        fault.message.contains("the access at `part` + 20 extends 4 B past the end (size 20 B)"),
+        "{}",
+        fault.message
+    );
+}
+
+#[test]
 fn a_plain_store_races_with_atomics_of_other_lanes() {
     let body = "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [tile], 0;\natom.shared.add.u32 %r5, [tile], 1;\n\
                 bar.warp.sync -1;\nret;";

@@ -152,7 +152,8 @@ impl Memory {
     /// Adds what was written in `other`, which was equal to this memory when it had `records` records. Returns false if a
     /// byte was written in one and accessed in the other; then this memory is of no use any more.
     pub(crate) fn join(&mut self, other: Memory, records: usize, threads: usize) -> bool {
-        let Some(newer) = self.records.join(&other.records, records) else { return false };
+        let known_from = self.launches.last().map_or(0, |launch| launch.known_from);
+        let Some(newer) = self.records.join(&other.records, records, known_from) else { return false };
         let records = &self.records;
         self.buffers
             .iter_mut()

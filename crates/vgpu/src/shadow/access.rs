@@ -128,7 +128,8 @@ impl Accessor<'_> {
         }
         if record.sharing == Sharing::Alone {
             let is_known = self.knows_lane(&record, stamp.position());
-            if is_known && record.cta != self.by.cta {
+            // What a lane knows because it is its own counts for no other lane.
+            if is_known && record.cta != self.by.cta && !self.is_own_copy(&record, stamp.position()) {
                 self.by.known.add_stamp(stamp);
             }
             return is_known;
@@ -173,13 +174,18 @@ impl Accessor<'_> {
         if record.cta == self.by.cta {
             return self.by.base[thread as usize] >= record.clock || (thread == self.thread && self.is_alone());
         }
-        let is_own_copy = record.cta == copies_of(self.by.cta)
-            && thread == self.thread
-            && record.clock <= self.by.copies
-            && self.is_alone();
-        is_own_copy
+        self.is_own_copy(record, lane)
             || self.by.far.has_launched(cta_of(record.cta))
             || self.by.far.count(record.cta, thread) >= record.clock
+    }
+
+    /// Whether a record is of a copy that the only lane that accesses the cell has started and waited for.
+    fn is_own_copy(&self, record: &Record, lane: u32) -> bool {
+        let thread = u32::from(record.warp) * 32 + lane;
+        record.cta == copies_of(self.by.cta)
+            && thread == self.thread
+            && record.clock <= self.by.copies
+            && self.is_alone()
     }
 
     /// Whether a strong access of a thread of another CTA is in the scope of this one, and the other way round.

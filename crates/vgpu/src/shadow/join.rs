@@ -93,8 +93,9 @@ impl Shadow {
         };
         let cta = |stamp: Stamp| if stamp.is_none() { 0 } else { cta_of(records.of(stamp).cta) };
         let (mut later, earlier) = if cta(last(&own)) >= cta(last(&theirs)) { (own, theirs) } else { (theirs, own) };
-        let others = [own.older, theirs.older, last(&earlier)].into_iter().filter(|stamp| newer.has(*stamp));
-        later.older = others.min_by_key(|stamp| cta(*stamp)).unwrap_or(Stamp::NONE);
+        let others = [own.older, theirs.older, last(&earlier)].into_iter().filter(|stamp| !stamp.is_none());
+        let rank = |stamp: &Stamp| (cta(*stamp) < newer.known_from, cta(*stamp));
+        later.older = others.min_by_key(rank).unwrap_or(Stamp::NONE);
         later
     }
 

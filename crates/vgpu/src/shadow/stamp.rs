@@ -125,8 +125,9 @@ impl Records {
     }
 
     /// Adds the records of `other` from number `first`, which is where it began to differ; `None` if there are too many.
-    pub(crate) fn join(&mut self, other: &Records, first: usize) -> Option<Newer> {
-        let newer = Newer { first: first as u32, shift: (self.all.len() - first) as u32 };
+    /// The CTAs with numbers below `known_from` are known to all threads.
+    pub(crate) fn join(&mut self, other: &Records, first: usize, known_from: u32) -> Option<Newer> {
+        let newer = Newer { first: first as u32, shift: (self.all.len() - first) as u32, known_from };
         for record in &other.all[first..] {
             let mut record = *record;
             if let Sharing::Row { order, .. } = &mut record.sharing {
@@ -195,6 +196,8 @@ impl Records {
 pub(crate) struct Newer {
     first: u32,
     shift: u32,
+    /// The CTAs with smaller numbers are known to all threads.
+    pub(super) known_from: u32,
 }
 
 impl Newer {

@@ -134,3 +134,13 @@ fn unwritten_bytes_travel_through_a_copy() {
     assert_eq!(kind, FaultKind::UninitializedRead);
     assert!(message.starts_with("4-byte read at `b` + 0 includes unwritten bytes"), "{message}");
 }
+
+/// What a lane has waited for, its neighbours in a row have not.
+#[test]
+fn a_copy_of_one_lane_is_read_by_a_row() {
+    let copies = "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [%r3], 1;\nbar.sync 0;\nand.b32 %r5, %r1, 3;\n\
+                  setp.eq.u32 %p2, %r5, 0;\n@%p2 cp.async.ca.shared.global [%r3], [%rd1], 16;\n\
+                  @!%p2 cp.async.ca.shared.global [%r3+512], [%rd1], 4;\n";
+    assert!(is_found(&format!("{copies}{DONE}{OWN}")));
+    assert_eq!(words(&format!("{copies}{DONE}bar.warp.sync -1;\n{OWN}"))[..64], (0..64).collect::<Vec<u32>>());
+}

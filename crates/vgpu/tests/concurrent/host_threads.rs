@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 use tilewright_vgpu::{BufferId, FaultKind, Launch, Memory, Options, RunError, Writer, run};
 
-use crate::harness::{launch, module, words_of};
+use crate::harness::{fault_of, launch, module, words_of};
 
 const THREADS: usize = 64;
 const CTAS: usize = 7;
@@ -257,4 +257,51 @@ fn clusters_that_wait_for_each_other_run_together() {
         run(&module(&text), &launch, &mut memory, &options).expect("it is right");
         assert_eq!(words_of(&memory, a), [1, 1]);
     }
+}
+
+/// Of lanes that store to the same bytes, the last one is the last writer, whatever was stored in the CTA before.
+#[test]
+fn the_last_writer_is_the_last_lane() {
+    let text = ".version 8.0\n.target sm_90a\n.address_size 64\n.entry k(.param .u64 b)\n{\n.reg .pred %p<2>;\n\
+                .reg .b32 %r<8>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [b];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\n\
+                sub.u32 %r3, 31, %r1;\nshl.b32 %r3, %r3, 2;\nand.b32 %r4, %r2, 1;\nsetp.eq.u32 %p1, %r4, 0;\n\
+                selp.b32 %r3, 0, %r3, %p1;\nmad.lo.u32 %r3, %r2, 128, %r3;\ncvt.u64.u32 %rd2, %r3;\n\
+                add.u64 %rd2, %rd1, %rd2;\nst.global.b32 [%rd2], %r2;\nret;\n}\n";
+    for host_threads in [1, 2, 3] {
+        let mut memory = Memory::new();
+        let b = memory.allocate_poison("b", 16 * 128);
+        let launch = Launch { grid: [16, 1, 1], ..launch(32, &[b]) };
+        let options = Options { host_threads: NonZero::new(host_threads), ..Options::default() };
+        run(&module(text), &launch, &mut memory, &options).expect("it ends");
+        let lane = |cta: usize| memory.last_writer(b, cta * 128).map(|writer| writer.lane);
+        assert!((0..16).step_by(2).all(|cta| lane(cta) == Some(31)), "{host_threads} threads");
+    }
+}
+
+/// A read by a launch before that nobody has waited for is kept, also where many read beside it.
+#[test]
+fn reads_of_earlier_launches_are_kept() {
+    let reads = "ld.param.u64 %rd1, [b];\nld.global.u32 %r1, [%rd1];\nadd.u32 %r1, %r1, %r1;\nret;\n}\n";
+    let writes = "ld.param.u64 %rd1, [b];\nst.global.u32 [%rd1], 7;\nret;\n}\n";
+    let entry = |name: &str| format!(".entry {name}(.param .u64 b)\n{{\n.reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n");
+    let text = format!(
+        ".version 8.0\n.target sm_90a\n.address_size 64\n{}{reads}{}{reads}{}{writes}",
+        entry("first"),
+        entry("second"),
+        entry("third")
+    );
+    let message = |host_threads| {
+        let (module, mut memory) = (module(&text), Memory::new());
+        let b = memory.allocate("b", vec![0; 4]);
+        let options = Options { host_threads: NonZero::new(host_threads), ..Options::default() };
+        let mut ended = |kernel: &str, ctas: u32, overlaps_previous: bool| {
+            let launch =
+                Launch { kernel: kernel.to_string(), grid: [ctas, 1, 1], overlaps_previous, ..launch(32, &[b]) };
+            run(&module, &launch, &mut memory, &options).map(|_| ())
+        };
+        ended("first", 1, false).and_then(|()| ended("second", 200, true)).expect("both read only");
+        fault_of((ended("third", 1, true), Vec::<u32>::new())).message
+    };
+    assert!(message(1).contains("the read at PTX line 9 "), "{}", message(1));
+    assert_eq!([2, 3].map(message), [message(1), message(1)]);
 }

@@ -8,6 +8,11 @@ use crate::harness::{Outcome, SEEDS, agreed, always_races, fault_of, launch, mod
 /// thread, `%p1` whether it is in warp 0, `%rd1` and `%rd2` its words of the buffers, and `%r3` its word of `tile`, of which
 /// both warps have the same ones; `bar` has room for two objects. A body begins at line 24.
 fn execute(body: &str, seed: u64) -> Outcome {
+    execute_with(body, Options { seed, ..Options::default() }, false)
+}
+
+/// As [`execute`]; `b` is compared at the end if `is_compared`.
+fn execute_with(body: &str, options: Options, is_compared: bool) -> Outcome {
     let text = format!(
         ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{\n\
          .reg .pred %p<8>;\n.reg .b32 %r<32>;\n.reg .b64 %rd<16>;\n.shared .align 16 .b8 tile[1024];\n\
@@ -19,7 +24,8 @@ fn execute(body: &str, seed: u64) -> Outcome {
     let mut memory = Memory::new();
     let a = memory.allocate("a", (0..256u32).flat_map(u32::to_le_bytes).collect());
     let b = memory.allocate_poison("b", 1024);
-    let options = Options { seed, max_instructions_per_thread: 10_000, ..Options::default() };
+    let observed = is_compared.then(|| [b].into());
+    let options = Options { max_instructions_per_thread: 10_000, observed, ..options };
     let result = run(&module(&text), &launch(64, &[a, b]), &mut memory, &options).map(|_| ());
     (result, words_of(&memory, b))
 }
@@ -51,6 +57,18 @@ fn a_phase_hands_over_what_came_before_its_arrivals() {
         "bar.warp.sync -1;\n@%p2 mbarrier.arrive.shared.b64 _, [bar], 32;",
     );
     assert_eq!(words(&one_arrives)[32..64], (0..32).collect::<Vec<u32>>());
+}
+
+#[test]
+fn what_has_reached_a_result_comes_before_a_deadlock() {
+    let body = "bar.sync 0;\nld.shared.u32 %r5, [%r3];\nst.global.u32 [%rd2], %r5;\nbar.warp.sync -1;\nAGAIN:\n\
+                mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0;\n@!%p3 bra AGAIN;\nret;";
+    let of = |is_compared| fault_of(execute_with(body, Options::default(), is_compared));
+    let found = of(true);
+    assert_eq!((found.kind, found.at.ptx_line), (FaultKind::UninitializedRead, 25));
+    assert!(found.message.contains("the undefined bits reach `b` + 0"), "{}", found.message);
+    let nothing = execute_with(&body.replace("ld.shared.u32 %r5, [%r3]", "mov.u32 %r5, 1"), Options::default(), true);
+    assert_eq!(fault_of(nothing).kind, FaultKind::Deadlock);
 }
 
 #[test]
