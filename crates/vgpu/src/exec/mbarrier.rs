@@ -108,25 +108,32 @@ impl Machine<'_> {
     pub(crate) fn object(&mut self, warp: &Warp, lane: usize, address: u64, is_init: bool) -> ExecResult<RegionSlot> {
         let strong = (!is_init).then_some(Strong::relaxed(Scope::Cluster));
         let access = Access { strong, is_update: !is_init, ..Access::new(warp, lane, address, BYTES, false) };
-        let Slot::Region(slot) = self.locate(Space::Shared, &access)? else {
-            return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, "an mbarrier is in shared memory"));
+        self.checked_object(&access, Some(&[]))
+    }
+
+    /// As [`Machine::object`], for a wait, which reads the object.
+    fn waited_object(&mut self, warp: &Warp, lane: usize, address: u64) -> ExecResult<RegionSlot> {
+        self.checked_object(&wait_access(warp, lane, address), None)
+    }
+
+    fn checked_object(&mut self, access: &Access, data: Option<&[u8]>) -> ExecResult<RegionSlot> {
+        let Slot::Region(slot) = self.locate(Space::Shared, access)? else {
+            let message = "an mbarrier is in shared memory";
+            return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << access.lane, message));
         };
-        let CheckResult { conflicts, .. } = self.check(&slot, &access, Some(&[]))?;
+        let CheckResult { conflicts, .. } = self.check(&slot, access, data)?;
         match conflicts.first() {
-            Some(range) => Err(self.race(Space::Shared, &access, &range.conflict)),
+            Some(range) => Err(self.race(Space::Shared, access, &range.conflict)),
             None => Ok(slot),
         }
     }
 
-    /// The bytes of an object, after an access of several lanes to it was checked at once; `None` if the lanes are to be looked at
+    /// The bytes of an object, after a wait of several lanes for it was checked at once; `None` if the lanes are to be looked at
     /// one by one.
     fn object_together(&mut self, warp: &Warp, exec: u32, address: u64) -> ExecResult<Option<RegionSlot>> {
-        let lane = exec.trailing_zeros() as usize;
-        let together = Some(exec);
-        let strong = Some(Strong::relaxed(Scope::Cluster));
-        let access = Access { strong, is_update: true, together, ..Access::new(warp, lane, address, BYTES, false) };
+        let access = Access { together: Some(exec), ..wait_access(warp, exec.trailing_zeros() as usize, address) };
         let Slot::Region(slot) = self.locate(Space::Shared, &access)? else { return Ok(None) };
-        let CheckResult { conflicts, .. } = self.check(&slot, &access, Some(&[]))?;
+        let CheckResult { conflicts, .. } = self.check(&slot, &access, None)?;
         Ok(conflicts.is_empty().then_some(slot))
     }
 
@@ -325,7 +332,7 @@ impl Machine<'_> {
         for lane in lanes(exec) {
             let slot = match together {
                 Some(slot) => slot,
-                None => self.object(warp, lane, addresses[lane], false)?,
+                None => self.waited_object(warp, lane, addresses[lane])?,
             };
             if slot.id != RegionId::Shared {
                 let message = "a thread can only wait for an mbarrier of its own CTA";
@@ -406,6 +413,12 @@ impl Machine<'_> {
         }
         any
     }
+}
+
+/// The access of a wait to an object.
+fn wait_access(warp: &Warp, lane: usize, address: u64) -> Access {
+    let strong = Some(Strong::relaxed(Scope::Cluster));
+    Access { strong, is_load: false, ..Access::new(warp, lane, address, BYTES, true) }
 }
 
 /// The registers that an instruction reads, apart from waits.

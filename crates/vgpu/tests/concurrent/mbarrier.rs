@@ -60,6 +60,18 @@ fn a_phase_hands_over_what_came_before_its_arrivals() {
 }
 
 #[test]
+fn an_object_is_not_used_again_while_threads_may_wait_for_it() {
+    let body = "bar.sync 0;\n@%p1 mbarrier.arrive.shared.b64 _, [bar];\nAGAIN:\n\
+                mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0;\n@!%p3 bra AGAIN;\n@%p2 mbarrier.inval.shared.b64 [bar];\n\
+                @%p2 st.shared.u64 [bar], 0;\nst.global.u32 [%rd2], %r1;\nret;";
+    // Whoever waits too late finds no object; whoever has waited is not ordered before the store.
+    assert!((0..SEEDS).all(|seed| execute(body, seed).0.is_err()));
+    assert_eq!(fault(body).kind, FaultKind::Race);
+    let ordered = body.replace("@%p2 mbarrier.inval", "bar.sync 0;\n@%p2 mbarrier.inval");
+    assert_eq!(words(&ordered)[..64], (0..64).collect::<Vec<u32>>());
+}
+
+#[test]
 fn what_has_reached_a_result_comes_before_a_deadlock() {
     let body = "bar.sync 0;\nld.shared.u32 %r5, [%r3];\nst.global.u32 [%rd2], %r5;\nbar.warp.sync -1;\nAGAIN:\n\
                 mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0;\n@!%p3 bra AGAIN;\nret;";
