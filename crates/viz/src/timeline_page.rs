@@ -38,7 +38,7 @@ fn fault_text(fault: &str) -> String {
         None => format!("<p class=\"fault\">{}</p>\n", escaped(fault)),
         Some((first, rest)) => {
             let (first, rest) = (escaped(first), escaped(rest));
-            format!("<details class=\"fault\"><summary>{first}</summary>{rest}</details>\n")
+            format!("<details class=\"fault\" open><summary>{first}</summary>{rest}</details>\n")
         }
     }
 }

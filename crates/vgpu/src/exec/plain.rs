@@ -179,7 +179,8 @@ impl Machine<'_> {
             notes_reads: false,
             known: &KnownStamps::new(),
         };
-        if let RegionId::Buffer(_) = id {
+        // Not before a write: a page that was read first is mapped twice.
+        if !is_write && matches!(id, RegionId::Buffer(_)) {
             touch(region, rows.clone().map(|row| access.addresses[usize::from(order[row.start])].wrapping_sub(base)));
         }
         let mut done = 0;

@@ -47,7 +47,7 @@ impl<'a> Positions<'a> {
         (first + 1..32).find(|at| !goes_on(*at)).unwrap_or(32)
     }
 
-    /// Calls `f` with the first position and the end of each row.
+    /// The first position and the end of each row.
     pub(super) fn rows(&self) -> impl Iterator<Item = Range<usize>> + Clone {
         let mut rest = self.active;
         std::iter::from_fn(move || {

@@ -171,12 +171,13 @@ impl<'a> Chart<'a> {
         let Some(y) = self.warps.get(&busy.at) else { return };
         let (from, until) = busy.ticks;
         let arrows = self.arrows_from(|tick, by| by == Actor::Warp(busy.at) && (from..until).contains(&tick));
-        let hue = (215 + 47 * busy.at.warp) % 360;
+        // Other hues are those of copies, products and phases.
+        let lightness = 55 + 10 * (busy.at.warp % 2);
         let text = format!("warp {}, ticks {from} to {}: {}", busy.at.warp, until - 1, lines_text(busy.lines));
         _ = writeln!(
             out,
             "<rect data-arrows=\"{arrows}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{BAR}\" \
-             style=\"fill: hsl({hue} 55% 55%)\"><title>{}</title></rect>",
+             style=\"fill: hsl(215 55% {lightness}%)\"><title>{}</title></rect>",
             self.x(from),
             y,
             self.scale * (until - from) as f64,
