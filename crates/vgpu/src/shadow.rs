@@ -3,8 +3,8 @@
 //! The scheme is FastTrack's (Flanagan and Freund, 2009): one record for the last write, one for the last read, and a
 //! set of reads only while several unordered threads read. A cell stands for a block of 1024 bytes; it is split into parts,
 //! and these again, down to bytes, where accesses differ. An access is a [`Stamp`] of 32 bits, so that a cell has 16 bytes. One
-//! stamp stands for a row of adjacent lanes that access adjacent bytes ([`Sharing`]), so that a block that warps access row by
-//! row has few cells, however small the access of a lane is.
+//! stamp stands for a row of lanes that access adjacent bytes ([`Sharing`]), so that a block that warps access row by row has
+//! few cells, however small the access of a lane is.
 //!
 //! Strong accesses (atomic, volatile, relaxed, ...) do not conflict with each other if each is in the scope of the other,
 //! so they are recorded separately, in sets that the cells refer to: weak records are checked against every access, strong

@@ -187,11 +187,8 @@ impl Machine<'_> {
         for row in rows {
             let (row_lanes, all) = (&order[row.clone()], len * row.len());
             let address = access.addresses[usize::from(row_lanes[0])];
-            let offset = address.wrapping_sub(base);
-            let is_inside = offset.checked_add(all as u64).is_some_and(|end| end <= reach as u64);
-            let is_aligned = address & (len as u64 - 1) == 0;
-            let offset = offset as usize;
-            if !is_inside || !is_aligned || !(is_write || region.is_written(offset, all)) {
+            let Some(offset) = offset_in_reach(address, base, (len, all), reach) else { continue };
+            if !is_write && !region.is_written(offset, all) {
                 continue;
             }
             let thread = warp * 32 + u32::from(row_lanes[0]);
@@ -213,6 +210,14 @@ impl Machine<'_> {
         }
         done
     }
+}
+
+/// The offset of a row of `all` bytes at an address, if it ends within `reach` and is aligned to the `len` bytes of a lane, a
+/// power of two.
+fn offset_in_reach(address: u64, base: u64, (len, all): (usize, usize), reach: usize) -> Option<usize> {
+    let offset = usize::try_from(address.checked_sub(base)?).ok()?;
+    let is_inside = offset.checked_add(all).is_some_and(|end| end <= reach);
+    (is_inside && address & (len as u64 - 1) == 0).then_some(offset)
 }
 
 /// Loads what the rows at these offsets need into the host's caches, all at the same time.

@@ -54,7 +54,7 @@ pub(crate) struct Accessor<'a> {
 pub(crate) struct KnownStamps {
     /// Stamps of one lane each.
     stamps: Cell<[Stamp; 2]>,
-    /// Records of which all lanes are known.
+    /// Records whose lanes are all ordered before the access.
     records: Cell<[u32; 2]>,
     /// A stamp of one lane of a write that needs no proxy fence either.
     clear: Cell<Stamp>,

@@ -129,10 +129,10 @@ pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor
     }
     if who.is_strong() {
         tables.strong_for(cell).strong_read(who);
-        return conflict;
+    } else {
+        add_read(cell, &mut tables.reads, who);
     }
-    add_read(cell, &mut tables.reads, who);
-    conflict
+    None
 }
 
 /// Keeps one read beside the last one, which is by `who`: `read` or the one so far. A read that is not ordered before `who`
