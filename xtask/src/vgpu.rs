@@ -1,5 +1,6 @@
 //! `vgpu`: runs the launches of a launch file on the virtual GPU.
 
+mod gpu;
 mod inputs;
 mod report;
 
@@ -69,6 +70,9 @@ pub(crate) struct Arguments {
     /// Write a page that shows what warps and asynchronous engines do over time: what they wait for, and what ends each wait.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Then run the launches on the first GPU that can run the target, and compare its buffers with those of the virtual GPU.
+    #[arg(long)]
+    gpu: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -91,6 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     match attempt(arguments) {
         Ok(outcome) => {
             let exit = outcome.exit(arguments.strict);
+            let exit = if exit == Exit::Done && !outcome.is_right_on_gpu() { Exit::Differs } else { exit };
             if arguments.json {
                 say!("{}", outcome.json(exit));
             } else {
@@ -108,25 +113,30 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         Exit::BadInput
     };
     let traced: BTreeSet<u32> = arguments.trace.iter().copied().collect();
-    let Inputs { module, file, .. } = Inputs::read(&arguments.ptx, &arguments.launch, arguments.memory, &traced)?;
-    must_have_instructions(&module, &file, &traced).map_err(bad)?;
-    let dumps = dumps(arguments, &file).map_err(bad)?;
+    let inputs = Inputs::read(&arguments.ptx, &arguments.launch, arguments.memory, &traced)?;
+    let Inputs { module, file, .. } = &inputs;
+    let gpu = if arguments.gpu { Some(gpu::open(module.target())?) } else { None };
+    must_have_instructions(module, file, &traced).map_err(bad)?;
+    let dumps = dumps(arguments, file).map_err(bad)?;
     let seeds = arguments.seed..arguments.seed.saturating_add(arguments.schedules);
     let mut last = None;
     for seed in seeds {
-        let (outcome, memory) = run_with(&module, &file, seed, arguments)?;
+        let (outcome, memory) = run_with(module, file, seed, arguments)?;
         let has_failed = outcome.exit(arguments.strict) != Exit::Done;
         last = Some((outcome, memory));
         if has_failed {
             break;
         }
     }
-    let Some((outcome, memory)) = last else { return Err(bad("there is no seed after the one given".to_string())) };
+    let Some((mut outcome, memory)) = last else { return Err(bad("there is no seed after the one given".to_string())) };
+    if let Some(gpu) = gpu.filter(|_| !matches!(outcome.ended, Ended::Fault(_))) {
+        outcome.on_gpu = Some(gpu::run(&gpu, &inputs, &memory)?);
+    }
     if let Some(target) = &arguments.html {
-        write_page(&module, &file, arguments, target)?;
+        write_page(module, file, arguments, target)?;
     }
     for (name, target) in dumps {
-        write(&file, &memory, &name, &target).map_err(bad)?;
+        write(file, &memory, &name, &target).map_err(bad)?;
         if !arguments.json {
             say!("wrote {}", target.display());
         }
@@ -182,6 +192,7 @@ fn run_with(module: &Module, file: &LaunchFile, seed: u64, arguments: &Arguments
         seed,
         expectations: file.expectations.len(),
         wall_seconds: start.elapsed().as_secs_f64(),
+        on_gpu: None,
     };
     Ok((outcome, memory))
 }

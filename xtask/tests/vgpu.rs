@@ -171,7 +171,7 @@ fn the_json_has_the_keys_of_the_documentation() {
     let done: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(
         keys(&done),
-        BTreeSet::from(["status", "fault", "difference", "seed", "launches", "traces", "wall_seconds"])
+        BTreeSet::from(["status", "fault", "difference", "seed", "launches", "traces", "wall_seconds", "gpu"])
     );
     let launch = &done["launches"][0];
     assert_eq!(keys(launch), BTreeSet::from(["kernel", "counts", "barriers", "notes"]));

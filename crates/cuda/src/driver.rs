@@ -5,6 +5,7 @@
 use crate::elf;
 use crate::error::CudaError;
 use crate::open::is_present;
+use crate::ptx_version;
 use crate::target::can_run;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
@@ -107,7 +108,30 @@ impl Gpu {
         // end. The driver copies what it keeps.
         let raw = unsafe { result::module::load_data(cubin.as_ptr().cast::<c_void>()) }
             .map_err(failed("cuModuleLoadData"))?;
-        Ok(GpuModule { context: Rc::clone(&self.context), raw })
+        Ok(GpuModule { context: Rc::clone(&self.context), raw, ptx_version: None })
+    }
+
+    /// Compiles PTX by the driver's own compiler and loads it. If that compiler does not know the version in the text,
+    /// the text is compiled as the newest that it knows ([`GpuModule::ptx_version`]).
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::ZeroByte`]; [`CudaError::Driver`] with the compiler's log.
+    pub fn load_ptx(&self, ptx: &str) -> Result<GpuModule, CudaError> {
+        self.context.bind()?;
+        let mut version = None;
+        loop {
+            let text = version.map_or_else(|| ptx.to_string(), |version| ptx_version::replaced(ptx, version));
+            match compile(&text)? {
+                Ok(raw) => return Ok(GpuModule { context: Rc::clone(&self.context), raw, ptx_version: version }),
+                Err((CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION, log)) => {
+                    let older = version.or_else(|| ptx_version::of(ptx)).and_then(ptx_version::before);
+                    version =
+                        Some(older.ok_or_else(|| not_compiled(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION, &log))?);
+                }
+                Err((status, log)) => return Err(not_compiled(status, &log)),
+            }
+        }
     }
 
     /// Waits until all work is done.
@@ -132,9 +156,41 @@ pub struct GpuModule {
     context: Rc<Context>,
     /// The module, loaded in `context` until drop.
     raw: sys::CUmodule,
+    ptx_version: Option<(u32, u32)>,
+}
+
+/// Bytes of the log of the driver's PTX compiler.
+const LOG_BYTES: usize = 4096;
+
+/// Compiles PTX in the current context: the module, or the status and the log.
+fn compile(ptx: &str) -> Result<Result<sys::CUmodule, (CUresult, String)>, CudaError> {
+    let text = CString::new(ptx).map_err(|_| CudaError::ZeroByte { text: "PTX" })?;
+    let mut log = vec![0u8; LOG_BYTES];
+    let mut options =
+        [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    let mut values = [log.as_mut_ptr().cast::<c_void>(), LOG_BYTES as *mut c_void];
+    let mut raw: sys::CUmodule = std::ptr::null_mut();
+    // SAFETY: A context is current. The text ends with a zero byte, there are two options with their values, and the log
+    // has as many bytes as the second says; all of them outlive the call.
+    let status = unsafe {
+        sys::cuModuleLoadDataEx(&mut raw, text.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+    };
+    let end = log.iter().position(|byte| *byte == 0).unwrap_or(LOG_BYTES);
+    Ok(status.result().map(|()| raw).map_err(|_| (status, String::from_utf8_lossy(&log[..end]).trim().to_string())))
+}
+
+fn not_compiled(status: CUresult, log: &str) -> CudaError {
+    let reason = reason(DriverError(status));
+    let reason = if log.is_empty() { reason } else { format!("{reason}\n{log}") };
+    CudaError::Driver { call: "cuModuleLoadDataEx", reason }
 }
 
 impl GpuModule {
+    /// The PTX version as which the driver has compiled it, if it does not know the one in the text.
+    pub fn ptx_version(&self) -> Option<(u32, u32)> {
+        self.ptx_version
+    }
+
     /// The kernel of this name. The handle is valid as long as the module.
     pub(crate) fn function(&self, kernel: &str) -> Result<sys::CUfunction, CudaError> {
         let name = CString::new(kernel).map_err(|_| CudaError::ZeroByte { text: "kernel name" })?;

@@ -27,6 +27,9 @@ pub struct Launch<'a> {
     pub cluster: Option<[u32; 3]>,
     /// Bytes of dynamic shared memory per CTA.
     pub dynamic_shared_bytes: u32,
+    /// Whether it may begin before the launch before it has ended (CUDA programming guide, "Programmatic Dependent
+    /// Launch").
+    pub overlaps_previous: bool,
 }
 
 /// One argument of a kernel.
@@ -60,6 +63,9 @@ impl Gpu {
         let mut pointers: Vec<*mut c_void> =
             storage.iter_mut().map(|value| value.as_mut_ptr().cast::<c_void>()).collect();
         let mut attributes: Vec<sys::CUlaunchAttribute> = launch.cluster.into_iter().map(cluster_attribute).collect();
+        if launch.overlaps_previous {
+            attributes.push(overlap_attribute());
+        }
         let config = sys::CUlaunchConfig {
             gridDimX: launch.grid[0],
             gridDimY: launch.grid[1],
@@ -70,7 +76,7 @@ impl Gpu {
             sharedMemBytes: launch.dynamic_shared_bytes,
             hStream: result::stream::null(),
             attrs: attributes.as_mut_ptr(),
-            // Zero or one.
+            // At most two.
             numAttrs: attributes.len() as u32,
         };
         // SAFETY: The function belongs to a loaded module, whose context was made current when it was looked up. There
@@ -171,6 +177,13 @@ fn cluster_attribute([x, y, z]: [u32; 3]) -> sys::CUlaunchAttribute {
     let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
     value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
     sys::CUlaunchAttribute { id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, pad: [0; 4], value }
+}
+
+fn overlap_attribute() -> sys::CUlaunchAttribute {
+    let id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
+    value.programmaticStreamSerializationAllowed = 1;
+    sys::CUlaunchAttribute { id, pad: [0; 4], value }
 }
 
 /// Storage for arguments. A tensor map needs 64-byte alignment (CUDA driver API, `cuTensorMapEncodeTiled`), and

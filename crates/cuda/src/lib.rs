@@ -9,7 +9,7 @@
 //! * [`Nvrtc`] compiles CUDA text to PTX and cubin, and returns the log, mapped to lines of the CUDA text, and the
 //!   registers, spills and shared memory of each kernel.
 //! * [`CompileCache`] and [`compile_cached`] cache results on disk.
-//! * [`gpus`] and [`Gpu`] list GPUs, hold device memory, launch and time kernels.
+//! * [`gpus`] and [`Gpu`] list GPUs, hold device memory, encode tensor maps, launch and time kernels.
 //!
 //! Every library file is checked before it is opened: loading one that is cut short could kill the process, so that is
 //! reported as an error.
@@ -32,10 +32,12 @@ mod nvrtc;
 mod open;
 mod program;
 mod ptx_lines;
+mod ptx_version;
 mod request;
 mod resources;
 mod search_path;
 mod target;
+mod tensor_map;
 
 pub use cache::{CacheKey, CacheLookup, CompileCache, DEFAULT_CACHE_MIB, compile_cached};
 pub use candidate::{Candidate, Origin, Verdict};
@@ -48,4 +50,5 @@ pub use memory::GpuBuffer;
 pub use nvrtc::Nvrtc;
 pub use request::{Compiled, Request};
 pub use resources::Resources;
-pub use target::can_run;
+pub use target::{can_compile, can_run};
+pub use tensor_map::{TensorAccess, TensorElement, TensorMapRequest, TensorSwizzle};

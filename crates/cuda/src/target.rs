@@ -30,6 +30,16 @@ impl Target {
     }
 }
 
+/// Whether the driver of a GPU of this compute capability, given as (major, minor), can compile PTX for `target`: any older
+/// architecture, or with the suffix `a` or `f` one whose cubin it runs (CUDA programming guide, "PTX Compatibility").
+pub fn can_compile(target: &str, compute_capability: (u32, u32)) -> bool {
+    Target::parse(target).is_some_and(|parsed| {
+        let is_plain = target.ends_with(|last: char| last.is_ascii_digit());
+        let have = compute_capability.0 * 10 + compute_capability.1;
+        if is_plain { parsed.architecture <= have } else { parsed.runs_on(compute_capability) }
+    })
+}
+
 /// Whether a GPU of this compute capability, given as (major, minor), runs a cubin compiled for `target`.
 ///
 /// `sm_90a` runs on 9.0 only and `sm_100a` on 10.0 only; a plain `sm_NN` and a family target `sm_NNf` run on the same
@@ -42,6 +52,15 @@ pub fn can_run(target: &str, compute_capability: (u32, u32)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ptx_for_an_older_architecture_is_compiled() {
+        assert!(can_compile("sm_80", (9, 0)));
+        assert!(can_compile("sm_90a", (9, 0)));
+        assert!(!can_compile("sm_90a", (10, 0)));
+        assert!(!can_compile("sm_100", (9, 0)));
+        assert!(!can_compile("cpu", (9, 0)));
+    }
 
     #[test]
     fn architecture_specific_code_runs_on_that_architecture_only() {

@@ -53,6 +53,7 @@ fn a_kernel_runs_and_is_timed() {
             block: [THREADS, 1, 1],
             cluster,
             dynamic_shared_bytes: SHARED_BYTES,
+            overlaps_previous: false,
         };
         let args =
             [GpuArg::Buffer(&input, 0), GpuArg::Buffer(&output, 0), GpuArg::Bytes(1000i32.to_ne_bytes().to_vec())];
@@ -69,8 +70,14 @@ fn a_kernel_runs_and_is_timed() {
 #[test]
 fn what_does_not_fit_is_an_error() {
     let Some((gpu, module)) = loaded() else { return };
-    let launch =
-        Launch { kernel: "reverse", grid: [1, 1, 1], block: [1, 1, 1], cluster: None, dynamic_shared_bytes: 4 };
+    let launch = Launch {
+        kernel: "reverse",
+        grid: [1, 1, 1],
+        block: [1, 1, 1],
+        cluster: None,
+        dynamic_shared_bytes: 4,
+        overlaps_previous: false,
+    };
     assert_eq!(
         gpu.launch(&module, &launch, &[]).unwrap_err().to_string(),
         "kernel `reverse` cannot be launched: parameter count 3, but argument count 0"

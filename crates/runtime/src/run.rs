@@ -273,6 +273,7 @@ fn run_on_gpu(
         block: numbers.block,
         cluster: None,
         dynamic_shared_bytes: numbers.dynamic_shared_bytes,
+        overlaps_previous: false,
     };
     let values = numbers.sizes.iter().map(|size| GpuArg::Bytes(size.to_ne_bytes().to_vec()));
     let args: Vec<GpuArg<'_>> = buffers.iter().map(|buffer| GpuArg::Buffer(buffer, 0)).chain(values).collect();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 
 use crate::memory::BufferId;
+use crate::tensor_map::TensorMap;
 
 /// Default of [`Options::max_instructions_per_thread`]: more than a hundred times what the kernels of the library need,
 /// and reached within seconds.
@@ -21,6 +22,8 @@ pub enum Arg {
     },
     /// A value, little-endian.
     Bytes(Vec<u8>),
+    /// A tensor map, by value.
+    TensorMap(TensorMap),
 }
 
 /// One kernel launch.

@@ -205,6 +205,7 @@ fn parameter_block(info: &KernelInfo, launch: &Launch, memory: &Memory) -> Resul
     for (param, arg) in info.params.iter().zip(&launch.args) {
         let bytes = match arg {
             Arg::Bytes(bytes) => bytes.clone(),
+            Arg::TensorMap(map) => map.encode().to_vec(),
             Arg::Buffer { buffer, byte_offset } => match memory.address(*buffer) {
                 Some(base) => base.wrapping_add(*byte_offset).to_le_bytes().to_vec(),
                 None => return bad(format!("the buffer for `{}` is not in this memory", param.name)),

@@ -6,6 +6,7 @@ use tilewright::vgpu::trace::{Trace, Traced, TracedOperand, TracedValue};
 use tilewright::vgpu::{CudaLine, Fault, Place, Report};
 
 use crate::exit::Exit;
+use crate::vgpu::gpu::OnGpu;
 
 /// How the launches ended.
 pub(crate) enum Ended {
@@ -37,6 +38,8 @@ pub(crate) struct Outcome {
     /// Number of expectations in the file.
     pub(crate) expectations: usize,
     pub(crate) wall_seconds: f64,
+    /// What the same launches did on a GPU, if they ran on one.
+    pub(crate) on_gpu: Option<OnGpu>,
 }
 
 impl Outcome {
@@ -49,6 +52,11 @@ impl Outcome {
             Ended::AsExpected if strict && is_noted => Exit::Fault,
             Ended::AsExpected => Exit::Done,
         }
+    }
+
+    /// Whether a GPU agrees, if the launches ran on one.
+    pub(crate) fn is_right_on_gpu(&self) -> bool {
+        self.on_gpu.as_ref().is_none_or(OnGpu::is_right)
     }
 
     /// What happened, in a line for each fact.
@@ -81,6 +89,9 @@ impl Outcome {
             Ended::AsExpected if exit == Exit::Fault => say!("fault: a note, with --strict (seed {})", self.seed),
             Ended::AsExpected => say!("ok: expectations that hold: {}", self.expectations),
         }
+        if let Some(on_gpu) = &self.on_gpu {
+            on_gpu.print();
+        }
     }
 
     pub(crate) fn json(&self, exit: Exit) -> Value {
@@ -111,6 +122,7 @@ impl Outcome {
             "launches": launches,
             "traces": self.traces.iter().map(trace_json).collect::<Vec<Value>>(),
             "wall_seconds": self.wall_seconds,
+            "gpu": self.on_gpu.as_ref().map(OnGpu::json),
         })
     }
 }

@@ -14,7 +14,7 @@ pub use npy::Array;
 use crate::launch::{Arg, Launch, Options};
 use crate::memory::{BufferId, Memory};
 use crate::module::Module;
-use crate::tensor_map::{Im2col, MapAccess, TensorMap};
+use crate::tensor_map::{Im2col, MapAccess, TENSOR_MAP_BYTES, TensorMap};
 
 /// Something that is wrong with a launch file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,17 @@ impl fmt::Display for Difference {
     }
 }
 
+/// A tensor map in a buffer.
+#[derive(Clone, Debug)]
+pub struct PlacedMap {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Offset of the map from its start in bytes.
+    pub byte_offset: u64,
+    /// What it describes.
+    pub map: TensorMap,
+}
+
 /// A launch file, read and checked against a module.
 #[derive(Clone, Debug)]
 pub struct LaunchFile {
@@ -84,6 +95,8 @@ pub struct LaunchFile {
     pub memory: Memory,
     /// The buffers by name, in the order of the file.
     pub buffers: Vec<(String, BufferId)>,
+    /// The tensor maps in `memory`.
+    pub maps: Vec<PlacedMap>,
     /// What the buffers must hold after the last launch.
     pub expectations: Vec<Expectation>,
     /// The files with arrays that it names.
@@ -110,8 +123,15 @@ impl LaunchFile {
             }
         })?;
         json.end().map_err(|error| BadLaunchFile { path: String::new(), message: error.to_string() })?;
-        let mut reader =
-            Reader { folder, module, memory: Memory::new(), buffers: Vec::new(), arrays: Vec::new(), left: most_bytes };
+        let mut reader = Reader {
+            folder,
+            module,
+            memory: Memory::new(),
+            buffers: Vec::new(),
+            maps: Vec::new(),
+            arrays: Vec::new(),
+            left: most_bytes,
+        };
         for (name, source) in &file.buffers {
             reader.buffer(name, source)?;
         }
@@ -131,6 +151,7 @@ impl LaunchFile {
             launches,
             memory: reader.memory,
             buffers: reader.buffers,
+            maps: reader.maps,
             expectations,
             arrays,
             sms,
@@ -177,7 +198,8 @@ impl LaunchFile {
 }
 
 impl Expectation {
-    fn difference(&self, bytes: &[u8]) -> Option<Difference> {
+    /// The first element that differs from what is expected, if these are the bytes of the buffer.
+    pub fn difference(&self, bytes: &[u8]) -> Option<Difference> {
         let size = self.dtype.bytes();
         let entries = bytes.chunks_exact(size).zip(self.array.bytes.chunks_exact(size)).enumerate();
         for (entry, (got, want)) in entries {
@@ -224,6 +246,7 @@ struct Reader<'a> {
     module: &'a Module,
     memory: Memory,
     buffers: Vec<(String, BufferId)>,
+    maps: Vec<PlacedMap>,
     /// The files that were read.
     arrays: Vec<PathBuf>,
     /// Bytes that further buffers may have.
@@ -361,10 +384,7 @@ impl Reader<'_> {
         if let Some(text) = &arg.bytes {
             given.insert("bytes", hex(text).or_else(|message| bad(format!("{path}.bytes"), message))?);
         }
-        if let Some(map) = &arg.tensor_map {
-            given.insert("tensor_map", self.tensor_map(&format!("{path}.tensor_map"), map)?);
-        }
-        let count = given.len() + usize::from(arg.buffer.is_some());
+        let count = given.len() + usize::from(arg.buffer.is_some()) + usize::from(arg.tensor_map.is_some());
         if count != 1 {
             return bad(
                 path,
@@ -390,11 +410,16 @@ impl Reader<'_> {
         if arg.byte_offset.is_some() {
             return bad(format!("{path}.byte_offset"), "an offset stands beside `buffer` only");
         }
+        let fits = |name: &str, bytes: usize| {
+            let message = format!("the value has {bytes} B; the parameter has {size}");
+            if bytes == size { Ok(()) } else { bad(format!("{path}.{name}"), message) }
+        };
+        if let Some(map) = &arg.tensor_map {
+            fits("tensor_map", TENSOR_MAP_BYTES)?;
+            return self.tensor_map(&format!("{path}.tensor_map"), map).map(Arg::TensorMap);
+        }
         match given.pop_first() {
-            Some((name, bytes)) if bytes.len() != size => {
-                bad(format!("{path}.{name}"), format!("the value has {} B; the parameter has {size}", bytes.len()))
-            }
-            Some((_, bytes)) => Ok(Arg::Bytes(bytes)),
+            Some((name, bytes)) => fits(name, bytes.len()).map(|()| Arg::Bytes(bytes)),
             None => bad(path, "the argument is empty"),
         }
     }
@@ -417,15 +442,18 @@ impl Reader<'_> {
         if !at.byte_offset.is_multiple_of(64) {
             return bad(format!("{path}.byte_offset"), "the address of a tensor map is a multiple of 64 bytes");
         }
-        match self.memory.write(id, at.byte_offset, &map) {
-            true => Ok(()),
+        match self.memory.write(id, at.byte_offset, &map.encode()) {
+            true => {
+                self.maps.push(PlacedMap { buffer: id, byte_offset: at.byte_offset, map });
+                Ok(())
+            }
             false => {
                 bad(format!("{path}.byte_offset"), format!("the buffer `{}` has {have} B; a map has 128", at.buffer))
             }
         }
     }
 
-    fn tensor_map(&self, path: &str, map: &schema::Map) -> Read<Vec<u8>> {
+    fn tensor_map(&self, path: &str, map: &schema::Map) -> Read<TensorMap> {
         let id = self.named(format!("{path}.buffer"), &map.buffer)?;
         let schema::Interleave::None = map.interleave;
         let access = match (&map.box_dims, &map.im2col) {
@@ -439,7 +467,7 @@ impl Reader<'_> {
             (None, None) => return bad(path, "a tensor map has either `box` or `im2col`; this one has neither"),
             (Some(_), Some(_)) => return bad(path, "a tensor map has either `box` or `im2col`; this one has both"),
         };
-        let encoded = TensorMap {
+        let described = TensorMap {
             address: self.memory.address(id).unwrap_or(0).wrapping_add(map.byte_offset),
             element: map.dtype.element(),
             fills_nan: map.oob_fill == schema::Fill::Nan,
@@ -449,19 +477,19 @@ impl Reader<'_> {
             element_strides: map.element_strides.clone(),
             swizzle: map.swizzle,
         };
-        if let Err((field, at, message)) = encoded.check() {
+        if let Err((field, at, message)) = described.check() {
             let at = at.map_or(String::new(), |at| format!("[{at}]"));
             return bad(format!("{path}.{field}{at}"), message);
         }
-        let rows = encoded.dims.iter().skip(1).zip(&encoded.strides);
+        let rows = described.dims.iter().skip(1).zip(&described.strides);
         let last_row = rows.map(|(extent, stride)| u128::from(extent - 1) * u128::from(*stride)).sum::<u128>();
-        let row = u128::from(encoded.row_of_tensor());
+        let row = u128::from(described.row_of_tensor());
         let (end, have) = (u128::from(map.byte_offset) + last_row + row, self.memory.bytes(id).len());
         if end > have as u128 {
             let message = format!("the tensor ends {end} B after the start of `{}`, which has {have} B", map.buffer);
             return bad(format!("{path}.dims"), message);
         }
-        Ok(encoded.encode().to_vec())
+        Ok(described)
     }
 
     fn expectation(&mut self, at: usize, expect: &schema::Expect) -> Read<Expectation> {

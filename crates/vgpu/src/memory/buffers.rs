@@ -108,6 +108,18 @@ impl Memory {
         self.buffers.push(Buffer { name: name.to_string(), base, region, is_read_only: false });
     }
 
+    /// The buffers and their names, in the order of their addresses.
+    pub fn buffers(&self) -> impl Iterator<Item = (BufferId, &str)> {
+        self.buffers.iter().enumerate().map(|(index, buffer)| (BufferId(index), buffer.name.as_str()))
+    }
+
+    /// The buffer that holds the byte at an address, and the byte's offset in it.
+    pub fn buffer_at(&self, address: u64) -> Option<(BufferId, u64)> {
+        let index = self.at_or_below(address)?;
+        let (buffer, offset) = (&self.buffers[index], address - self.buffers[index].base);
+        (offset < buffer.region.bytes.len() as u64).then_some((BufferId(index), offset))
+    }
+
     /// The contents of the buffer; empty if this memory has no such buffer.
     pub fn bytes(&self, id: BufferId) -> &[u8] {
         self.buffers.get(id.0).map_or(&[], |buffer| buffer.region.bytes.as_slice())
