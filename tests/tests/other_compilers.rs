@@ -3,8 +3,10 @@
 
 use std::path::PathBuf;
 
+use tilewright::runtime::run_launches_on_gpu;
 use tilewright::vgpu::launch_file::LaunchFile;
 use tilewright::vgpu::{Module, Options, run};
+use tilewright_tests::gpu::gpu_for;
 use tilewright_tests::toolchain::package;
 
 /// The launch files of a compiler.
@@ -70,6 +72,26 @@ fn what_tilelang_misses_with_tensor_memory_is_found() {
                 // The stage that a product reads is overwritten before it is complete.
                 Err(found) => assert!(found.starts_with("race: ") && !is_right_then, "{name}, seed {seed}: {found}"),
             }
+        }
+    }
+}
+
+#[test]
+fn what_a_gpu_can_run_is_right_there_too() {
+    for path in launches("triton").into_iter().chain(launches("tilelang")) {
+        let name = path.display();
+        let read = |path: PathBuf| std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let ptx = read(path.with_extension("ptx"));
+        let module = Module::parse(&ptx).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let Some(gpu) = gpu_for(module.target()) else { continue };
+        let file = LaunchFile::parse(&read(path.clone()), path.parent().expect("a folder"), &module, 1 << 30);
+        let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let found = run_launches_on_gpu(&gpu, &ptx, &file.launches, &file.memory, &file.maps);
+        let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+        for expectation in &file.expectations {
+            let id = file.buffer(&expectation.buffer);
+            let (_, bytes) = found.buffers.iter().find(|(known, _)| Some(*known) == id).expect("the buffer");
+            assert_eq!(expectation.difference(bytes), None, "{name}");
         }
     }
 }

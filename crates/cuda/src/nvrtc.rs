@@ -144,7 +144,14 @@ mod tests {
         let extra = ["--fmad=false".to_string()];
         assert_eq!(
             request(&extra).all_options(),
-            ["--gpu-architecture=sm_100a", "-lineinfo", "--ptxas-options=-v", "--std=c++17", "--fmad=false"]
+            [
+                "--gpu-architecture=sm_100a",
+                "-lineinfo",
+                "--ptxas-options=-v",
+                "--std=c++17",
+                "--device-as-default-execution-space",
+                "--fmad=false"
+            ]
         );
     }
 

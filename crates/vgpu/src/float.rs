@@ -54,6 +54,11 @@ impl Format {
         1 + self.exponent_bits + self.mantissa_bits
     }
 
+    /// Bits of the mantissa.
+    pub(crate) fn mantissa_bits(self) -> u32 {
+        self.mantissa_bits
+    }
+
     /// The largest finite value.
     pub(crate) fn largest(self) -> f64 {
         widen(self.beyond() as u32 - 1, self)
@@ -78,6 +83,21 @@ impl Format {
     pub(crate) fn flush(self, x: f64) -> f64 {
         let least = power_of_two(self.least_exponent());
         if x.abs() < least { 0.0f64.copysign(x) } else { x }
+    }
+
+    /// Replaces an exact result (or one rounded to odd) by a zero of the same sign if it is subnormal when it is rounded to the
+    /// precision of this format without a least exponent. This is what an H200 does for `.ftz`: a number just below the least
+    /// normal one is flushed even if its subnormal rounding is that one.
+    pub(crate) fn flush_result(self, x: f64, round: Round) -> f64 {
+        let least = power_of_two(self.least_exponent());
+        let below = |bits: u32| least * (1.0 - power_of_two(-(bits as i32)));
+        let (precision, magnitude) = (self.mantissa_bits + 1, x.abs());
+        let is_tiny = match (round, x.is_sign_negative()) {
+            (Round::Nearest | Round::Away, _) => magnitude < below(precision + 1),
+            (Round::Up, false) | (Round::Down, true) => magnitude <= below(precision),
+            (Round::Zero | Round::Up | Round::Down, _) => magnitude < least,
+        };
+        if is_tiny { 0.0f64.copysign(x) } else { x }
     }
 
     /// Like [`Format::flush`], on the encoded bits.
@@ -394,6 +414,28 @@ mod tests {
                 if !x.is_nan() {
                     assert_eq!(narrow(format.flush(x), format, Round::Nearest), flushed);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_subnormal_without_a_least_exponent_is_flushed() {
+        // In units of the last place below the least normal number: how far below it a result is, and whether it stays.
+        let cases = [
+            (Round::Nearest, 0.5, true),
+            (Round::Nearest, 0.501, false),
+            (Round::Up, 0.99, true),
+            (Round::Up, 1.0, false),
+            (Round::Zero, 0.0, true),
+            (Round::Zero, 0.01, false),
+        ];
+        for format in [F16, F32] {
+            let least = power_of_two(format.least_exponent());
+            for (round, below, stays) in cases {
+                let x = least * (1.0 - below * power_of_two(-(format.mantissa_bits as i32) - 1));
+                assert_eq!(format.flush_result(x, round) != 0.0, stays, "{round:?} {below}");
+                let opposite = if round == Round::Up { Round::Down } else { round };
+                assert_eq!(format.flush_result(-x, opposite) != 0.0, stays, "-{round:?} {below}");
             }
         }
     }

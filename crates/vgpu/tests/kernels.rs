@@ -492,9 +492,12 @@ fn the_active_mask_has_the_lanes_that_execute_it() {
 }
 
 #[test]
-fn a_barrier_of_all_threads_may_name_their_number() {
+fn all_threads_of_a_barrier_name_their_number_or_none_does() {
+    // On an H200, an illegal instruction.
     let body = "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra ONE;\nbar.sync 1;\nret;\nONE:\nbar.sync 1, 64;\nret;";
-    report(&execute(&with_addresses(body), 1, 64));
+    let fault = fault(&with_addresses(body), 64);
+    let want = "barrier 1: the instruction gives no thread count, and another one waits for 64 threads";
+    assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::BarrierMisuse, want));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A kernel with what it runs on.
 
-use tilewright::cuda::Request;
+use tilewright::cuda::{CudaError, Gpu, Request};
+use tilewright::runtime::run_launches_on_gpu;
 use tilewright::vgpu::{
     Arg, BufferId, Launch, MapAccess, MapElement, MapSwizzle, Memory, Module, Options, RunError, TensorMap, run,
 };
@@ -113,6 +114,15 @@ impl Case {
             },
         )?;
         Ok(memory.bytes(self.results.0) == floats(self.results.1.iter().copied()))
+    }
+}
+
+impl Case {
+    /// Runs the kernel on a GPU. Whether the results are right, or why it could not run.
+    pub(crate) fn run_on(&self, gpu: &Gpu, ptx: &str) -> Result<bool, CudaError> {
+        let found = run_launches_on_gpu(gpu, ptx, &[self.launch()], &self.memory, &[])?;
+        let results = found.buffers.iter().find(|(id, _)| *id == self.results.0);
+        Ok(results.is_some_and(|(_, bytes)| *bytes == floats(self.results.1.iter().copied())))
     }
 }
 

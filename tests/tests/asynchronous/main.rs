@@ -6,6 +6,7 @@ mod cases;
 mod pages;
 mod tensor_cases;
 
+use tilewright_tests::gpu::gpu_for;
 use tilewright_tests::mutants::{MutationReport, ending, mutants};
 use tilewright_tests::toolchain::skip;
 
@@ -29,6 +30,18 @@ fn they_are_right_in_every_schedule() {
                     case.run(&module, seed).unwrap_or_else(|error| panic!("{} {target} {seed}: {error}", case.file));
                 assert!(found, "{} {target} {seed}: the results differ", case.file);
             }
+        }
+    }
+}
+
+#[test]
+fn they_are_right_on_a_gpu_too() {
+    for case in all() {
+        for target in case.targets() {
+            let Some(gpu) = gpu_for(target) else { continue };
+            let Some(ptx) = compiled(&case.source(), target) else { return skip("asynchronous kernels") };
+            let found = case.run_on(&gpu, &ptx).unwrap_or_else(|error| panic!("{} {target}: {error}", case.file));
+            assert!(found, "{} {target}: the results differ", case.file);
         }
     }
 }

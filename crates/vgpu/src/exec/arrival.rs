@@ -74,7 +74,7 @@ impl Machine<'_> {
         let clocks = &mut self.cta.clocks;
         let barrier = &mut self.cta.barriers[id as usize];
         barrier.in_use = true;
-        barrier.expected = barrier.expected.or(expected);
+        barrier.expected = expected;
         barrier.arrived[warp.id as usize] |= group;
         self.effects += 1;
         let counts = &mut self.stats.barriers[id as usize];
@@ -106,11 +106,13 @@ impl Machine<'_> {
         if let Some(count) = expected.filter(|count| *count > total) {
             return Some(format!("barrier {id}: waits for {count} threads, but the CTA has only {total}"));
         }
-        // No count is equivalent to a count of all threads.
-        if barrier.in_use && barrier.expected.unwrap_or(total) != expected.unwrap_or(total) {
-            let name = |count: Option<u32>| count.map_or("all".to_string(), |count| count.to_string());
+        // A device stops with an illegal instruction, also if the count is that of all threads.
+        if barrier.in_use && barrier.expected != expected {
+            let name = |count: Option<u32>| {
+                count.map_or("gives no thread count".to_string(), |count| format!("waits for {count} threads"))
+            };
             let (own, other) = (name(expected), name(barrier.expected));
-            return Some(format!("barrier {id}: waits for {own} threads here and for {other} elsewhere"));
+            return Some(format!("barrier {id}: the instruction {own}, and another one {other}"));
         }
         if barrier.arrived[warp.id as usize] & group != 0 {
             return Some(format!("barrier {id}: a thread arrives twice before the barrier completes"));

@@ -2,7 +2,9 @@
 
 use crate::exec::float::read_element;
 use crate::exec::lanewise::{map1, map2};
-use crate::float::{Packed, bits32, flush, narrow, narrow_at_random, relu, round_integral, saturate, to_f32};
+use crate::float::{
+    BF16, F32, Packed, bits32, flush, narrow, narrow_at_random, relu, round_integral, saturate, to_f32,
+};
 use crate::isa::{Round, mask, sign_extend};
 use crate::lanes::{Lanes, lanes};
 use crate::op::{Convert, ConvertAtRandom, ConvertPair, FloatType, IntegerType, NumberType, PairSource, Reg};
@@ -26,10 +28,43 @@ pub(crate) fn one(regs: &mut [Lanes], exec: u32, op: &Convert) {
         (NumberType::Float(from), NumberType::Integer(to)) => {
             map1(regs, exec, op.d, op.a, |a| resize(to_integer(float(a, from, op), to, op), to) & keep);
         }
+        (NumberType::Float(from), NumberType::Float(to)) if passes_nan_on(from, to, op) => {
+            map1(regs, exec, op.d, op.a, |a| match converted_nan(a, from, to) {
+                Some(nan) => nan,
+                None => to_float(float(a, from, op), to, op),
+            });
+        }
         (NumberType::Float(from), NumberType::Float(to)) => {
             map1(regs, exec, op.d, op.a, |a| to_float(float(a, from, op), to, op));
         }
     }
+}
+
+/// Whether a conversion of NaN keeps its sign and its upper bits, as on an H200; else it becomes the canonical NaN. The PTX ISA
+/// leaves this open.
+fn passes_nan_on(from: FloatType, to: FloatType, op: &Convert) -> bool {
+    let is_widened_bf16 = (from, to) == (FloatType::Half(BF16), FloatType::F32);
+    let is_of_doubles = (from == FloatType::F64) != (to == FloatType::F64) && from != FloatType::F32;
+    (is_widened_bf16 || is_of_doubles) && !op.sat && !op.relu && !op.ftz
+}
+
+/// The bits of a NaN in another type, if `a` is one: its sign, and the upper bits of its mantissa or zeros below it. It becomes
+/// quiet, except from bf16 to f32, where bits are only moved.
+fn converted_nan(a: u64, from: FloatType, to: FloatType) -> Option<u64> {
+    if !read_element(a, from).is_nan() {
+        return None;
+    }
+    let mantissa = |kind: FloatType| match kind {
+        FloatType::F64 => 52,
+        FloatType::F32 => 23,
+        FloatType::Half(format) => format.mantissa_bits(),
+    };
+    let (own, other) = (mantissa(from), mantissa(to));
+    let kept = (a & mask(own)) << (52 - own) >> (52 - other);
+    let quiet = if (from, to) == (FloatType::Half(BF16), FloatType::F32) { 0 } else { 1 << (other - 1) };
+    let sign = a >> (from.bits() - 1) & 1;
+    let exponent = mask(to.bits() - 1) >> other << other;
+    Some(sign << (to.bits() - 1) | exponent | kept | quiet)
 }
 
 /// Truncates to the destination type, then sign- or zero-extends according to that type.
@@ -111,10 +146,7 @@ fn to_float(value: f64, to: FloatType, op: &Convert) -> u64 {
     match to {
         FloatType::F64 => value.to_bits(),
         FloatType::Half(format) => u64::from(narrow(value, format, round)),
-        FloatType::F32 => {
-            let result = to_f32(value, round);
-            bits32(if op.ftz { flush(result) } else { result })
-        }
+        FloatType::F32 => bits32(to_f32(if op.ftz { F32.flush_result(value, round) } else { value }, round)),
     }
 }
 
@@ -158,13 +190,20 @@ pub(crate) fn at_random(regs: &mut [Lanes], exec: u32, op: &ConvertAtRandom) {
 
 /// The bits of the largest tf32.
 const LARGEST_TF32: u32 = 0x7f7f_e000;
+/// The canonical NaN, without the bits that a tf32 does not have.
+const NAN_TF32: u64 = 0x7fff_e000;
 
-/// f32 bits rounded to 10 bits of mantissa.
+/// f32 bits rounded to 10 bits of mantissa. NaN becomes what it becomes on an H200, since the PTX ISA leaves it open.
 pub(crate) fn to_tf32(a: u64, round: Round, relu: bool, finite: bool) -> u64 {
     let bits = a as u32;
     let value = f32::from_bits(bits);
     if value.is_nan() {
-        return bits32(value);
+        let cut = u64::from(bits & !0x1fff);
+        return match (round, finite) {
+            (Round::Away, true) => cut - 0x2000,
+            (Round::Away, false) => cut,
+            _ => NAN_TF32,
+        };
     }
     if relu && value <= 0.0 {
         return 0;

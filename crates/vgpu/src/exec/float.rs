@@ -2,8 +2,8 @@
 
 use crate::exec::single;
 use crate::float::{
-    add_odd, bits32, div_odd, double, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate, sqrt_odd,
-    to_f32, widen,
+    F32, Format, add_odd, bits32, div_odd, double, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu,
+    saturate, sqrt_odd, to_f32, widen,
 };
 use crate::isa::{Round, mask};
 use crate::lanes::{Lanes, lanes};
@@ -11,18 +11,38 @@ use crate::op::{FloatFn, FloatMode, FloatType, MinMaxMode, Reg};
 
 /// The NaN of `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64` (PTX ISA, section 9.7.3.14).
 const GROSS_NAN: u64 = 0x7fff_ffff_0000_0000;
+/// The bit of an f64 NaN that says that it is quiet.
+const QUIET64: u64 = 1 << 51;
+/// The bits of the least normal f32.
+const LEAST_NORMAL: u32 = 0x0080_0000;
 
 /// Executes a floating-point instruction.
 pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: FloatFn, mode: &FloatMode, d: Reg, s: &[Reg; 3]) {
+    let sources = mode.ftz.then(|| s.map(|reg| regs[reg as usize]));
     if single::execute(regs, exec, f, mode, d, s) {
+        if let Some(sources) = sources {
+            let least = lanes_of_least(&regs[d as usize], exec);
+            one_by_one(regs, least, f, mode, d, &sources);
+        }
         return;
     }
-    let sources = s.map(|reg| regs[reg as usize]);
+    let sources = sources.unwrap_or_else(|| s.map(|reg| regs[reg as usize]));
+    one_by_one(regs, exec, f, mode, d, &sources);
+}
+
+fn one_by_one(regs: &mut [Lanes], exec: u32, f: FloatFn, mode: &FloatMode, d: Reg, sources: &[Lanes; 3]) {
     let out = &mut regs[d as usize];
     for lane in lanes(exec) {
         let values = [sources[0][lane], sources[1][lane], sources[2][lane]];
         out[lane] = lane_value(f, mode, values);
     }
+}
+
+/// The lanes with the least normal f32 in one half of a result: it may have been rounded up from a number that `.ftz` flushes.
+fn lanes_of_least(result: &Lanes, exec: u32) -> u32 {
+    let is_least =
+        |word: u64| [word, word >> 32].iter().any(|half| half << 1 & mask(32) == u64::from(LEAST_NORMAL) << 1);
+    lanes(exec).filter(|lane| is_least(result[*lane])).fold(0, |found, lane| found | 1 << lane)
 }
 
 /// The result of one lane; the elements of a packed register are computed separately.
@@ -36,12 +56,15 @@ fn lane_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
     high << bits | low
 }
 
-/// One element. Sign operations keep the bits of NaN.
+/// One element. The bits of a NaN are those that an H200 gives, where the PTX ISA leaves them open.
 fn element_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
     let sign = 1u64 << (mode.element.bits() - 1);
+    if let Some(nan) = double_nan(f, mode, s) {
+        return nan;
+    }
     match f {
-        FloatFn::Neg if !mode.ftz => return s[0] ^ sign,
-        FloatFn::Abs if !mode.ftz => return s[0] & !sign,
+        FloatFn::Neg if mode.element == FloatType::F64 => return s[0] ^ sign,
+        FloatFn::Abs if mode.element == FloatType::F64 => return s[0] & !sign,
         // The first operand gives the sign (PTX ISA, section 9.7.3.2).
         FloatFn::CopySign => return (s[0] & sign) | (s[1] & !sign),
         FloatFn::Rcp | FloatFn::Rsqrt if mode.ftz && mode.element == FloatType::F64 => return gross(f, s[0]),
@@ -63,6 +86,23 @@ fn element_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
     let exact = if mode.sat { saturate(exact) } else { exact };
     let exact = if mode.relu { relu(exact) } else { exact };
     write_element(exact, mode)
+}
+
+/// The NaN that an f64 instruction passes on, with its sign and its quiet bit set: that of the second factor, of the addend, or
+/// of the first factor, in this order.
+fn double_nan(f: FloatFn, mode: &FloatMode, [a, b, c]: [u64; 3]) -> Option<u64> {
+    if mode.element != FloatType::F64 {
+        return None;
+    }
+    let first = |order: &[u64]| order.iter().copied().find(|bits| f64::from_bits(*bits).is_nan());
+    let found = match f {
+        FloatFn::Fma | FloatFn::FmaSub | FloatFn::FmaFrom => first(&[b, c, a]),
+        FloatFn::Add | FloatFn::Sub | FloatFn::Mul => first(&[b, a]),
+        FloatFn::Neg | FloatFn::Abs => first(&[a]),
+        FloatFn::Min(_) | FloatFn::Max(_) => first(&[b]).filter(|_| f64::from_bits(a).is_nan()),
+        _ => None,
+    };
+    found.map(|bits| bits | QUIET64)
 }
 
 /// An exact sum of zero, rounded down: negative unless both addends are positive zeros (IEEE 754, section 6.3).
@@ -105,16 +145,11 @@ pub(crate) fn flush_element(value: f64, element: FloatType) -> f64 {
 }
 
 fn write_element(value: f64, mode: &FloatMode) -> u64 {
+    let kept = |format: Format| if mode.ftz { format.flush_result(value, mode.round) } else { value };
     match mode.element {
         FloatType::F64 => value.to_bits(),
-        FloatType::Half(format) => {
-            let result = narrow(value, format, mode.round);
-            u64::from(if mode.ftz { format.flush_bits(result) } else { result })
-        }
-        FloatType::F32 => {
-            let result = to_f32(value, mode.round);
-            bits32(if mode.ftz { flush(result) } else { result })
-        }
+        FloatType::Half(format) => u64::from(narrow(kept(format), format, mode.round)),
+        FloatType::F32 => bits32(to_f32(kept(F32), mode.round)),
     }
 }
 

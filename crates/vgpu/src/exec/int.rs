@@ -130,12 +130,15 @@ fn quotient(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
 }
 
 /// The remainder of a division by zero is the dividend, as on the hardware.
+/// All ones for a divisor of 0, as on an H200; the PTX ISA leaves it open.
 fn remainder(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
-    if !signed {
-        return a.checked_rem(b).unwrap_or(a);
+    if b & mask(bits) == 0 {
+        return mask(bits);
     }
-    let (a, b) = (sign_extend(a, bits), sign_extend(b, bits));
-    if b == 0 { a as u64 & mask(bits) } else { a.wrapping_rem(b) as u64 & mask(bits) }
+    match signed {
+        false => a % b,
+        true => sign_extend(a, bits).wrapping_rem(sign_extend(b, bits)) as u64 & mask(bits),
+    }
 }
 
 /// The exact product of two values of width `bits`.
@@ -167,9 +170,15 @@ fn funnel(a: u64, b: u64, c: u64, left: bool, wrap: bool) -> u64 {
     if left { (pair << amount) >> 32 } else { (pair >> amount) & mask(32) }
 }
 
+/// The position or the length of a field. From 256 on, where the PTX ISA leaves it open, an H200 takes the lower 8 bits in
+/// forms of 32 bits, and the whole number in those of 64.
+fn field_number(operand: u64, bits: u32) -> u32 {
+    let number = operand as u32;
+    if bits == 64 { number } else { number & 0xff }
+}
+
 fn bfe(a: u64, position: u64, length: u64, bits: u32, signed: bool) -> u64 {
-    let position = (position & 0xff) as u32;
-    let length = (length & 0xff) as u32;
+    let (position, length) = (field_number(position, bits), field_number(length, bits));
     if length == 0 {
         return 0;
     }
@@ -188,8 +197,7 @@ fn bfi(regs: &mut [Lanes], exec: u32, bits: u32, d: Reg, s: &[Reg; 4]) {
     let [a, b, c, length] = s.map(|reg| regs[reg as usize]);
     let out = &mut regs[d as usize];
     for lane in lanes(exec) {
-        let position = (c[lane] & 0xff) as u32;
-        let length = (length[lane] & 0xff) as u32;
+        let (position, length) = (field_number(c[lane], bits), field_number(length[lane], bits));
         out[lane] = if position >= bits {
             b[lane]
         } else {

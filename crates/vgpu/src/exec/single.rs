@@ -8,7 +8,6 @@ use crate::op::{FloatFn, FloatMode, FloatType, MinMaxMode, Reg};
 
 /// The plain forms of `min` and `max`.
 const PLAIN: MinMaxMode = MinMaxMode { nan: false, abs: false, xorsign: false };
-const SIGN: u32 = 1 << 31;
 
 /// Executes an instruction if it is one of them; false for the others, which are computed in `f64`.
 pub(super) fn execute(regs: &mut [Lanes], exec: u32, f: FloatFn, mode: &FloatMode, d: Reg, s: &[Reg; 3]) -> bool {
@@ -33,9 +32,8 @@ pub(super) fn execute(regs: &mut [Lanes], exec: u32, f: FloatFn, mode: &FloatMod
         FloatFn::Max(PLAIN) => all.apply(|a, b, _| -minimum(-a, -b)),
         FloatFn::Min3(PLAIN) => all.apply(|a, b, c| minimum(minimum(a, b), c)),
         FloatFn::Max3(PLAIN) => all.apply(|a, b, c| -minimum(minimum(-a, -b), -c)),
-        // Sign operations keep the bits of NaN.
-        FloatFn::Neg if !mode.ftz => all.apply_bits(|a| a ^ SIGN),
-        FloatFn::Abs if !mode.ftz => all.apply_bits(|a| a & !SIGN),
+        FloatFn::Neg => all.apply(|a, _, _| -a),
+        FloatFn::Abs => all.apply(|a, _, _| a.abs()),
         _ => return false,
     }
     true
@@ -60,10 +58,6 @@ impl Instruction<'_> {
         } else {
             self.elements(|a, b, c| bits32(f(read(a), read(b), read(c))));
         }
-    }
-
-    fn apply_bits(&mut self, f: impl Fn(u32) -> u32) {
-        self.elements(|a, _, _| u64::from(f(a as u32)));
     }
 
     fn elements(&mut self, f: impl Fn(u64, u64, u64) -> u64) {

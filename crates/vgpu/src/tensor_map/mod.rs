@@ -87,6 +87,12 @@ impl TensorMap {
         self.row() / chunk.elements * chunk.shared
     }
 
+    /// The distance of rows in shared memory, in bytes: a row that is shorter than the swizzle's span leaves the rest of it
+    /// untouched (seen on an H200).
+    pub(crate) fn row_pitch(&self) -> u64 {
+        self.swizzle.span().unwrap_or_else(|| self.row_bytes())
+    }
+
     /// Rows that are copied in a dimension of a box: an element stride skips some.
     pub(crate) fn copied(&self, sides: &[u64], at: usize) -> u64 {
         sides[at].div_ceil(self.element_strides[at])
@@ -216,8 +222,8 @@ impl TensorMap {
         } else {
             match self.swizzle.span() {
                 Some(span) if row > span => format!("a row of {row} bytes is longer than the swizzle's {span}"),
-                Some(span) if row < span => {
-                    format!("a row of {row} bytes is shorter than the swizzle's {span}: where it goes is not modelled")
+                Some(span) if row < span && self.swizzle.has_wide_atoms() => {
+                    format!("a row of {row} bytes is shorter than the swizzle's {span}: where it goes is not known")
                 }
                 Some(_) | None => return Ok(()),
             }

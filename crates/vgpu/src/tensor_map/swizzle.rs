@@ -56,6 +56,11 @@ impl MapSwizzle {
         }
     }
 
+    /// Whether it keeps more than 16 bytes together, or permutes fewer.
+    pub(crate) fn has_wide_atoms(self) -> bool {
+        matches!(self, MapSwizzle::B128Atom32 | MapSwizzle::B128Atom32Flip8 | MapSwizzle::B128Atom64)
+    }
+
     /// The address that stands for `address` in shared memory.
     pub fn apply(self, address: u64) -> u64 {
         let line = address / LINE;

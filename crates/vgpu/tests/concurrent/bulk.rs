@@ -116,6 +116,25 @@ fn expected(place: usize, span: usize) -> u16 {
     ((8 + row) * 64 + column) as u16
 }
 
+/// As on an H200: rows of 32 bytes are 128 bytes apart, and what is between them stays as it was.
+#[test]
+fn rows_shorter_than_the_span_of_the_swizzle_keep_their_distance() {
+    let mut case = Case::rows(16, MapSwizzle::B128);
+    case.map.access = MapAccess::Tiled(vec![16, 8]);
+    // The threads whose chunk of 16 bytes is not one of the first two of its row, before the swizzle, write nothing.
+    let body = load_box("0, 8", 256).replace(
+        "setp.ge.u32 %p3, %r1, 16;",
+        "shr.u32 %r2, %r1, 3;\nxor.b32 %r2, %r2, %r1;\nand.b32 %r2, %r2, 7;\nsetp.ge.u32 %p3, %r2, 2;",
+    );
+    let found = case.words(&body);
+    for row in 0..8 {
+        for column in 0..16 {
+            let place = row * 64 + (column / 8 ^ row) * 8 + column % 8;
+            assert_eq!(usize::from(found[place]), (8 + row) * 64 + column);
+        }
+    }
+}
+
 #[test]
 fn a_box_is_loaded_with_every_swizzle() {
     let plain = Case::rows(16, MapSwizzle::None).words(&load_box("0, 8", 1024));

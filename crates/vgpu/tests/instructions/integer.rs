@@ -14,19 +14,24 @@ fn words(seed: u64, count: usize) -> Vec<u32> {
     (0..count).map(&mut word).collect()
 }
 
+/// A position or length; the ISA bounds it by 255, and an H200 does so only in forms of 32 bits.
+fn number(operand: u32, bits: u32) -> u64 {
+    u64::from(if bits == 32 { operand & 0xff } else { operand })
+}
+
 /// `bfe` by the loop of the ISA.
 fn extract(a: u64, position: u32, length: u32, bits: u32, signed: bool) -> u64 {
-    let (position, length) = (position & 0xff, length & 0xff);
-    let bit = |at: u32| a >> at & 1;
+    let (position, length, bits) = (number(position, bits), number(length, bits), u64::from(bits));
+    let bit = |at: u64| a >> at & 1;
     let sign = if signed && length > 0 { bit((position + length - 1).min(bits - 1)) } else { 0 };
-    let chosen = |at: u32| if at < length && position + at < bits { bit(position + at) } else { sign };
+    let chosen = |at: u64| if at < length && position + at < bits { bit(position + at) } else { sign };
     (0..bits).map(|at| chosen(at) << at).sum()
 }
 
 /// `bfi` by the loop of the ISA.
 fn insert(a: u64, b: u64, position: u32, length: u32, bits: u32) -> u64 {
-    let (position, length) = (position & 0xff, length & 0xff);
-    let inside = |at: u32| at >= position && at - position < length;
+    let (position, length, bits) = (number(position, bits), number(length, bits), u64::from(bits));
+    let inside = |at: u64| at >= position && at - position < length;
     (0..bits).map(|at| if inside(at) { (a >> (at - position) & 1) << at } else { (b >> at & 1) << at }).sum()
 }
 

@@ -141,6 +141,28 @@ pub struct Instruction {
     pub forms: &'static [&'static str],
 }
 
+impl Instruction {
+    /// The texts that the forms stand for, with each combination of their modifiers.
+    pub fn texts(&self) -> Vec<String> {
+        self.forms.iter().flat_map(|form| expanded(form)).collect()
+    }
+}
+
+/// The texts that a form stands for.
+fn expanded(form: &str) -> Vec<String> {
+    // Braces in operands are vectors.
+    let opcode_end = form.find(' ').unwrap_or(form.len());
+    let Some(open) = form.find('{').filter(|open| *open < opcode_end) else { return vec![form.to_string()] };
+    let (before, rest) = form.split_at(open);
+    let Some((choices, after)) = rest[1..].split_once('}') else { return vec![form.to_string()] };
+    let mut choices: Vec<&str> = choices.split(',').collect();
+    if !before.ends_with('.') {
+        choices.push("");
+    }
+    let tails = expanded(after);
+    choices.iter().flat_map(|choice| tails.iter().map(move |tail| format!("{before}{choice}{tail}"))).collect()
+}
+
 /// The instructions that are supported, by unit and in the order of the PTX ISA.
 pub fn instructions() -> Vec<Instruction> {
     let instruction =

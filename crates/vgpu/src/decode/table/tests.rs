@@ -1,26 +1,7 @@
 //! Every form of the table is decoded.
 
-use super::{MOST_WORDS, rows};
+use super::{MOST_WORDS, expanded, instructions, rows};
 use crate::Module;
-
-/// The texts that a form stands for.
-fn expanded(form: &str) -> Vec<String> {
-    let Some(open) = form.find('{').filter(|_| !form.starts_with(' ')) else { return vec![form.to_string()] };
-    let (before, rest) = form.split_at(open);
-    // Braces in operands are vectors.
-    if before.contains(' ') {
-        return vec![form.to_string()];
-    }
-    let close = rest.find('}').expect("a brace is closed");
-    let (choices, after) = (&rest[1..close], &rest[close + 1..]);
-    let mut choices: Vec<&str> = choices.split(',').collect();
-    if !before.ends_with('.') {
-        choices.push("");
-    }
-    let with =
-        |choice: &&str| expanded(after).into_iter().map(|tail| format!("{before}{choice}{tail}")).collect::<Vec<_>>();
-    choices.iter().flat_map(with).collect()
-}
 
 /// What the module says about a kernel with this instruction.
 fn refusals(instruction: &str) -> String {
@@ -39,8 +20,8 @@ fn refusals(instruction: &str) -> String {
 #[test]
 fn every_form_is_decoded() {
     let mut wrong = Vec::new();
-    for row in rows() {
-        for text in row.forms.iter().flat_map(|form| expanded(form)) {
+    for row in instructions() {
+        for text in row.texts() {
             let found = refusals(&text);
             if !found.is_empty() {
                 wrong.push(format!("{}: {found}", row.name));

@@ -79,7 +79,7 @@ pub(super) fn parts_of(
     }
     let mut parts = Vec::new();
     for (number, row) in rows.addresses.iter().enumerate() {
-        let start = shared + number as u64 * map.row_bytes();
+        let start = shared + number as u64 * map.row_pitch();
         add_row(map, start, (*row, rows.first), &mut parts);
     }
     Ok(parts)
