@@ -129,7 +129,7 @@ fn rows_shorter_than_the_span_of_the_swizzle_keep_their_distance() {
     let found = case.words(&body);
     for row in 0..8 {
         for column in 0..16 {
-            let place = row * 64 + (column / 8 ^ row) * 8 + column % 8;
+            let place = row * 64 + ((column / 8) ^ row) * 8 + column % 8;
             assert_eq!(usize::from(found[place]), (8 + row) * 64 + column);
         }
     }
