@@ -2,7 +2,8 @@
 //!
 //! The scheme is FastTrack's (Flanagan and Freund, 2009): one record for the last write, one for the last read, and a
 //! set of reads only while several unordered threads read. A cell stands for a block of 1024 bytes; it is split into parts,
-//! and these again, down to bytes, where accesses differ. An access is a [`Stamp`] of 32 bits, so that a cell has 16 bytes. One
+//! and these again, down to bytes, where accesses differ. An access is a [`Stamp`] of 32 bits, so that a cell has 16 bytes, and one
+//! of half a word 8. One
 //! stamp stands for a row of lanes that access adjacent bytes ([`Sharing`]), so that a block that warps access row by row has
 //! few cells, however small the access of a lane is.
 //!
@@ -14,7 +15,9 @@ mod access;
 mod cell;
 mod cells;
 mod check;
+mod half;
 mod join;
+mod level;
 mod orders;
 mod sets;
 mod stamp;
@@ -181,7 +184,7 @@ impl Shadow {
 
     /// Bytes that the cells take.
     pub(crate) fn bytes(&self) -> usize {
-        self.cells.count() * size_of::<Cell>()
+        self.cells.bytes()
     }
 
     /// The last write of the byte at `offset`, in this launch or an earlier one.

@@ -8,6 +8,8 @@ pub(super) const NEVER: u32 = u32::MAX;
 const SPLIT: u32 = u32::MAX;
 /// In `read`: the reads are in the set with the index in the other bits.
 const SET: u32 = 1 << 31;
+/// In `extra` of a cell that is split: its parts are halves of words.
+const HALVES: u32 = 0;
 
 /// The weak accesses of a block, or of a part of it, in 16 bytes.
 #[derive(Clone, Copy, Debug)]
@@ -32,17 +34,40 @@ pub(super) enum Reads {
     Several(u32),
 }
 
+/// The places of the parts of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parts {
+    /// Cells, from this one on.
+    Cells(usize),
+    /// Halves of words, from this one on.
+    Halves(usize),
+}
+
 impl Cell {
     pub(super) const EMPTY: Cell = Cell { write: 0, read: 0, older: Stamp::NONE, extra: NEVER };
 
-    /// A cell that is split into parts, of which the first is at this place.
-    pub(super) fn split(index: u32) -> Cell {
-        Cell { write: SPLIT, read: index, ..Cell::EMPTY }
+    /// A cell that is split into parts.
+    pub(super) fn split(parts: Parts) -> Cell {
+        let (read, extra) = match parts {
+            Parts::Cells(first) => (first as u32, NEVER),
+            Parts::Halves(first) => (first as u32, HALVES),
+        };
+        Cell { write: SPLIT, read, extra, ..Cell::EMPTY }
     }
 
-    /// The place of the first of its parts, if it is split.
-    pub(super) fn parts(&self) -> Option<usize> {
-        (self.write == SPLIT).then_some(self.read as usize)
+    pub(super) fn is_split(&self) -> bool {
+        self.write == SPLIT
+    }
+
+    /// The places of its parts, if it is split.
+    pub(super) fn parts(&self) -> Option<Parts> {
+        let first = self.read as usize;
+        self.is_split().then(|| if self.extra == HALVES { Parts::Halves(first) } else { Parts::Cells(first) })
+    }
+
+    /// Whether it records weak accesses only, and no read beside the last ones.
+    pub(super) fn is_plain(&self) -> bool {
+        self.extra == NEVER && self.older.is_none()
     }
 
     /// The cell for the part that begins `offset` bytes after it; `sharing` is that of the record of a stamp.

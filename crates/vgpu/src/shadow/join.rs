@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::clock::cta_of;
 use crate::shadow::Shadow;
-use crate::shadow::cell::{Cell, NEVER, Reads};
-use crate::shadow::cells::{Level, Place};
+use crate::shadow::cell::{Cell, NEVER, Parts, Reads};
+use crate::shadow::cells::Place;
+use crate::shadow::level::Level;
 use crate::shadow::stamp::{Newer, Records, Stamp};
 
 /// Ranges of bytes; what is adjacent to the last one becomes part of it.
@@ -35,10 +36,10 @@ impl Shadow {
     pub(crate) fn join(&mut self, mut other: Shadow, newer: Newer, records: &Records) -> Option<Vec<Range<usize>>> {
         let mut written = Ranges::default();
         let blocks = std::mem::take(&mut other.cells.blocks);
-        self.cells.reach(blocks.len() * Level::BLOCK.size());
+        self.cells.reach(blocks.len() * Level::Block.size());
         for (index, cell) in blocks.into_iter().enumerate() {
             let joint = Joint { other: &other, newer, records };
-            let span = (index * Level::BLOCK.size(), Level::BLOCK);
+            let span = (index * Level::Block.size(), Level::Block);
             self.join_cell(Place::Block(index), cell, &joint, span, &mut written)?;
         }
         Some(written.0)
@@ -67,19 +68,58 @@ impl Shadow {
             let is_write = self.has_new_write(&own, newer) || other.has_new_write(&cell, newer);
             let theirs = self.adopt(other, cell, newer);
             let joined = self.join_reads(own, theirs, newer, records);
-            *self.cells.get_mut(place) = joined;
+            self.cells.set(place, joined);
             return (!is_write).then_some(());
         }
-        let tables = (&mut self.tables, records);
-        let first = own.parts().unwrap_or_else(|| self.cells.split(place, level, tables));
-        for part in 0..level.parts() {
-            let at = part * level.below().size();
+        let own = own.parts().unwrap_or_else(|| {
+            let below = cell.parts().map_or(level.below(), |parts| parts.level(level));
+            self.cells.split(place, level, below, (&mut self.tables, records))
+        });
+        let below = own.level(level);
+        if cell.parts().is_some_and(|parts| parts.level(level) != below) {
+            return self.join_bytes(place, cell, joint, (offset, level), written);
+        }
+        for part in 0..level.parts(below) {
+            let at = part * below.size();
             let theirs = match cell.parts() {
-                Some(first) => other.cells.get(Place::Part(first + part)),
+                Some(parts) => other.cells.get(parts.place(part)),
                 None => cell.part(at, |stamp| records.of(newer.shift(stamp)).sharing),
             };
-            self.join_cell(Place::Part(first + part), theirs, joint, (offset + at, level.below()), written)?;
+            self.join_cell(own.place(part), theirs, joint, (offset + at, below), written)?;
         }
+        Some(())
+    }
+
+    /// Joins a unit that is split into words here and into halves of words there, or the other way round.
+    fn join_bytes(
+        &mut self,
+        place: Place,
+        cell: Cell,
+        joint: &Joint<'_>,
+        (offset, level): (usize, Level),
+        written: &mut Ranges,
+    ) -> Option<()> {
+        let Joint { other, newer, records } = *joint;
+        let own = self.cells.get(place);
+        let words = self.cells.empty_parts(level, Level::Word);
+        for word in 0..level.parts(Level::Word) {
+            let bytes = self.cells.empty_parts(Level::Word, Level::Byte);
+            for byte in 0..Level::Word.size() {
+                let at = word * Level::Word.size() + byte;
+                let (found, level) = self.cells.find_within(own, level, at);
+                let copy = self.tables.copy(found);
+                let part = copy.part(at % level.size(), |stamp| records.of(stamp).sharing);
+                self.cells.set(bytes.place(byte), part);
+            }
+            self.cells.set(words.place(word), Cell::split(bytes));
+            for byte in 0..Level::Word.size() {
+                let at = word * Level::Word.size() + byte;
+                let (found, level) = other.cells.find_within(cell, level, at);
+                let theirs = found.part(at % level.size(), |stamp| records.of(newer.shift(stamp)).sharing);
+                self.join_cell(bytes.place(byte), theirs, joint, (offset + at, Level::Byte), written)?;
+            }
+        }
+        self.cells.set(place, Cell::split(words));
         Some(())
     }
 
@@ -108,21 +148,23 @@ impl Shadow {
         (offset, level): (usize, Level),
         written: &mut Ranges,
     ) {
-        let Joint { other, newer, records } = *joint;
+        let Joint { other, newer, .. } = *joint;
         let Some(theirs) = cell.parts() else {
             if other.has_new_write(&cell, newer) {
                 written.add(offset, level.size());
             }
-            *self.cells.get_mut(place) = self.adopt(other, cell, newer);
+            let own = self.adopt(other, cell, newer);
+            self.cells.set(place, own);
             return;
         };
-        let tables = (&mut self.tables, records);
-        let own = self.cells.get(place).parts().unwrap_or_else(|| self.cells.split(place, level, tables));
-        for part in 0..level.parts() {
-            let cell = other.cells.get(Place::Part(theirs + part));
-            let span = (offset + part * level.below().size(), level.below());
-            self.adopt_all(Place::Part(own + part), cell, joint, span, written);
+        let below = theirs.level(level);
+        let same = |parts: &Parts| parts.level(level) == below;
+        let own = self.cells.get(place).parts().filter(same).unwrap_or_else(|| self.cells.empty_parts(level, below));
+        for part in 0..level.parts(below) {
+            let cell = other.cells.get(theirs.place(part));
+            self.adopt_all(own.place(part), cell, joint, (offset + part * below.size(), below), written);
         }
+        self.cells.set(place, Cell::split(own));
     }
 
     /// A copy of a cell that is not split of another shadow.
@@ -142,8 +184,10 @@ impl Shadow {
     /// Whether a cell has records that are new.
     fn has_news(&self, cell: &Cell, level: Level, newer: Newer) -> bool {
         match cell.parts() {
-            Some(first) => (first..first + level.parts())
-                .any(|part| self.has_news(&self.cells.get(Place::Part(part)), level.below(), newer)),
+            Some(parts) => {
+                let below = parts.level(level);
+                (0..level.parts(below)).any(|part| self.has_news(&self.cells.get(parts.place(part)), below, newer))
+            }
             None => self.has_new_write(cell, newer) || !self.any_new_read(cell, newer).is_none(),
         }
     }

@@ -186,7 +186,12 @@ fn step(numbers: &mut Numbers) -> Step {
     if is_together {
         lanes.sort_unstable();
     }
-    // Often where others are.
+    // Often where others are; and single accesses close together, so that words are split.
+    if numbers.below(3) == 0 {
+        let (each, lanes) = (1 << numbers.below(3), vec![usize::from(order[first])]);
+        let offset = 64 + numbers.below(16 / each) * each;
+        return Step { warp: numbers.below(WARPS), lanes, order, first, each, offset, is_write, is_together: false };
+    }
     let room = (BYTES - each * count) / each;
     let offset = [0, room / 2, numbers.below(room + 1), 1024 / each][numbers.below(4)].min(room) * each;
     Step { warp: numbers.below(WARPS), lanes, order, first, each, offset, is_write, is_together }

@@ -3,7 +3,7 @@ use crate::clock::Far;
 use crate::isa::Scope;
 
 /// A shadow with its records.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Case {
     shadow: Shadow,
     records: Records,
@@ -261,4 +261,79 @@ fn a_strong_write_is_ordered_before_what_follows_a_strong_read_of_it() {
     case.write(strong(0, 2, &[0, 0]), 0, 1);
     assert_eq!(case.write(second, 1, 2), CheckResult::default());
     assert_eq!(first(&case.write(By { scope: None, ..second }, 2, 0)), Some((0, true, true, true)));
+}
+
+/// Accesses by one thread of a CTA to up to 16 bytes of 48: offset, length, and whether it writes.
+fn accesses(state: &mut u64, count: usize) -> Vec<(usize, usize, bool)> {
+    let mut below = |bound: usize| {
+        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (*state >> 33) as usize % bound
+    };
+    let access = |_| {
+        let len = 1 << below(5);
+        (below(48 / len) * len, len, below(2) == 0)
+    };
+    (0..count).map(access).collect()
+}
+
+/// Two copies on which CTAs have made single accesses of all sizes: whether they can be joined, and who wrote and read last.
+#[test]
+fn copies_are_joined_as_their_accesses_say() {
+    let (mut joined, mut state) = (0, 1);
+    let by = |cta: u32, pc: u32| By { cta, first_cta: if cta == 1 { 1 } else { 2 }, pc, ..weak(0, 1, &[0; 32]) };
+    for run in 0..6000 {
+        let mut before = Case::default();
+        let mut written = [0; 48];
+        for (offset, len, is_write) in accesses(&mut state, run % 6) {
+            before.access(by(1, 1), offset, is_write.then_some((&[0; 16][..len], &[1; 16][..len])), len);
+            written[offset..offset + len].iter_mut().for_each(|last| {
+                if is_write {
+                    *last = 1
+                }
+            });
+        }
+        let first = before.records.len();
+        // Of each CTA, which bytes it has written, and which it has read.
+        let mut touched = [[[false; 48]; 2]; 2];
+        let mut copies = [before.clone(), before];
+        for (at, copy) in copies.iter_mut().enumerate() {
+            for (offset, len, is_write) in accesses(&mut state, 1 + run % 4) {
+                let by = by(2 + at as u32, 2 + at as u32);
+                let found = copy.access(by, offset, is_write.then_some((&[0; 16][..len], &[1; 16][..len])), len);
+                assert_eq!(found.conflicts, [], "run {run}");
+                touched[at][usize::from(!is_write)][offset..offset + len].fill(true);
+            }
+        }
+        let [[own_writes, own_reads], [their_writes, their_reads]] = touched;
+        let [mut own, other] = copies;
+        let newer = own.records.join(&other.records, first, 2).expect("there is room");
+        let found = own.shadow.join(other.shadow, newer, &own.records);
+        let is_apart = (0..48).all(|byte| {
+            !(own_writes[byte] && (their_writes[byte] || their_reads[byte])) && !(their_writes[byte] && own_reads[byte])
+        });
+        assert_eq!(found.is_some(), is_apart, "run {run}");
+        let Some(found) = found else { continue };
+        joined += 1;
+        for byte in 0..48 {
+            assert_eq!(found.iter().any(|range| range.contains(&byte)), their_writes[byte], "run {run}, byte {byte}");
+            let writer = if their_writes[byte] {
+                3
+            } else if own_writes[byte] {
+                2
+            } else {
+                written[byte]
+            };
+            let last = own.shadow.last_write(byte, &own.records).map_or(0, |stamp| own.records.of(stamp).cta);
+            assert_eq!(last, writer, "run {run}, byte {byte}");
+            let is_write_unordered = own_writes[byte] || their_writes[byte];
+            let mut later = own.clone();
+            let read = later.access(by(4, 4), byte, None, 1);
+            assert_eq!(!read.conflicts.is_empty(), is_write_unordered, "run {run}, byte {byte}");
+            let mut later = own.clone();
+            let write = later.access(by(4, 4), byte, Some((&[0], &[1])), 1);
+            let is_unordered = is_write_unordered || own_reads[byte] || their_reads[byte];
+            assert_eq!(!write.conflicts.is_empty(), is_unordered, "run {run}, byte {byte}");
+        }
+    }
+    assert!(joined > 1000, "{joined}");
 }
