@@ -19,15 +19,14 @@ use crate::launch::Progress;
 use crate::memory::Memory;
 use crate::report::Stats;
 
-/// For each worker, the number of parts in which the clusters are handed out: each is of adjacent ones, which often
-/// access adjacent memory.
-const PARTS_PER_WORKER: u32 = 8;
+/// For each worker, the number of parts into which the clusters that no worker has started are divided whenever one takes a part:
+/// parts are of adjacent clusters, which often access adjacent memory, and become smaller, so that all workers end together.
+const PARTS_PER_WORKER: u32 = 2;
 
 /// The clusters that no worker has started.
 struct Work {
     clusters: u32,
-    /// Adjacent clusters of a part.
-    part: u32,
+    workers: u32,
     next: AtomicU32,
     /// The clusters are to be run together instead.
     is_over: AtomicBool,
@@ -36,9 +35,13 @@ struct Work {
 impl Work {
     /// The clusters of the next part; none if there is no more to do.
     fn next(&self) -> Range<u32> {
-        let is_over = self.is_over.load(Ordering::Relaxed);
-        let start = if is_over { self.clusters } else { self.next.fetch_add(self.part, Ordering::Relaxed) };
-        start.min(self.clusters)..start.saturating_add(self.part).min(self.clusters)
+        if self.is_over.load(Ordering::Relaxed) {
+            return 0..0;
+        }
+        let end = |start: u32| start + (self.clusters - start).div_ceil(self.workers * PARTS_PER_WORKER);
+        let start = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |start| Some(end(start)));
+        let start = start.unwrap_or(self.clusters);
+        start..end(start)
     }
 }
 
@@ -56,8 +59,7 @@ pub(super) fn run_apart(
     let cores = || thread::available_parallelism().map_or(1, NonZero::get);
     let most = prepared.options.host_threads.map_or_else(cores, NonZero::get);
     let workers = most.min(clusters as usize) as u32;
-    let part = (clusters / (workers * PARTS_PER_WORKER)).max(1);
-    let work = Work { clusters, part, next: AtomicU32::new(0), is_over: AtomicBool::new(false) };
+    let work = Work { clusters, workers, next: AtomicU32::new(0), is_over: AtomicBool::new(false) };
     let of_others: Vec<Mutex<Progress>> = (1..workers).map(|_| Mutex::default()).collect();
     let mut of_all = |own: Progress| {
         let others = of_others.iter().map(|told| *told.lock().unwrap_or_else(PoisonError::into_inner));

@@ -15,17 +15,30 @@ const LEAST_OF_THREAD: usize = 1 << 20;
 /// A bit set with one bit per byte.
 #[derive(Clone, Debug)]
 pub(crate) struct Bits {
+    count: usize,
+    /// Empty until a bit is set, so that copies of a large buffer to which nothing was written cost nothing.
     words: Vec<u64>,
 }
 
 impl Bits {
     /// `count` bits, none set.
     pub(crate) fn new(count: usize) -> Bits {
-        Bits { words: vec![0; count.div_ceil(64)] }
+        Bits { count, words: Vec::new() }
+    }
+
+    fn word(&self, index: usize) -> u64 {
+        self.words.get(index).copied().unwrap_or(0)
+    }
+
+    fn words_mut(&mut self) -> &mut [u64] {
+        if self.words.is_empty() {
+            self.words = vec![0; self.count.div_ceil(64)];
+        }
+        &mut self.words
     }
 
     fn get(&self, index: usize) -> bool {
-        self.words[index / 64] >> (index % 64) & 1 == 1
+        self.word(index / 64) >> (index % 64) & 1 == 1
     }
 
     /// The words that hold `len` bits from `start`, each with the mask of those bits.
@@ -39,17 +52,18 @@ impl Bits {
 
     /// Whether `len` bits from `start` are all set.
     pub(crate) fn all(&self, start: usize, len: usize) -> bool {
-        len == 0 || Bits::masks(start, len).all(|(word, mask)| self.words[word] & mask == mask)
+        len == 0 || Bits::masks(start, len).all(|(word, mask)| self.word(word) & mask == mask)
     }
 
     pub(crate) fn set(&mut self, start: usize, len: usize) {
         if len > 0 {
-            Bits::masks(start, len).for_each(|(word, mask)| self.words[word] |= mask);
+            let words = self.words_mut();
+            Bits::masks(start, len).for_each(|(word, mask)| words[word] |= mask);
         }
     }
 
     fn clear(&mut self, index: usize) {
-        self.words[index / 64] &= !(1 << (index % 64));
+        self.words_mut()[index / 64] &= !(1 << (index % 64));
     }
 
     /// Copies `len` bits within the set.
@@ -57,7 +71,7 @@ impl Bits {
         for index in 0..len {
             let bit = u64::from(self.get(from + index));
             let target = to + index;
-            let word = &mut self.words[target / 64];
+            let word = &mut self.words_mut()[target / 64];
             *word = (*word & !(1 << (target % 64))) | bit << (target % 64);
         }
     }
