@@ -62,7 +62,7 @@ impl Cell {
     /// The places of its parts, if it is split.
     pub(super) fn parts(&self) -> Option<Parts> {
         let first = self.read as usize;
-        self.is_split().then(|| if self.extra == HALVES { Parts::Halves(first) } else { Parts::Cells(first) })
+        self.is_split().then_some(if self.extra == HALVES { Parts::Halves(first) } else { Parts::Cells(first) })
     }
 
     /// Whether it records weak accesses only, and no read beside the last ones.
