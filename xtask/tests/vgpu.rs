@@ -152,6 +152,15 @@ fn notes_are_faults_if_asked() {
 }
 
 #[test]
+fn without_a_gpu_nothing_is_compared_with_one() {
+    if !tilewright::cuda::gpus().is_ok_and(|found| !found.is_empty()) {
+        let (status, _, error) = ran(KERNEL, LAUNCH, &["--gpu"]);
+        assert_eq!(status, Some(3));
+        assert!(error.starts_with("error: --gpu: no GPU here can run sm_"), "{error}");
+    }
+}
+
+#[test]
 fn a_buffer_is_written_as_it_is_expected() {
     let folder = folder(KERNEL, LAUNCH);
     assert!(vgpu(folder.path(), &["--dump", "y=out.npy", "--dump", "x=x_out.npy"]).status.success());

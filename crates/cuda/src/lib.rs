@@ -51,4 +51,4 @@ pub use nvrtc::Nvrtc;
 pub use request::{Compiled, Request};
 pub use resources::Resources;
 pub use target::{can_compile, can_run};
-pub use tensor_map::{TensorAccess, TensorElement, TensorInterleave, TensorMapRequest, TensorSwizzle};
+pub use tensor_map::{TensorAccess, TensorElement, TensorMapRequest, TensorSwizzle};

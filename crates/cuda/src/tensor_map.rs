@@ -42,15 +42,6 @@ pub enum TensorSwizzle {
     B128Atom64,
 }
 
-/// How channels are interleaved, as the `CU_TENSOR_MAP_INTERLEAVE_` of the same name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the driver's")]
-pub enum TensorInterleave {
-    None,
-    B16,
-    B32,
-}
-
 /// What a copy moves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TensorAccess {
@@ -83,8 +74,6 @@ pub struct TensorMapRequest {
     pub access: TensorAccess,
     /// The distance of the elements that are copied, in each dimension.
     pub element_strides: Vec<u32>,
-    /// How channels are interleaved.
-    pub interleave: TensorInterleave,
     /// How shared memory is permuted.
     pub swizzle: TensorSwizzle,
     /// Whether elements outside the tensor are NaN, not 0.
@@ -121,11 +110,7 @@ impl Gpu {
             true => Fill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA,
             false => Fill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         };
-        let interleave = match request.interleave {
-            TensorInterleave::None => Interleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
-            TensorInterleave::B16 => Interleave::CU_TENSOR_MAP_INTERLEAVE_16B,
-            TensorInterleave::B32 => Interleave::CU_TENSOR_MAP_INTERLEAVE_32B,
-        };
+        let interleave = Interleave::CU_TENSOR_MAP_INTERLEAVE_NONE;
         let promotion = Promotion::CU_TENSOR_MAP_L2_PROMOTION_NONE;
         let (dims, strides) = (request.dims.as_ptr(), request.strides.as_ptr());
         let steps = request.element_strides.as_ptr();
@@ -235,7 +220,6 @@ mod tests {
             strides: vec![128],
             access: TensorAccess::Tiled(vec![64, 8]),
             element_strides: vec![1, 1],
-            interleave: TensorInterleave::None,
             swizzle: TensorSwizzle::None,
             fills_nan: false,
         };

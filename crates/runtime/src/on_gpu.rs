@@ -1,7 +1,7 @@
 //! Launches of the virtual GPU on a GPU: the same PTX, the same memory before it, and what differs after it.
 
 use tilewright_cuda::{
-    CudaError, Gpu, GpuArg, GpuBuffer, TensorAccess, TensorElement, TensorInterleave, TensorMapRequest, TensorSwizzle,
+    CudaError, Gpu, GpuArg, GpuBuffer, TensorAccess, TensorElement, TensorMapRequest, TensorSwizzle,
 };
 use tilewright_vgpu::launch_file::PlacedMap;
 use tilewright_vgpu::{Arg, BufferId, Im2col, Launch, MapAccess, MapElement, MapSwizzle, Memory, TensorMap};
@@ -153,7 +153,6 @@ fn request(map: &TensorMap) -> TensorMapRequest {
         strides: map.strides.clone(),
         access,
         element_strides: map.element_strides.iter().map(|stride| *stride as u32).collect(),
-        interleave: TensorInterleave::None,
         swizzle: swizzle(map.swizzle),
         fills_nan: map.fills_nan,
     }

@@ -143,11 +143,19 @@ impl Region {
         let shadow = std::mem::take(&mut other.shadow);
         let Some(mut written) = self.shadow.join(shadow, newer, records) else { return false };
         written.iter_mut().for_each(|range| range.end = range.end.min(other.bytes.len()));
-        if !written.is_empty() {
-            copy_ranges((self.writable(), &other.bytes), 0, &written, threads);
+        if written.is_empty() {
+            return true;
         }
+        self.make_writable();
+        let Region { bytes, written: bits, undefined, .. } = self;
+        let note = || {
+            for range in &written {
+                note_written(bits, undefined, range.clone());
+            }
+        };
+        let bytes: &mut Vec<u8> = Arc::make_mut(bytes);
+        copy_ranges((bytes, &other.bytes), &written, threads, note);
         for Range { start, end } in written {
-            self.note_written(start, end - start);
             if !other.is_written(start, end - start) {
                 (start..end).filter(|at| !other.is_written(*at, 1)).for_each(|at| self.forget(at, 1));
             }
@@ -167,22 +175,12 @@ impl Region {
 
     /// Bytes that the caller is about to write; it has checked the bounds.
     pub(crate) fn written_bytes(&mut self, offset: usize, len: usize) -> &mut [u8] {
-        self.note_written(offset, len);
-        &mut self.writable()[offset..offset + len]
+        note_written(&mut self.written, &mut self.undefined, offset..offset + len);
+        &mut self.make_writable()[offset..offset + len]
     }
 
-    /// Bytes become written, and all their bits defined.
-    fn note_written(&mut self, offset: usize, len: usize) {
-        if let Some(bits) = &mut self.written {
-            bits.set(offset, len);
-        }
-        if !self.undefined.is_empty() {
-            let stale: Vec<usize> = self.undefined.range(offset..offset + len).map(|(at, _)| *at).collect();
-            stale.iter().for_each(|at| _ = self.undefined.remove(at));
-        }
-    }
-
-    fn writable(&mut self) -> &mut [u8] {
+    /// Makes the bytes its own.
+    fn make_writable(&mut self) -> &mut [u8] {
         // A copy of what was never written would be zeros that the host has to read.
         if std::mem::take(&mut self.is_blank) && Arc::get_mut(&mut self.bytes).is_none() {
             self.bytes = Arc::new(vec![0; self.bytes.len()]);
@@ -192,30 +190,69 @@ impl Region {
     }
 }
 
-/// Copies ranges of bytes, which are in order; `to` begins at `first`. Much is copied by several threads: the host takes longer
-/// to map pages than to copy.
-fn copy_ranges((to, from): (&mut [u8], &[u8]), first: usize, ranges: &[Range<usize>], threads: usize) {
-    let all: usize = ranges.iter().map(Range::len).sum();
-    if threads < 2 || all < LEAST_OF_THREAD || ranges.len() < 2 {
-        for range in ranges {
-            to[range.start - first..range.end - first].copy_from_slice(&from[range.clone()]);
+/// Bytes become written, and all their bits defined.
+fn note_written(written: &mut Option<Bits>, undefined: &mut BTreeMap<usize, Undefined>, bytes: Range<usize>) {
+    if let Some(bits) = written {
+        bits.set(bytes.start, bytes.len());
+    }
+    if !undefined.is_empty() {
+        let stale: Vec<usize> = undefined.range(bytes).map(|(at, _)| *at).collect();
+        stale.iter().for_each(|at| _ = undefined.remove(at));
+    }
+}
+
+/// Ranges of bytes that one thread copies to `to`, which begins at `first`.
+struct Copies<'a> {
+    to: &'a mut [u8],
+    first: usize,
+    ranges: &'a [Range<usize>],
+}
+
+impl<'a> Copies<'a> {
+    fn run(self, from: &[u8]) {
+        for range in self.ranges {
+            self.to[range.start - self.first..range.end - self.first].copy_from_slice(&from[range.clone()]);
         }
+    }
+
+    /// The same in up to so many parts of as many ranges each.
+    fn divided(self, parts: usize) -> Vec<Copies<'a>> {
+        let mut rest = Some(self);
+        let mut all = Vec::new();
+        for left in (1..=parts).rev() {
+            let Some(Copies { to, first, ranges }) = rest.take() else { break };
+            let (own, others) = ranges.split_at(ranges.len().div_ceil(left));
+            let end = others.first().map_or(first + to.len(), |next| next.start);
+            let (low, high) = to.split_at_mut(end - first);
+            all.push(Copies { to: low, first, ranges: own });
+            rest = (!others.is_empty()).then_some(Copies { to: high, first: end, ranges: others });
+        }
+        all
+    }
+}
+
+/// Copies ranges of bytes, which are in order, and does something else meanwhile. Much is copied by several threads: the host takes
+/// longer to map pages than to copy.
+fn copy_ranges((to, from): (&mut [u8], &[u8]), ranges: &[Range<usize>], threads: usize, meanwhile: impl FnOnce()) {
+    let all = Copies { to, first: 0, ranges };
+    let bytes: usize = ranges.iter().map(Range::len).sum();
+    if threads < 2 || bytes < LEAST_OF_THREAD {
+        all.run(from);
+        meanwhile();
         return;
     }
-    let (lower, upper) = ranges.split_at(ranges.len() / 2);
-    let middle = upper[0].start;
-    let (low, high) = to.split_at_mut(middle - first);
-    let low = Mutex::new(Some(low));
-    let copy_low = || {
-        let low = low.lock().unwrap_or_else(PoisonError::into_inner).take();
-        low.into_iter().for_each(|low| copy_ranges((low, from), first, lower, threads / 2));
+    let parts: Vec<_> = all.divided(threads).into_iter().map(|part| Mutex::new(Some(part))).collect();
+    let run = |part: &Mutex<Option<Copies<'_>>>| {
+        let taken = part.lock().unwrap_or_else(PoisonError::into_inner).take();
+        taken.into_iter().for_each(|part| part.run(from));
     };
     thread::scope(|scope| {
-        let other = thread::Builder::new().spawn_scoped(scope, copy_low);
-        copy_ranges((high, from), middle, upper, threads - threads / 2);
-        if other.is_err() {
-            copy_low();
+        for part in &parts {
+            // What a thread that cannot be started would do is done below.
+            let _ = thread::Builder::new().spawn_scoped(scope, move || run(part));
         }
+        meanwhile();
+        parts.iter().for_each(run);
     });
 }
 
