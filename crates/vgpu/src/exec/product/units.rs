@@ -1,5 +1,7 @@
 //! The units of 16 bytes of shared memory that multiplicands consist of.
 
+use std::ops::Range;
+
 use crate::clock::Agent;
 use crate::exec::access::{Access, RegionId, Slot, by_region};
 use crate::exec::machine::Machine;
@@ -41,6 +43,33 @@ pub(crate) fn units_of(
     (0..outer * inner).map(unit).collect()
 }
 
+/// The ranges of bytes that units cover, in order.
+fn runs_of(units: &[u64]) -> Vec<Range<u64>> {
+    let (Some(least), Some(most)) = (units.iter().min(), units.iter().max()) else { return Vec::new() };
+    // One bit for each unit between them, which costs less than sorting.
+    let mut bits = vec![0u64; ((most - least) / UNIT / 64 + 1) as usize];
+    for unit in units {
+        let index = (unit - least) / UNIT;
+        bits[(index / 64) as usize] |= 1 << (index % 64);
+    }
+    let mut runs: Vec<Range<u64>> = Vec::new();
+    for (at, word) in bits.iter().enumerate() {
+        let mut rest = *word;
+        while rest != 0 {
+            let first = rest.trailing_zeros();
+            let count = (rest >> first).trailing_ones();
+            let start = least + (at as u64 * 64 + u64::from(first)) * UNIT;
+            let end = start + u64::from(count) * UNIT;
+            match runs.last_mut().filter(|last| last.end == start) {
+                Some(last) => last.end = end,
+                None => runs.push(start..end),
+            }
+            rest &= u64::MAX.checked_shl(first + count).unwrap_or(0);
+        }
+    }
+    runs
+}
+
 impl Machine<'_> {
     /// The descriptor of a multiplicand in shared memory.
     pub(crate) fn multiplicand_matrix(&self, lane: usize, word: u64, of: &Multiplier) -> ExecResult<SharedMatrix> {
@@ -72,9 +101,7 @@ impl Machine<'_> {
         units: &[u64],
     ) -> ExecResult<Units> {
         let start = map::shared_start(rank) - map::SHARED_START;
-        let mut sorted = units.to_vec();
-        sorted.sort_unstable();
-        sorted.dedup();
+        let runs = runs_of(units);
         let peer = (rank != self.cta.rank).then_some(rank);
         let mut found = Units { peer, ..Units::default() };
         let read_of = |address: u64| Access {
@@ -83,16 +110,15 @@ impl Machine<'_> {
             ..Access::new(warp, lane, address, UNIT as usize, true)
         };
         let mut slots = Vec::new();
-        for run in sorted.chunk_by(|one, next| next - one == UNIT) {
-            let len = run.len() * UNIT as usize;
-            let access = Access { len, ..read_of(start + run[0]) };
+        for run in &runs {
+            let access = Access { len: (run.end - run.start) as usize, ..read_of(start + run.start) };
             let place = self.place(Space::Shared, &access);
             if let Slot::Region(slot) = place.map_err(|stop| outside_of_matrix(*stop, units.first()))? {
                 slots.push(slot);
             }
         }
         for (id, ranges) in by_region(slots.iter()) {
-            let races = self.races_of_ranges(id, &ranges, &read_of(start + sorted[0]))?;
+            let races = self.races_of_ranges(id, &ranges, &read_of(start + runs[0].start))?;
             for range in &races {
                 let access = Access { len: range.len, ..read_of(start + map::SHARED_START + range.offset as u64) };
                 self.must_be_fenced(Space::Shared, &access, std::slice::from_ref(range))?;
@@ -177,4 +203,20 @@ fn outside_of_matrix(stop: RaisedFault, start: Option<&u64>) -> Box<RaisedFault>
 fn bad_matrix(lane: usize, word: u64, reason: &str) -> Box<RaisedFault> {
     let message = format!("the descriptor {word:#018x} of a matrix in shared memory: {reason}");
     RaisedFault::new(FaultKind::BadDescriptor, 1 << lane, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adjacent_units_are_one_run() {
+        let at = |numbers: &[u64]| runs_of(&numbers.iter().map(|number| 1000 + number * UNIT).collect::<Vec<u64>>());
+        let run = |first: u64, count: u64| 1000 + first * UNIT..1000 + (first + count) * UNIT;
+        assert_eq!(at(&[]), []);
+        assert_eq!(at(&[5, 3, 4, 9, 3]), [run(3, 3), run(9, 1)]);
+        let all: Vec<u64> = (0..200).rev().collect();
+        assert_eq!(at(&all), [run(0, 200)]);
+        assert_eq!(at(&[63, 64, 127, 129]), [run(63, 2), run(127, 1), run(129, 1)]);
+    }
 }
