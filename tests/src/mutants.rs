@@ -31,7 +31,7 @@ pub enum Ending {
 }
 
 /// Instructions that are dropped.
-const DROPPED: [(&str, &str); 22] = [
+const DROPPED: [(&str, &str); 23] = [
     ("bar.sync", "drop barrier"),
     ("barrier.sync", "drop barrier"),
     ("bar.warp.sync", "drop warp barrier"),
@@ -54,6 +54,7 @@ const DROPPED: [(&str, &str); 22] = [
     ("wgmma.fence", "drop fence"),
     ("wgmma.commit_group", "drop commit"),
     ("wgmma.wait_group", "drop wait"),
+    ("griddepcontrol.wait", "drop wait"),
 ];
 
 /// Fields of the descriptor of a matrix, by the lowest bit of a step: start address, stride offset and swizzle.

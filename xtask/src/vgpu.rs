@@ -174,7 +174,9 @@ fn run_with(module: &Module, file: &LaunchFile, seed: u64, arguments: &Arguments
                 break;
             }
             Err(error @ RunError::Unsupported(_)) => return Err(fail(Exit::Unsupported, &error)),
-            Err(error @ RunError::BadLaunch(_)) => return Err(fail(Exit::BadInput, &error)),
+            Err(error @ RunError::BadLaunch(_)) => {
+                return Err(fail(Exit::BadInput, &format!("{}: {error}", arguments.launch.display())));
+            }
         }
     }
     if matches!(ended, Ended::AsExpected) {
@@ -190,6 +192,7 @@ fn run_with(module: &Module, file: &LaunchFile, seed: u64, arguments: &Arguments
         traces,
         ended,
         seed,
+        schedules: seed - arguments.seed + 1,
         expectations: file.expectations.len(),
         wall_seconds: start.elapsed().as_secs_f64(),
         on_gpu: None,
@@ -254,20 +257,37 @@ fn dumps(arguments: &Arguments, file: &LaunchFile) -> Result<Vec<(String, PathBu
             let all: Vec<String> = file.buffers.iter().map(|(name, _)| format!("`{name}`")).collect();
             return Err(format!("--dump: there is no buffer `{name}`; the launch file has {}", all.join(", ")));
         }
-        let is_target = |path: &&PathBuf| {
-            path.canonicalize().is_ok_and(|path| target.canonicalize().is_ok_and(|target| target == path))
-        };
-        match file.arrays.iter().find(is_target) {
-            None => Ok((name.to_string(), target)),
-            Some(_) => {
-                let target = target.display();
-                Err(format!(
-                    "--dump: {target} is an array that the launch file reads; name another file: `--dump {name}=FILE.npy`"
-                ))
-            }
-        }
+        Ok((name.to_string(), target))
     };
-    arguments.dump.iter().map(dump).collect()
+    let dumps = arguments.dump.iter().map(dump).collect::<Result<Vec<_>, String>>()?;
+    must_lose_nothing(arguments, file, &dumps)?;
+    Ok(dumps)
+}
+
+/// No file is written over one that is read, nor over another one that is written.
+fn must_lose_nothing(arguments: &Arguments, file: &LaunchFile, dumps: &[(String, PathBuf)]) -> Result<(), String> {
+    let read = [(&arguments.ptx, "the PTX file"), (&arguments.launch, "the launch file")];
+    let arrays = file.arrays.iter().map(|path| (path, "an array that the launch file reads"));
+    let mut taken: Vec<(PathBuf, &str)> =
+        read.into_iter().chain(arrays).map(|(path, what)| (absolute(path), what)).collect();
+    let dumps = dumps.iter().map(|(name, target)| (target, format!("--dump {name}=FILE.npy")));
+    let page = arguments.html.iter().map(|target| (target, "--html FILE".to_string()));
+    for (target, flag) in dumps.chain(page) {
+        let path = absolute(target);
+        if let Some((_, what)) = taken.iter().find(|(known, _)| *known == path) {
+            return Err(format!("{} is {what}; name another file: `{flag}`", target.display()));
+        }
+        taken.push((path, "written by another flag"));
+    }
+    Ok(())
+}
+
+/// The path without links, also of a file that is not there yet.
+fn absolute(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let resolved =
+        path.canonicalize().or_else(|_| Ok(folder.canonicalize()?.join(path.file_name().unwrap_or_default())));
+    resolved.unwrap_or_else(|_: std::io::Error| path.to_path_buf())
 }
 
 fn write(file: &LaunchFile, memory: &Memory, name: &str, target: &Path) -> Result<(), String> {

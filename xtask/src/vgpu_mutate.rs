@@ -71,6 +71,9 @@ fn print(report: &MutationReport) {
         say!("{operator:24} {}", counts.join(", "));
     }
     say!("mutants {}, survived {}", report.mutants(), report.survivors.len());
+    if report.mutants() == 0 {
+        say!("note: the kernels have no barrier, fence, wait, count or descriptor that could be changed");
+    }
     for (operator, line, instruction) in &report.survivors {
         say!("  survived: {operator} at PTX line {line}: {instruction}");
     }

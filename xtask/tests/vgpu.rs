@@ -54,14 +54,20 @@ fn ran(kernel: &str, launch: &str, arguments: &[&str]) -> (Option<i32>, String, 
 fn a_launch_that_is_right_ends_with_0() {
     let (status, out, _) = ran(KERNEL, LAUNCH, &["--schedules", "5"]);
     assert_eq!(status, Some(0));
-    assert_eq!(out, "scale: 544 thread instructions, 17 warp instructions\nok: expectations that hold: 1\n");
+    assert_eq!(
+        out,
+        "scale: 544 thread instructions, 17 warp instructions\nok: expectations that hold: 1, in 5 schedules\n"
+    );
 }
 
 #[test]
 fn an_element_that_differs_ends_with_1() {
     let (status, out, _) = ran(KERNEL, &LAUNCH.replace("2.5}", "2.25}"), &[]);
     assert_eq!(status, Some(1));
-    assert!(out.ends_with("differs: `y`[1] is 2.25; expected: 2.5 (seed 0)\n"), "{out}");
+    assert!(
+        out.ends_with("differs: `y`[1] is 2.25; expected: 2.5; elements that differ: 31 of 32 (seed 0)\n"),
+        "{out}"
+    );
 }
 
 #[test]
@@ -99,13 +105,25 @@ fn bad_input_ends_with_4_and_its_path() {
 }
 
 #[test]
-fn a_dump_overwrites_no_input() {
+fn nothing_is_written_over_an_input() {
     let folder = folder(KERNEL, LAUNCH);
     let expected = std::fs::read(folder.path().join("y.npy")).expect("it is there");
     let refused = vgpu(folder.path(), &["--dump", "y"]);
     assert_eq!(refused.status.code(), Some(4));
-    let said = "--dump: y.npy is an array that the launch file reads; name another file: `--dump y=FILE.npy`";
-    assert!(String::from_utf8_lossy(&refused.stderr).contains(said), "{refused:?}");
+    let said = "error: y.npy is an array that the launch file reads; name another file: `--dump y=FILE.npy`\n";
+    assert_eq!(String::from_utf8_lossy(&refused.stderr), said);
+    let others: [(&[&str], &str); 5] = [
+        (&["--dump", "y=k.ptx"], "k.ptx is the PTX file"),
+        (&["--dump", "y=./launch.json"], "./launch.json is the launch file"),
+        (&["--html", "k.ptx"], "k.ptx is the PTX file"),
+        (&["--html", "x.npy"], "x.npy is an array that the launch file reads"),
+        (&["--dump", "y=z.npy", "--dump", "x=./z.npy"], "./z.npy is written by another flag"),
+    ];
+    for (flags, said) in others {
+        let refused = vgpu(folder.path(), flags);
+        assert_eq!(refused.status.code(), Some(4), "{flags:?}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(said), "{refused:?}");
+    }
     assert_eq!(std::fs::read(folder.path().join("y.npy")).expect("it is there"), expected);
     let written = vgpu(folder.path(), &["--dump", "y=got.npy"]);
     assert!(String::from_utf8_lossy(&written.stdout).contains("wrote got.npy\n"), "{written:?}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tilewright::vgpu::launch_file::Difference;
 use tilewright::vgpu::trace::{Trace, Traced, TracedOperand, TracedValue};
-use tilewright::vgpu::{CudaLine, Fault, Place, Report};
+use tilewright::vgpu::{CudaLine, Fault, Note, Place, Report};
 
 use crate::exit::Exit;
 use crate::vgpu::gpu::OnGpu;
@@ -35,6 +35,8 @@ pub(crate) struct Outcome {
     pub(crate) traces: Vec<Trace>,
     pub(crate) ended: Ended,
     pub(crate) seed: u64,
+    /// Number of schedules so far.
+    pub(crate) schedules: u64,
     /// Number of expectations in the file.
     pub(crate) expectations: usize,
     pub(crate) wall_seconds: f64,
@@ -45,7 +47,7 @@ pub(crate) struct Outcome {
 impl Outcome {
     pub(crate) fn exit(&self, strict: bool) -> Exit {
         let mut notes = self.reports.iter().flat_map(|(_, report)| &report.notes);
-        let is_noted = notes.any(|note| note.name == "benign_race");
+        let is_noted = notes.any(is_strict);
         match &self.ended {
             Ended::Fault(_) | Ended::Unwritten { .. } => Exit::Fault,
             Ended::Differs(_) => Exit::Differs,
@@ -86,7 +88,15 @@ impl Outcome {
                 say!("fault: uninitialized_read: byte {offset} of `{buffer}` is expected and was never written");
             }
             Ended::Differs(difference) => say!("differs: {difference} (seed {})", self.seed),
-            Ended::AsExpected if exit == Exit::Fault => say!("fault: a note, with --strict (seed {})", self.seed),
+            Ended::AsExpected if exit == Exit::Fault => {
+                for note in self.reports.iter().flat_map(|(_, report)| &report.notes).filter(|note| is_strict(note)) {
+                    let (name, line, seed) = (&note.name, note.ptx_line, self.seed);
+                    say!("fault: {name} at PTX line {line}, which --strict takes for a race (seed {seed})");
+                }
+            }
+            Ended::AsExpected if self.schedules > 1 => {
+                say!("ok: expectations that hold: {}, in {} schedules", self.expectations, self.schedules);
+            }
             Ended::AsExpected => say!("ok: expectations that hold: {}", self.expectations),
         }
         if let Some(on_gpu) = &self.on_gpu {
@@ -110,6 +120,8 @@ impl Outcome {
                 "index": found.index,
                 "expected": found.expected.to_string(),
                 "got": found.got.to_string(),
+                "differing": found.differing,
+                "all": found.all,
             }),
             _ => Value::Null,
         };
@@ -125,6 +137,11 @@ impl Outcome {
             "gpu": self.on_gpu.as_ref().map(OnGpu::json),
         })
     }
+}
+
+/// Whether `--strict` takes it for a fault.
+fn is_strict(note: &Note) -> bool {
+    note.name == "benign_race"
 }
 
 fn trace_json(trace: &Trace) -> Value {
@@ -176,8 +193,7 @@ fn launch_json(kernel: &str, report: &Report) -> Value {
         })
         .collect();
     let barrier = |count: &tilewright::vgpu::BarrierCount| json!({"id": count.id, "phases": count.phases, "arrivals": count.arrivals, "waits": count.waits});
-    let note =
-        |note: &tilewright::vgpu::Note| json!({"name": note.name, "ptx_line": note.ptx_line, "count": note.count});
+    let note = |note: &Note| json!({"name": note.name, "ptx_line": note.ptx_line, "count": note.count});
     json!({
         "kernel": kernel,
         "counts": {

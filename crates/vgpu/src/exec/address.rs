@@ -22,7 +22,8 @@ impl Machine<'_> {
         if access.address.is_multiple_of(len.max(1)) {
             return Ok(());
         }
-        let message = format!("{len}-byte access at an address that is not a multiple of {len}");
+        let (name, offset) = self.location_name(space, access);
+        let message = format!("{len}-byte access at `{name}` + {offset}, an address that is not a multiple of {len}");
         Err(self.at_address(FaultKind::Misaligned, space, access, message))
     }
 
@@ -208,11 +209,15 @@ impl Machine<'_> {
             let line = self.program.line(conflict.pc);
             let both = format!("this {own} of `{name}` + {offset} and the {other} at PTX line {line}");
             let Who { cta, thread, .. } = conflict.who;
-            match (is_copy(cta), conflict.other_cta) {
-                (true, _) => format!(
-                    "{both} are not ordered; nothing has waited for the asynchronous operation that starts there (by its mbarrier, \
+            let waiting = |place: &str| {
+                format!(
+                    "{both} are not ordered; nothing has waited for the asynchronous operation that starts {place} (by its mbarrier, \
                      its commit or `wait_group`)"
-                ),
+                )
+            };
+            match (is_copy(cta), conflict.other_cta) {
+                (true, _) => waiting("there"),
+                (false, _) if conflict.other_is_later && access.copy.is_some() => waiting("here"),
                 (false, true) => format!("{both} in another CTA are not ordered by a barrier or by a flag"),
                 (false, false) => {
                     let (warp, lane) = (thread / 32, thread % 32);

@@ -69,12 +69,17 @@ impl Machine<'_> {
         op: &BarrierOp,
     ) -> ExecResult<()> {
         if let Some(message) = self.misuse(warp, group, id, expected) {
-            return Err(RaisedFault::new(FaultKind::BarrierMisuse, group, message));
+            let mut stop = RaisedFault::new(FaultKind::BarrierMisuse, group, message);
+            let other = self.cta.barriers.get(id as usize).filter(|barrier| barrier.in_use);
+            stop.related = other.map(|barrier| barrier.arrived_at);
+            return Err(stop);
         }
         let clocks = &mut self.cta.clocks;
         let barrier = &mut self.cta.barriers[id as usize];
         barrier.in_use = true;
         barrier.expected = expected;
+        // The warp goes on behind the barrier.
+        barrier.arrived_at = warp.pc - 1;
         barrier.arrived[warp.id as usize] |= group;
         self.effects += 1;
         let counts = &mut self.stats.barriers[id as usize];

@@ -21,6 +21,8 @@ pub(crate) struct Barrier {
     pub(super) in_use: bool,
     /// Number of threads that it waits for; `None` means all that have not exited.
     pub(super) expected: Option<u32>,
+    /// The program counter of an arrival.
+    pub(super) arrived_at: u32,
     /// Lanes that arrived, by warp.
     pub(super) arrived: Vec<u32>,
     pub(super) waiters: Vec<Waiter>,
@@ -57,6 +59,7 @@ impl Barrier {
         Barrier {
             in_use: false,
             expected: None,
+            arrived_at: 0,
             arrived: vec![0; warps as usize],
             waiters: Vec::new(),
             contributions: Vec::new(),

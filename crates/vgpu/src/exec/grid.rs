@@ -4,7 +4,7 @@ use crate::exec::parallel::run_apart;
 use crate::exec::prepared::PreparedLaunch;
 use crate::exec::undefined::KnownRaces;
 use crate::fault::{Fault, FaultKind};
-use crate::launch::Progress;
+use crate::launch::{Options, Progress};
 use crate::memory::Memory;
 use crate::report::Report;
 use crate::timeline::Timeline;
@@ -39,7 +39,12 @@ pub(crate) fn run_grid(
     loop {
         let is_last = runs == MAX_RUNS || before.is_none();
         let (result, found) = run_once(prepared, memory, watch, (&known, is_last), &mut observer);
-        if !known.join(found) || is_last {
+        let is_unwritten = matches!(&result, Err(fault) if fault.kind == FaultKind::UninitializedRead);
+        let mut has_news = known.join(found);
+        if let Some(before) = before.as_ref().filter(|_| is_unwritten && !has_news) {
+            has_news = known.join(writes_that_follow(prepared, before, &known));
+        }
+        if !has_news || is_last {
             return result;
         }
         if let Some(before) = &before {
@@ -47,6 +52,23 @@ pub(crate) fn run_grid(
         }
         runs += 1;
     }
+}
+
+/// Instructions per thread of a run that is only to find what is written later.
+const MOST_TO_FOLLOW: u64 = 10_000;
+
+/// The reads that race with writes that follow a read of bytes that nobody had written: the run goes on with what the bytes
+/// happen to hold.
+fn writes_that_follow(prepared: &PreparedLaunch<'_>, before: &Memory, known: &KnownRaces) -> KnownRaces {
+    let most = prepared.options.max_instructions_per_thread.min(MOST_TO_FOLLOW);
+    let options = Options { max_instructions_per_thread: most, ..prepared.options.clone() };
+    let prepared = PreparedLaunch { options: &options, ..*prepared };
+    let (mut memory, mut watch) = (before.clone(), |_| ());
+    let mut machine = prepared.machine(&mut memory, (known, false), &mut watch);
+    machine.takes_unwritten_bytes = true;
+    // What goes wrong with these bytes says nothing.
+    let _ = machine.run_ctas(prepared.most_resident);
+    machine.new_races
 }
 
 /// Performs one run. Also returns the reads that raced with later writes.

@@ -82,6 +82,8 @@ pub(super) struct Machine<'a> {
     /// Reads that race with later writes: those found by earlier runs (`known_races`) and by this one (`new_races`).
     pub(super) known_races: &'a KnownRaces,
     pub(super) new_races: KnownRaces,
+    /// Loads of bytes that were never written, or that race, give the bytes that are there: only to find which writes follow.
+    pub(super) takes_unwritten_bytes: bool,
     /// Whether accesses of different clusters to the same bytes were not ordered.
     pub(super) has_met: bool,
     /// Whether this is the last run, so that no race can be deferred to another one.

@@ -78,6 +78,7 @@ impl<'a> PreparedLaunch<'a> {
             post_dominators: None,
             known_races,
             new_races: KnownRaces::default(),
+            takes_unwritten_bytes: false,
             has_met: false,
             is_last,
             recorder: None,

@@ -50,6 +50,13 @@ pub enum ElementType {
 }
 
 impl ElementType {
+    /// Whether an array of elements of `other` can hold these: a floating-point type that NumPy has is stored as itself, and others
+    /// as integers of their size.
+    pub fn is_stored_as(self, other: ElementType) -> bool {
+        let is_float = |kind: ElementType| matches!(kind, ElementType::F16 | ElementType::F32 | ElementType::F64);
+        if is_float(self) || is_float(other) { self == other } else { self.bytes() == other.bytes() }
+    }
+
     /// Bytes of an element, for `e2m1x2` of a pair.
     pub fn bytes(self) -> usize {
         use ElementType::{Bf16, E2m1x2, E2m3, E3m2, E4m3, E5m2, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};

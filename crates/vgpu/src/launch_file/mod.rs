@@ -65,13 +65,21 @@ pub struct Difference {
     pub expected: Element,
     /// The element in the buffer.
     pub got: Element,
+    /// Number of elements that differ.
+    pub differing: usize,
+    /// Number of all elements.
+    pub all: usize,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { buffer, index, expected, got } = self;
+        let Difference { buffer, index, expected, got, differing, all } = self;
         let index: Vec<String> = index.iter().map(usize::to_string).collect();
-        write!(f, "`{buffer}`[{}] is {got}; expected: {expected}", index.join(", "))
+        write!(
+            f,
+            "`{buffer}`[{}] is {got}; expected: {expected}; elements that differ: {differing} of {all}",
+            index.join(", ")
+        )
     }
 }
 
@@ -202,17 +210,22 @@ impl Expectation {
     pub fn difference(&self, bytes: &[u8]) -> Option<Difference> {
         let size = self.dtype.bytes();
         let entries = bytes.chunks_exact(size).zip(self.array.bytes.chunks_exact(size)).enumerate();
+        let (mut first, mut differing, mut all) = (None, 0, 0);
         for (entry, (got, want)) in entries {
             let elements = |bytes: &[u8]| self.dtype.elements(little_endian(bytes));
             let pairs = elements(got).into_iter().zip(elements(want));
             for (part, (got, expected)) in pairs.enumerate() {
+                all += 1;
                 if !got.is_close(expected, self.rtol, self.atol) {
-                    let index = self.index(entry, part);
-                    return Some(Difference { buffer: self.buffer.clone(), index, expected, got });
+                    differing += 1;
+                    first.get_or_insert((entry, part, got, expected));
                 }
             }
         }
-        None
+        first.map(|(entry, part, got, expected)| {
+            let index = self.index(entry, part);
+            Difference { buffer: self.buffer.clone(), index, expected, got, differing, all }
+        })
     }
 
     /// The index of an element in the expected array.
@@ -497,7 +510,7 @@ impl Reader<'_> {
         let id = self.named(path("buffer"), &expect.buffer)?;
         let array = self.array(&path("npy"), &expect.npy)?;
         let (have, want) = (array.bytes.len(), self.memory.bytes(id).len());
-        if array.dtype.bytes() != expect.dtype.bytes() {
+        if !expect.dtype.is_stored_as(array.dtype) {
             let (stored, wanted) = (array.dtype.name(), expect.dtype.name());
             return bad(
                 path("dtype"),

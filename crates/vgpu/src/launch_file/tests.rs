@@ -51,7 +51,7 @@ fn a_launch_runs_and_its_results_are_compared() {
     let (file, memory, _) =
         outcome(&FILE.replace("\"npy\": \"a.npy\"", "\"zeros\": {\"dtype\": \"u32\", \"shape\": [32]}"));
     let found = file.difference(&memory).expect("a difference");
-    assert_eq!(found.to_string(), "`b`[0, 1] is 32; expected: 33");
+    assert_eq!(found.to_string(), "`b`[0, 1] is 32; expected: 33; elements that differ: 31 of 32");
     let (file, memory, result) = outcome(&FILE.replace("{\"u32\": 32}", "{\"u32\": 3}"));
     assert!(result.is_ok());
     assert_eq!(file.unwritten(&memory), Some(("b".to_string(), 12)));

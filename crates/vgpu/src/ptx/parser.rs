@@ -1,6 +1,6 @@
 //! Statements: module directives, functions, scopes, instructions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fault::PtxError;
 use crate::isa::DType;
@@ -13,7 +13,7 @@ pub(crate) const MAX_NESTING: u32 = 64;
 /// Parses a whole file.
 pub(crate) fn parse(source: &str) -> Result<File, PtxError> {
     let (tokens, file, located) = (lex(source)?, File::default(), BTreeMap::new());
-    let mut parser = Parser { source, tokens, at: 0, loc: None, file, located };
+    let mut parser = Parser { source, tokens, at: 0, loc: None, file, located, declared: Vec::new() };
     while parser.at < parser.tokens.len() {
         parser.module_item()?;
     }
@@ -35,6 +35,8 @@ pub(crate) struct Parser<'a> {
     pub(super) file: File,
     /// The files that `.loc` refers to, each with the token of its first `.loc`.
     pub(super) located: BTreeMap<u32, usize>,
+    /// The names that are declared in each open block so far; one of several registers ends with `<`.
+    declared: Vec<BTreeSet<String>>,
 }
 
 impl<'a> Parser<'a> {
@@ -150,6 +152,10 @@ impl<'a> Parser<'a> {
         if !self.take(";") {
             self.expect("{")?;
             function.body = Some(self.block(0)?);
+            let is_other = |other: &Function| other.name == function.name && other.body.is_some();
+            if self.file.functions.iter().any(is_other) {
+                return Err(self.error_at(self.at - 1, format!("`{}` is defined twice", function.name)));
+            }
         }
         self.file.functions.push(function);
         Ok(())
@@ -161,13 +167,23 @@ impl<'a> Parser<'a> {
             return self.fail("scopes nest too deeply");
         }
         let mut statements = Vec::new();
+        self.declared.push(BTreeSet::new());
         while !self.take("}") {
             if self.at >= self.tokens.len() {
                 return self.fail("the closing brace of a scope is missing");
             }
             self.statement(depth, &mut statements)?;
         }
+        self.declared.pop();
         Ok(statements)
+    }
+
+    /// Declares a name, which the token `at` has, in the innermost block.
+    fn declare(&mut self, name: String, at: usize) -> Result<(), PtxError> {
+        match self.declared.last_mut().is_none_or(|names| names.insert(name.clone())) {
+            true => Ok(()),
+            false => Err(self.error_at(at, format!("`{name}` is declared twice in this block"))),
+        }
     }
 
     fn statement(&mut self, depth: u32, out: &mut Vec<Statement>) -> Result<(), PtxError> {
@@ -199,7 +215,11 @@ impl<'a> Parser<'a> {
         match word {
             ".reg" => out.push(self.registers()?),
             ".local" | ".shared" | ".param" | ".global" | ".const" => {
+                let at = self.at;
                 let found = self.variables(word, false)?;
+                for variable in &found {
+                    self.declare(variable.name.clone(), at)?;
+                }
                 out.extend(found.into_iter().map(Statement::Variable));
             }
             _ => self.common_directive(word, line)?,
@@ -209,6 +229,7 @@ impl<'a> Parser<'a> {
 
     fn label(&mut self, out: &mut Vec<Statement>) -> Result<(), PtxError> {
         let label = self.word()?.to_string();
+        self.declare(label.clone(), self.at - 1)?;
         self.expect(":")?;
         if self.peek_text() != ".branchtargets" {
             out.push(Statement::Label(label));
@@ -236,6 +257,8 @@ impl<'a> Parser<'a> {
         let mut names = Vec::new();
         loop {
             let name = self.word()?;
+            let is_range = self.is_punct("<");
+            self.declare(format!("{name}{}", if is_range { "<" } else { "" }), self.at - 1)?;
             if self.take("<") {
                 let count = self.small_number()?;
                 self.expect(">")?;
@@ -346,6 +369,26 @@ mod tests {
             error.map(|error| error.to_string()).as_deref(),
             Some("PTX line 4, column 7: the closing brace of a scope is missing\n    ret;\n        ^")
         );
+    }
+
+    #[test]
+    fn names_are_declared_once_in_a_block() {
+        let said = |body: &str| {
+            let text = format!(".entry k() {{\n{body}\nret;\n}}\n");
+            parse(&text).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert!(
+            said("L:\nL:").ends_with("line 3, column 1: `L` is declared twice in this block"),
+            "{}",
+            said("L:\nL:")
+        );
+        assert!(said(".reg .f32 %f<5>;\n.reg .f32 %f<6>;").contains("`%f<` is declared twice"));
+        assert!(said(".shared .b32 s;\n.shared .b32 s;").contains("`s` is declared twice"));
+        // A block has names of its own.
+        assert_eq!(said(".reg .b32 %r<5>, %r;\nL:\n{ .reg .b32 %r<5>;\nL: }"), "");
+        let twice = parse(".entry k() { ret; }\n.entry k() { ret; }\n").err().map(|error| error.to_string());
+        assert!(twice.unwrap_or_default().contains("`k` is defined twice"));
+        assert!(parse(".func f();\n.func f() { ret; }\n").is_ok());
     }
 
     #[test]

@@ -232,6 +232,7 @@ impl Accessor<'_> {
             other_is_strong: record.scope.is_some(),
             other_cta: cta_of(record.cta) != self.by.cta,
             needs_fence: false,
+            other_is_later: false,
             who: Who { cta: record.cta, thread, clock: record.clock },
         }
     }
@@ -249,6 +250,8 @@ pub(crate) struct Conflict {
     pub(crate) other_cta: bool,
     /// It is ordered, but needs a proxy fence.
     pub(crate) needs_fence: bool,
+    /// The other access is executed later in the run.
+    pub(crate) other_is_later: bool,
     /// Who made the other access.
     pub(crate) who: Who,
 }

@@ -132,3 +132,17 @@ fn bits_that_are_masked_away_are_defined() {
         assert_eq!(words(&outcome, outcome.b)[..4], [3; 4], "{body}");
     }
 }
+
+#[test]
+fn what_another_warp_writes_later_is_a_race_not_unwritten() {
+    // Warp 0 runs first, and reads what warp 1 writes: with a barrier between them it would be in order.
+    let body = "xor.b32 %r5, %r2, 128;\nadd.u32 %r5, %r5, %r3;\nst.shared.u32 [%r4], %r1;\n\
+                ld.shared.u32 %r6, [%r5];\nst.global.u32 [%rd4], %r6;\nret;";
+    let found = fault(&with_addresses(body), 64);
+    assert_eq!((found.kind, found.warp), (FaultKind::Race, 0));
+    let wanted = "this read of `tile` + 128 and the write at PTX line 23 by lane 0 of warp 1 are not ordered by a barrier or by a flag; ";
+    assert!(found.message.starts_with(wanted), "{}", found.message);
+    // Nobody writes it.
+    let unwritten = fault(&with_addresses(&body.replace("[%r4], %r1", "[%r3], %r1")), 64);
+    assert_eq!(unwritten.kind, FaultKind::UninitializedRead);
+}

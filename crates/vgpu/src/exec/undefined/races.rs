@@ -73,6 +73,9 @@ impl Machine<'_> {
         access: &Access,
         races: &[ConflictRange],
     ) -> Vec<Undefined> {
+        if self.takes_unwritten_bytes {
+            return vec![Undefined::default(); access.len];
+        }
         let warp = access.thread / 32;
         let byte = |origin: u32| Undefined { bits: 0xff, origin };
         let mut bytes: Vec<Undefined> = (slot.offset..slot.end())
@@ -84,13 +87,13 @@ impl Machine<'_> {
             let first = range.offset - slot.offset;
             bytes[first..first + range.len].fill(byte(origin));
         }
-        // A byte that a pending copy will write is unwritten because it races.
-        let is_copied = |at: usize| {
-            let of_copy = races.iter().filter(|range| is_copy(range.conflict.who.cta));
-            of_copy.into_iter().any(|range| (range.offset..range.offset + range.len).contains(&at))
+        // A byte that a pending copy will write, or a thread later, is unwritten because it races.
+        let is_late = |at: usize| {
+            let late = |range: &&ConflictRange| is_copy(range.conflict.who.cta) || range.conflict.other_is_later;
+            races.iter().filter(late).any(|range| (range.offset..range.offset + range.len).contains(&at))
         };
         for (at, undefined) in (slot.offset..).zip(&mut bytes) {
-            if !self.region(slot.id).is_written(at, 1) && !is_copied(at) {
+            if !self.region(slot.id).is_written(at, 1) && !is_late(at) {
                 let stop = self.unwritten(slot.id.space(), access);
                 *undefined = byte(self.origins.number(warp, access.pc, *stop));
             }
@@ -120,7 +123,14 @@ impl Machine<'_> {
                 && !self.is_of_earlier_launch(conflict)
                 && self.new_races.len() < MAX_DEFERRED_RACES;
             if !conflict.other_is_write && is_later {
-                let write = Conflict { pc: access.pc, other_is_write: true, ..*conflict };
+                let write = Conflict {
+                    pc: access.pc,
+                    other_is_write: true,
+                    other_is_strong: access.strong.is_some(),
+                    other_is_later: true,
+                    who: agent(&self.cta, access),
+                    ..*conflict
+                };
                 let place = self.place_of(slot);
                 (*offset..offset + len).for_each(|at| self.new_races.insert(Race::of(place, at, conflict), write));
             } else if conflict.other_is_write && matches!(slot.id, RegionId::Shared | RegionId::Peer(_)) && is_now {
