@@ -558,7 +558,7 @@ fn a_kernel_may_require_a_cluster() {
 
 #[test]
 fn targets_and_wide_registers_must_be_declared() {
-    assert_eq!(unsupported_lines(".entry k()\n{\nbra L1;\n.reg .b32 L1;\nL1:\nret;\n}\n"), [3]);
+    assert_eq!(unsupported_lines(".entry k()\n{\n.reg .b32 L1;\nbra L1;\nret;\n}\n"), [4]);
     let narrow = ".entry k()\n{\n.reg .b64 %rd<2>;\n.shared .align 16 .b8 s[16];\n\
                   ld.shared.b128 %rd1, [s];\nst.shared.b128 [s], %rd1;\nret;\n}\n";
     assert_eq!(unsupported_lines(narrow), [5, 6]);

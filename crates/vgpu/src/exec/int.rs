@@ -129,7 +129,6 @@ fn quotient(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
     if b == 0 { mask(bits) } else { a.wrapping_div(b) as u64 & mask(bits) }
 }
 
-/// The remainder of a division by zero is the dividend, as on the hardware.
 /// All ones for a divisor of 0, as on an H200; the PTX ISA leaves it open.
 fn remainder(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
     if b & mask(bits) == 0 {

@@ -123,7 +123,8 @@ pub(super) fn record(cell: &mut Cell, is_write: bool, who: &Accessor<'_>) {
 
 /// Records a read that is not simple. A read that races with a write leaves no record, since its value may never be used.
 pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) -> Option<Conflict> {
-    let conflict = unordered_write(cell, tables, who).or_else(|| unfenced_write(cell, tables, who));
+    let conflict = unordered_write(cell, tables, who).or_else(|| unordered_earlier(cell, tables, who));
+    let conflict = conflict.or_else(|| unfenced_write(cell, tables, who));
     if conflict.is_some() {
         return conflict;
     }
@@ -155,7 +156,7 @@ fn forget_reads(cell: &mut Cell, reads: &mut ReadSets) {
     cell.older = Stamp::NONE;
 }
 
-/// Reads that the write of `who` is not ordered after: weak ones, and, if `who` is weak, a strong one.
+/// Reads that the write of `who` is not ordered after: weak ones, and, if `who` is weak or not in its scope, a strong one.
 fn unordered_reads(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Vec<Conflict> {
     let mut found: Vec<Stamp> = Vec::new();
     found.extend(Some(cell.older).filter(|older| !older.is_none() && !who.knows(*older)));
@@ -164,9 +165,9 @@ fn unordered_reads(cell: &Cell, tables: &SideTables, who: &Accessor<'_>) -> Vec<
         Reads::One(last) => found.extend(Some(last).filter(|last| !who.knows(*last))),
         Reads::Several(index) => found.extend(tables.reads.get(index).unordered(who)),
     }
-    if !who.is_strong() {
-        found.extend(tables.strong(cell).and_then(|strong| strong.unordered_reads(who).next()));
-    }
+    let strong = tables.strong(cell).filter(|strong| !who.is_strong() || !strong.are_reads_in_scope(who));
+    let counts = |stamp: &Stamp| !who.is_strong() || !who.is_in_scope(&who.by.records.of(*stamp));
+    found.extend(strong.and_then(|strong| strong.unordered_reads(who).find(counts)));
     found.into_iter().map(|stamp| who.conflict(stamp, false)).collect()
 }
 

@@ -222,6 +222,11 @@ impl StrongAccesses {
         self.writes.groups.iter().all(|group| who.is_in_scope(&who.by.records.get(group.record)))
     }
 
+    /// Whether `who` is in the scope of all reads, and they in its own.
+    pub(super) fn are_reads_in_scope(&self, who: &Accessor<'_>) -> bool {
+        self.reads.groups.iter().all(|group| who.is_in_scope(&who.by.records.get(group.record)))
+    }
+
     /// The reads that `who` is not ordered after.
     pub(super) fn unordered_reads<'a>(&'a self, who: &'a Accessor<'a>) -> impl Iterator<Item = Stamp> + 'a {
         self.reads.unordered(who)

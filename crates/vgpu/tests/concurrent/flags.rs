@@ -199,3 +199,26 @@ fn a_seed_finds_a_lock_that_is_not_waited_for() {
     };
     assert!((1..20).any(is_found));
 }
+
+/// Whether one CTA reads a word of the buffer that the other one writes, in an order that a seed selects, and it is a race.
+fn races_in_every_order(first: &str, second: &str) -> bool {
+    let body = format!(
+        "@!%p1 ret;\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra FIRST;\n{second}\nret;\nFIRST:\n{first}\n\
+         st.global.u32 [%rd1+64], %r3;\nret;"
+    );
+    (0..10).all(|seed| matches!(execute(&body, 2, &with_seed(seed)).0, Err(RunError::Fault(fault)) if fault.kind == FaultKind::Race))
+}
+
+#[test]
+fn a_strong_load_and_a_strong_store_race_if_one_is_not_in_the_scope_of_the_other() {
+    let load = |how: &str| format!("ld.{how}.global.u32 %r3, [%rd1];");
+    assert!(races_in_every_order(&load("relaxed.cta"), "st.relaxed.cta.global.u32 [%rd1], 7;"));
+    assert!(races_in_every_order(&load("relaxed.cta"), "atom.relaxed.gpu.global.exch.b32 %r4, [%rd1], 7;"));
+    assert!(!races_in_every_order(&load("relaxed.gpu"), "st.relaxed.gpu.global.u32 [%rd1], 7;"));
+}
+
+#[test]
+fn a_thread_that_reads_back_a_value_that_others_store_too_races_with_them() {
+    let store = "st.global.u32 [%rd1], 7;";
+    assert!(races_in_every_order(&format!("{store}\nld.global.u32 %r3, [%rd1];"), store));
+}
