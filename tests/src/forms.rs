@@ -97,7 +97,10 @@ impl Form {
 
     /// A launch of the kernel: the memory before it, and the buffers of operands and of results.
     pub fn launch(&self, seed: u64) -> (Launch, Memory, [BufferId; 2]) {
-        let mut rng = Rng::new(seed, self.text.bytes().fold(0, |hash, byte| hash * 31 + u64::from(byte)));
+        let mut rng = Rng::new(
+            seed,
+            self.text.bytes().fold(0, |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte))),
+        );
         let words = (0..self.sources.len() * ELEMENTS).flat_map(|_| word(&mut rng).to_le_bytes()).collect();
         let mut memory = Memory::new();
         let buffers = [memory.allocate("from", words), memory.allocate_poison("to", RESULTS * BYTES)];

@@ -10,6 +10,9 @@ use crate::target::Target;
 use cudarc::nvrtc::sys::nvrtcResult;
 use std::path::{Path, PathBuf};
 
+/// The oldest version that is known to take lambdas in functions of the device for such functions.
+const LAMBDAS_ARE_DEVICE: (u32, u32) = (13, 5);
+
 /// The NVRTC of this process.
 ///
 /// A process has only one: the first one loaded is never unloaded, and cudarc's calls go to it. It can be used from any
@@ -69,7 +72,12 @@ impl Nvrtc {
     pub fn compile(&self, request: &Request<'_>) -> Result<Compiled, CudaError> {
         self.check_target(request.target)?;
         let program = Program::new(request)?;
-        let status = program.compile(&request.all_options())?;
+        let mut options = request.all_options();
+        if self.version < LAMBDAS_ARE_DEVICE {
+            // NVRTC 13.0 takes them for functions of the host.
+            options.push("--device-as-default-execution-space".to_string());
+        }
+        let status = program.compile(&options)?;
         let log = program.log()?;
         if status != nvrtcResult::NVRTC_SUCCESS {
             return Err(self.failure(status, request, &log, &program));
@@ -144,14 +152,7 @@ mod tests {
         let extra = ["--fmad=false".to_string()];
         assert_eq!(
             request(&extra).all_options(),
-            [
-                "--gpu-architecture=sm_100a",
-                "-lineinfo",
-                "--ptxas-options=-v",
-                "--std=c++17",
-                "--device-as-default-execution-space",
-                "--fmad=false"
-            ]
+            ["--gpu-architecture=sm_100a", "-lineinfo", "--ptxas-options=-v", "--std=c++17", "--fmad=false"]
         );
     }
 

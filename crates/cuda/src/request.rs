@@ -25,8 +25,6 @@ impl Request<'_> {
             "-lineinfo".to_string(),
             "--ptxas-options=-v".to_string(),
             "--std=c++17".to_string(),
-            // NVRTC 13.0 takes lambdas for functions of the host.
-            "--device-as-default-execution-space".to_string(),
         ];
         options.extend_from_slice(self.options);
         options

@@ -3,6 +3,7 @@
 
 mod case;
 mod cases;
+mod launch_files;
 mod pages;
 mod tensor_cases;
 
@@ -11,6 +12,8 @@ use tilewright_tests::mutants::{MutationReport, ending, mutants};
 use tilewright_tests::toolchain::skip;
 
 use case::{Case, compiled, parsed};
+use launch_files::is_right_from;
+
 use cases::{gemm, roles, split_sum, tcgen05_gemm, wgmma_gemm};
 
 fn all() -> Vec<Case> {
@@ -31,6 +34,17 @@ fn they_are_right_in_every_schedule() {
                 assert!(found, "{} {target} {seed}: the results differ", case.file);
             }
         }
+    }
+}
+
+#[test]
+fn they_are_right_from_launch_files() {
+    for case in all() {
+        let target = case.targets().last().expect("a target");
+        let Some(ptx) = compiled(&case.source(), target) else { return skip("asynchronous kernels") };
+        let folder = tempfile::tempdir().expect("a folder");
+        case.write(folder.path(), &ptx);
+        assert!(is_right_from(folder.path()), "{} {}", case.file, case.kind);
     }
 }
 
