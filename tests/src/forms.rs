@@ -184,7 +184,7 @@ fn widths(opcode: &str, count: usize) -> Option<Vec<Width>> {
     Some((0..count).map(|at| Width::Bits(width(at))).collect())
 }
 
-/// The bits of a register of a type; `None` if it is no type.
+/// The width in bits of the register that holds a value of a type; `None` for a modifier that is not a type.
 fn bits(part: &str) -> Option<u32> {
     match part {
         // A conversion takes 8 bits of a wider register.

@@ -6,8 +6,8 @@ use tilewright_cuda::{
 use tilewright_vgpu::launch_file::PlacedMap;
 use tilewright_vgpu::{Arg, BufferId, Im2col, Launch, MapAccess, MapElement, MapSwizzle, Memory, TensorMap};
 
-/// What bytes hold that nobody has written: a value that few kernels compute.
-const UNWRITTEN: u8 = 0xa5;
+/// What bytes hold on a GPU that nobody has written: a value that few kernels compute, so that they are noticed.
+pub(crate) const UNWRITTEN: u8 = 0xa5;
 
 /// The buffers after launches on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]

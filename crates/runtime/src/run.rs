@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::explain;
 use crate::failure::{Failure, FailureKind};
 use crate::launch_numbers::{LaunchNumbers, narrow};
+use crate::on_gpu::UNWRITTEN;
 use crate::tensor::HostTensor;
 
 /// The results of a launch.
@@ -260,8 +261,7 @@ fn run_on_gpu(
             }
             InitialMemory::Unwritten(len) => {
                 let buffer = gpu.alloc(len as u64).map_err(failed)?;
-                // A value that no kernel here computes, so that unwritten elements are noticed.
-                gpu.fill(&buffer, 0xa5).map_err(failed)?;
+                gpu.fill(&buffer, UNWRITTEN).map_err(failed)?;
                 buffer
             }
         };

@@ -1,5 +1,7 @@
 //! Small hand-written kernels: results, faults with their PTX lines, and access counts.
 
+#[path = "kernels/barriers.rs"]
+mod barriers;
 #[path = "kernels/notes.rs"]
 mod notes;
 #[path = "kernels/refused.rs"]
@@ -198,34 +200,6 @@ fn atomics_of_all_ctas_add_up() {
 }
 
 #[test]
-fn barriers_order_shared_memory() {
-    let outcome = execute(
-        &with_addresses(
-            "st.shared.u32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r2, 4;\nadd.s32 %r5, %r5, %r3;\n\
-             ld.shared.u32 %r6, [%r5];\nst.global.u32 [%rd4], %r6;\nret;",
-        ),
-        1,
-        128,
-    );
-    report(&outcome);
-    assert_eq!(words(&outcome, outcome.b)[..4], [1, 0, 3, 2]);
-}
-
-#[test]
-fn producers_and_consumers_meet_by_arrival() {
-    let outcome = execute(
-        &with_addresses(
-            "setp.lt.u32 %p1, %r1, 32;\n@!%p1 bra CONSUME;\nst.shared.u32 [%r4], %r1;\nbar.arrive 1, 64;\nret;\n\
-             CONSUME:\nbar.sync 1, 64;\nld.shared.u32 %r5, [%r4+-128];\nst.global.u32 [%rd4], %r5;\nret;",
-        ),
-        1,
-        64,
-    );
-    report(&outcome);
-    assert_eq!(words(&outcome, outcome.b)[32..36], [0, 1, 2, 3]);
-}
-
-#[test]
 fn an_access_past_the_end_names_the_buffer() {
     // Lane 0 reads the last word; with lane 1 the access leaves the buffer.
     let fault = fault(&with_addresses("ld.global.u32 %r5, [%rd4+1020];\nret;"), 32);
@@ -252,15 +226,6 @@ fn elements_of_a_vector_store_that_are_left_out_keep_their_value() {
     let outcome =
         execute(&with_addresses("st.global.v8.u32 [%rd2+992], {%r1, %r1, %r1, %r1, %r1, %r1, %r1, _};\nret;"), 1, 1);
     report(&outcome);
-}
-
-#[test]
-fn a_missing_barrier_is_a_race_of_two_lines() {
-    let body = "st.shared.u32 [%r4], %r1;\nxor.b32 %r5, %r2, 4;\nadd.s32 %r5, %r5, %r3;\n\
-         ld.shared.u32 %r6, [%r5];\nst.global.u32 [%rd4], %r6;\nret;";
-    let fault = fault(&with_addresses(body), 32);
-    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::Race, 24));
-    assert_eq!(fault.related.map(|place| place.ptx_line), Some(21));
 }
 
 #[test]
@@ -311,27 +276,9 @@ fn threads_that_never_meet_deadlock() {
 }
 
 #[test]
-fn an_aligned_barrier_needs_the_whole_warp() {
-    let predicated = "setp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;\nret;";
-    let fault = fault(&with_addresses(predicated), 32);
-    assert_eq!((fault.kind, fault.at.ptx_line, fault.lanes), (FaultKind::DivergentAligned, 22, 0xffff));
-    let branched = "setp.lt.u32 %p1, %r1, 16;\n@!%p1 bra SKIP;\nbar.sync 0;\nSKIP:\nst.global.u32 [%rd4], %r1;\nret;";
-    let fault = self::fault(&with_addresses(branched), 32);
-    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::DivergentAligned, 23));
-}
-
-#[test]
 fn lanes_that_only_leave_are_not_missed() {
     let body = "setp.ge.u32 %p1, %r1, 16;\n@%p1 bra OUT;\nbar.sync 0;\nOUT:\nret;";
     report(&execute(&with_addresses(body), 1, 32));
-}
-
-#[test]
-fn barriers_have_rules() {
-    let high = fault(&with_addresses("bar.sync 16;\nret;"), 32);
-    assert_eq!((high.kind, high.at.ptx_line), (FaultKind::BarrierMisuse, 21));
-    let odd = fault(&with_addresses("bar.sync 1, 40;\nret;"), 64);
-    assert_eq!((odd.kind, odd.at.ptx_line), (FaultKind::BarrierMisuse, 21));
 }
 
 #[test]
@@ -489,15 +436,6 @@ fn the_active_mask_has_the_lanes_that_execute_it() {
     report(&outcome);
     let found = words(&outcome, outcome.b);
     assert_eq!((found[0], found[31]), (1023, 0));
-}
-
-#[test]
-fn all_threads_of_a_barrier_name_their_number_or_none_does() {
-    // On an H200, an illegal instruction.
-    let body = "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra ONE;\nbar.sync 1;\nret;\nONE:\nbar.sync 1, 64;\nret;";
-    let fault = fault(&with_addresses(body), 64);
-    let want = "barrier 1: the instruction gives no thread count, and another one waits for 64 threads";
-    assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::BarrierMisuse, want));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tilewright::cuda::{Gpu, can_compile, gpus};
-use tilewright::runtime::run_launches_on_gpu;
+use tilewright::runtime::{BufferDifference, run_launches_on_gpu};
 use tilewright::vgpu::launch_file::{Difference, LaunchFile};
 use tilewright::vgpu::{BufferId, Memory};
 
@@ -16,19 +16,11 @@ pub(crate) struct OnGpu {
     device: String,
     /// The PTX version as which the driver compiled the text, if it does not know the one in the text.
     ptx_version: Option<(u32, u32)>,
-    buffers: Vec<Compared>,
+    /// Each buffer with its name.
+    buffers: Vec<(String, BufferDifference)>,
     /// The first element that differs from what is expected.
     difference: Option<Difference>,
     has_expectations: bool,
-}
-
-/// A buffer on both.
-struct Compared {
-    name: String,
-    /// Bytes that have a value on the virtual GPU.
-    compared: usize,
-    differing: usize,
-    first: Option<usize>,
 }
 
 /// Opens the first GPU whose driver compiles for the target of the text.
@@ -56,12 +48,7 @@ pub(crate) fn run(gpu: &Gpu, inputs: &Inputs, after: &Memory) -> Result<OnGpu, E
     })?;
     let name = |id| file.buffers.iter().find(|(_, known)| *known == id).map_or("", |(name, _)| name).to_string();
     let differences = found.differences(after, &file.maps).into_iter();
-    let buffers = differences.map(|found| Compared {
-        name: name(found.buffer),
-        compared: found.compared,
-        differing: found.differing,
-        first: found.first,
-    });
+    let buffers = differences.map(|found| (name(found.buffer), found));
     Ok(OnGpu {
         device: gpu.info().name.clone(),
         ptx_version: found.ptx_version,
@@ -84,7 +71,7 @@ impl OnGpu {
     pub(crate) fn is_right(&self) -> bool {
         match self.has_expectations {
             true => self.difference.is_none(),
-            false => self.buffers.iter().all(|buffer| buffer.differing == 0),
+            false => self.buffers.iter().all(|(_, buffer)| buffer.differing == 0),
         }
     }
 
@@ -94,7 +81,7 @@ impl OnGpu {
             None => say!("on {}:", self.device),
             Some((major, minor)) => say!("on {}, whose driver compiles the text as PTX {major}.{minor}:", self.device),
         }
-        for Compared { name, compared, differing, first } in &self.buffers {
+        for (name, BufferDifference { compared, differing, first, .. }) in &self.buffers {
             match first {
                 None => say!("  `{name}`: the same bytes: {compared}"),
                 Some(first) => say!("  `{name}`: {differing} of {compared} bytes differ, the first is byte {first}"),
@@ -106,9 +93,9 @@ impl OnGpu {
     }
 
     pub(crate) fn json(&self) -> Value {
-        let buffer = |found: &Compared| {
+        let buffer = |(name, found): &(String, BufferDifference)| {
             json!({
-                "name": found.name,
+                "name": name,
                 "compared": found.compared,
                 "differing": found.differing,
                 "first": found.first,

@@ -41,7 +41,7 @@ pub(crate) fn run_grid(
         let (result, found) = run_once(prepared, memory, watch, (&known, is_last), &mut observer);
         let is_unwritten = matches!(&result, Err(fault) if fault.kind == FaultKind::UninitializedRead);
         let mut has_news = known.join(found);
-        if let Some(before) = before.as_ref().filter(|_| is_unwritten && !has_news) {
+        if let Some(before) = before.as_ref().filter(|_| is_unwritten && !has_news && !is_last) {
             has_news = known.join(writes_that_follow(prepared, before, &known));
         }
         if !has_news || is_last {
