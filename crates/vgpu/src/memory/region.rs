@@ -11,6 +11,8 @@ use crate::undefined::Undefined;
 
 /// Fewest bytes for which another thread is started.
 const LEAST_OF_THREAD: usize = 1 << 20;
+/// Most bytes that a thread copies before it takes more.
+const BATCH: usize = 1 << 18;
 
 /// A bit set with one bit per byte.
 #[derive(Clone, Debug)]
@@ -41,25 +43,39 @@ impl Bits {
         self.word(index / 64) >> (index % 64) & 1 == 1
     }
 
-    /// The words that hold `len` bits from `start`, each with the mask of those bits.
-    fn masks(start: usize, len: usize) -> impl Iterator<Item = (usize, u64)> {
-        let end = start + len;
-        (start / 64..end.div_ceil(64)).map(move |word| {
-            let (first, stop) = (start.max(word * 64) % 64, end.min(word * 64 + 64) - word * 64);
-            (word, u64::MAX >> (64 - stop) & u64::MAX << first)
-        })
+    /// The first and the last word that hold bits of a range, which is not empty, each with a mask of the bits that are in the range
+    /// as far as that word limits it.
+    fn ends(bits: Range<usize>) -> [(usize, u64); 2] {
+        let last = bits.end - 1;
+        [(bits.start / 64, u64::MAX << (bits.start % 64)), (last / 64, u64::MAX >> (63 - last % 64))]
     }
 
     /// Whether `len` bits from `start` are all set.
     pub(crate) fn all(&self, start: usize, len: usize) -> bool {
-        len == 0 || Bits::masks(start, len).all(|(word, mask)| self.word(word) & mask == mask)
+        if len == 0 || self.words.is_empty() {
+            return len == 0;
+        }
+        let [(first, after), (last, before)] = Bits::ends(start..start + len);
+        let has = |word: usize, mask: u64| self.words[word] & mask == mask;
+        if first == last {
+            return has(first, after & before);
+        }
+        has(first, after) && has(last, before) && self.words[first + 1..last].iter().all(|word| *word == u64::MAX)
     }
 
     pub(crate) fn set(&mut self, start: usize, len: usize) {
-        if len > 0 {
-            let words = self.words_mut();
-            Bits::masks(start, len).for_each(|(word, mask)| words[word] |= mask);
+        if len == 0 {
+            return;
         }
+        let [(first, after), (last, before)] = Bits::ends(start..start + len);
+        let words = self.words_mut();
+        if first == last {
+            words[first] |= after & before;
+            return;
+        }
+        words[first] |= after;
+        words[first + 1..last].fill(u64::MAX);
+        words[last] |= before;
     }
 
     fn clear(&mut self, index: usize) {
@@ -201,59 +217,53 @@ fn note_written(written: &mut Option<Bits>, undefined: &mut BTreeMap<usize, Unde
     }
 }
 
-/// Ranges of bytes that one thread copies to `to`, which begins at `first`.
-struct Copies<'a> {
-    to: &'a mut [u8],
-    first: usize,
-    ranges: &'a [Range<usize>],
-}
-
-impl<'a> Copies<'a> {
-    fn run(self, from: &[u8]) {
-        for range in self.ranges {
-            self.to[range.start - self.first..range.end - self.first].copy_from_slice(&from[range.clone()]);
-        }
-    }
-
-    /// The same in up to so many parts of as many ranges each.
-    fn divided(self, parts: usize) -> Vec<Copies<'a>> {
-        let mut rest = Some(self);
-        let mut all = Vec::new();
-        for left in (1..=parts).rev() {
-            let Some(Copies { to, first, ranges }) = rest.take() else { break };
-            let (own, others) = ranges.split_at(ranges.len().div_ceil(left));
-            let end = others.first().map_or(first + to.len(), |next| next.start);
-            let (low, high) = to.split_at_mut(end - first);
-            all.push(Copies { to: low, first, ranges: own });
-            rest = (!others.is_empty()).then_some(Copies { to: high, first: end, ranges: others });
-        }
-        all
-    }
-}
+/// Bytes that are copied, and where to.
+type Piece<'a> = (&'a mut [u8], &'a [u8]);
 
 /// Copies ranges of bytes, which are in order, and does something else meanwhile. Much is copied by several threads: the host takes
 /// longer to map pages than to copy.
 fn copy_ranges((to, from): (&mut [u8], &[u8]), ranges: &[Range<usize>], threads: usize, meanwhile: impl FnOnce()) {
-    let all = Copies { to, first: 0, ranges };
-    let bytes: usize = ranges.iter().map(Range::len).sum();
-    if threads < 2 || bytes < LEAST_OF_THREAD {
-        all.run(from);
-        meanwhile();
-        return;
-    }
-    let parts: Vec<_> = all.divided(threads).into_iter().map(|part| Mutex::new(Some(part))).collect();
-    let run = |part: &Mutex<Option<Copies<'_>>>| {
-        let taken = part.lock().unwrap_or_else(PoisonError::into_inner).take();
-        taken.into_iter().for_each(|part| part.run(from));
+    let batches = Mutex::new(batches((to, from), ranges));
+    let run = || {
+        let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        while let Some(batch) = next() {
+            batch.into_iter().for_each(|(to, from)| to.copy_from_slice(from));
+        }
     };
+    let bytes: usize = ranges.iter().map(Range::len).sum();
+    let others = if bytes < LEAST_OF_THREAD { 0 } else { threads.saturating_sub(1) };
     thread::scope(|scope| {
-        for part in &parts {
+        for _ in 0..others {
             // What a thread that cannot be started would do is done below.
-            let _ = thread::Builder::new().spawn_scoped(scope, move || run(part));
+            let _ = thread::Builder::new().spawn_scoped(scope, run);
         }
         meanwhile();
-        parts.iter().for_each(run);
+        run();
     });
+}
+
+/// The pieces of a copy of ranges, in batches: a piece has at most [`BATCH`] bytes, and starts a new batch if the last one has as
+/// many.
+fn batches<'a>((mut to, from): Piece<'a>, ranges: &[Range<usize>]) -> Vec<Vec<Piece<'a>>> {
+    let mut all: Vec<Vec<Piece<'a>>> = Vec::new();
+    let (mut first, mut room) = (0, 0);
+    for range in ranges {
+        let (own, rest) = to.split_at_mut(range.end - first);
+        let own = &mut own[range.start - first..];
+        (to, first) = (rest, range.end);
+        for piece in own.chunks_mut(BATCH).zip(from[range.clone()].chunks(BATCH)) {
+            let len = piece.0.len();
+            match all.last_mut().filter(|_| len <= room) {
+                Some(batch) => batch.push(piece),
+                None => {
+                    all.push(vec![piece]);
+                    room = BATCH;
+                }
+            }
+            room -= len;
+        }
+    }
+    all
 }
 
 #[cfg(test)]
