@@ -71,11 +71,11 @@ fn compare(gpu: &Gpu, form: &Form, seed: u64) -> Result<(), Outcome> {
             .get(8 * at..8 * at + 8)
             .map_or(0, |word| word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     };
-    let (at, count) = (first / 8, before.bytes(from).len() / 8 / ELEMENTS);
+    let (at, count) = (first / 8, before.len(from) / 8 / ELEMENTS);
     let operands: Vec<String> = (0..count)
-        .map(|operand| format!("{:#x}", word(before.bytes(from), operand * ELEMENTS + at % ELEMENTS)))
+        .map(|operand| format!("{:#x}", word(&before.bytes(from), operand * ELEMENTS + at % ELEMENTS)))
         .collect();
     let on_gpu = found.buffers.iter().find(|(id, _)| *id == to).map_or(0, |(_, bytes)| word(bytes, at));
-    let own = word(after.bytes(to), at);
+    let own = word(&after.bytes(to), at);
     Err(Outcome::Differs(format!("({}): {own:#x} here, {on_gpu:#x} there", operands.join(", "))))
 }

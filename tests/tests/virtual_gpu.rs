@@ -156,13 +156,13 @@ fn a_hand_written_file_computes_what_plain_rust_does() {
             vgpu::run(&module, &launch, &mut memory, &Options::default())
                 .unwrap_or_else(|e| panic!("{target} {level:?}: {e}"));
             let [sums, votes, roots, lanes] = outputs;
-            assert_eq!(le(memory.bytes(sums), i32::from_le_bytes), expected.sums, "{target} {level:?}");
-            assert_eq!(le(memory.bytes(votes), u32::from_le_bytes), expected.votes, "{target} {level:?}");
-            assert_eq!(le(memory.bytes(roots), f64::from_le_bytes), expected.roots, "{target} {level:?}");
-            assert_eq!(le(memory.bytes(counts), i32::from_le_bytes), expected.counts, "{target} {level:?}");
+            assert_eq!(le(&memory.bytes(sums), i32::from_le_bytes), expected.sums, "{target} {level:?}");
+            assert_eq!(le(&memory.bytes(votes), u32::from_le_bytes), expected.votes, "{target} {level:?}");
+            assert_eq!(le(&memory.bytes(roots), f64::from_le_bytes), expected.roots, "{target} {level:?}");
+            assert_eq!(le(&memory.bytes(counts), i32::from_le_bytes), expected.counts, "{target} {level:?}");
             let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * b.abs().max(1.0);
             assert!(
-                le(memory.bytes(lanes), f32::from_le_bytes).iter().zip(&expected.lanes).all(close),
+                le(&memory.bytes(lanes), f32::from_le_bytes).iter().zip(&expected.lanes).all(close),
                 "{target} {level:?}"
             );
         }

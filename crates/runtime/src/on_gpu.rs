@@ -76,8 +76,10 @@ pub fn run_launches_on_gpu(
 }
 
 fn initial_bytes(before: &Memory, id: BufferId) -> Vec<u8> {
-    let bytes = before.bytes(id).iter().enumerate();
-    bytes.map(|(at, byte)| if before.is_written(id, at) { *byte } else { UNWRITTEN }).collect()
+    let mut bytes = before.bytes(id).into_owned();
+    let unwritten = bytes.iter_mut().enumerate().filter(|(at, _)| !before.is_written(id, *at));
+    unwritten.for_each(|(_, byte)| *byte = UNWRITTEN);
+    bytes
 }
 
 impl GpuMemory {

@@ -218,7 +218,7 @@ fn run_virtual(
         }
         outputs.push((*buffer, parameter.clone()));
     }
-    let tensors = outputs.iter().map(|(buffer, parameter)| HostTensor::unpack(parameter, memory.bytes(*buffer)));
+    let tensors = outputs.iter().map(|(buffer, parameter)| HostTensor::unpack(parameter, &memory.bytes(*buffer)));
     let tensors = tensors.collect();
     Ok(Run { outputs: tensors, report: Some(report), timing: None, writers: Some(WriterRecord { memory, outputs }) })
 }

@@ -44,7 +44,7 @@
 //!     args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
 //! };
 //! run(&module, &launch, &mut memory, &Options::default())?;
-//! assert_eq!(memory.bytes(buffer), [7, 0, 0, 0]);
+//! assert_eq!(*memory.bytes(buffer), [7, 0, 0, 0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -189,7 +189,7 @@ fn functions_are_called() {
     };
     let result = run(&module, &launch, &mut memory, &Options::default());
     assert!(result.is_ok(), "{:?}", result.err());
-    assert_eq!(memory.bytes(buffer), [42, 0, 0, 0]);
+    assert_eq!(*memory.bytes(buffer), [42, 0, 0, 0]);
 }
 
 #[test]

@@ -107,8 +107,12 @@ fn launched(kernel: &Kernel, artifact: &Artifact, module: &Module, given: &Bytes
         wrong(&format!("the virtual GPU reports {kind}"), format!("{text}\n{}", artifact.cuda()))
     })?;
     let written = |buffer: BufferId| {
-        let bytes = memory.bytes(buffer).iter().enumerate();
-        bytes.map(|(at, byte)| memory.is_written(buffer, at).then_some(*byte)).collect::<Vec<Option<u8>>>()
+        let bytes = memory.bytes(buffer);
+        bytes
+            .iter()
+            .enumerate()
+            .map(|(at, byte)| memory.is_written(buffer, at).then_some(*byte))
+            .collect::<Vec<Option<u8>>>()
     };
     Ok(buffers.into_iter().map(|(handle, buffer)| (handle, written(buffer))).collect())
 }

@@ -1,14 +1,10 @@
 //! Branch tables, calls, returns and exits.
 
-use std::sync::Arc;
-
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::lanes::lanes;
-use crate::memory::Bits;
 use crate::op::{LocalCopy, Op, Reg};
-use crate::undefined::Undefined;
 
 /// Maximum number of instructions followed to find out whether a lane does nothing but exit.
 const MAX_EXIT_STEPS: u32 = 16;
@@ -52,18 +48,7 @@ impl Machine<'_> {
             let start = warp.thread(lane) as usize * stride;
             for copy in copies {
                 let (from, to) = (start + copy.from as usize, start + copy.to as usize);
-                let bytes = copy.bytes as usize;
-                Arc::make_mut(&mut local.bytes).copy_within(from..from + bytes, to);
-                let written: Option<&mut Bits> = local.written.as_mut();
-                if let Some(bits) = written {
-                    bits.copy(from, to, bytes);
-                }
-                if !local.undefined.is_empty() {
-                    let moved = local.undefined.range(from..from + bytes).map(|(at, byte)| (at - from + to, *byte));
-                    let moved: Vec<(usize, Undefined)> = moved.collect();
-                    (to..to + bytes).for_each(|at| _ = local.undefined.remove(&at));
-                    local.undefined.extend(moved);
-                }
+                local.copy_within(from..from + copy.bytes as usize, to);
             }
         }
     }

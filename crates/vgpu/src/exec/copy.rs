@@ -225,7 +225,7 @@ impl Machine<'_> {
         let mut undefined: Vec<Undefined> = Vec::new();
         if let Some(from) = &copy.from {
             let region = self.region(from.id);
-            bytes[..from.len].copy_from_slice(&region.bytes[from.offset..from.end()]);
+            bytes[..from.len].copy_from_slice(&region.bytes.read(from.offset..from.end()));
             undefined = self.undefined_bytes(from, &copy.access, &copy.races);
         }
         let region = self.region_mut(copy.to.id);

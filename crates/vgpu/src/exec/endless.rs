@@ -148,11 +148,12 @@ impl Machine<'_> {
         };
         let bytes = found.and_then(|(region, start)| {
             let place = address.wrapping_sub(start) as usize;
-            region.bytes.get(place..place.checked_add(len)?)
+            let end = place.checked_add(len).filter(|end| *end <= region.bytes.len())?;
+            Some(region.bytes.read(place..end))
         });
         let value = bytes
             .filter(|bytes| bytes.len() <= 8)
-            .map_or(String::new(), |bytes| format!(", which is {}", little_endian(bytes)));
+            .map_or(String::new(), |bytes| format!(", which is {}", little_endian(&bytes)));
         (pc, format!("a change of `{name}` + {offset}{value}"))
     }
 

@@ -170,7 +170,7 @@ impl Machine<'_> {
             self.observe(slot, access);
         }
         let region = self.region(slot.id);
-        out[..slot.len].copy_from_slice(&region.bytes[slot.offset..slot.end()]);
+        out[..slot.len].copy_from_slice(&region.bytes.read(slot.offset..slot.end()));
         let is_written = region.is_written(slot.offset, slot.len);
         let has_marks = region.undefined.range(slot.offset..slot.end()).next().is_some();
         let is_defined = is_written && !has_marks && races.is_empty() && slot.len == access.len;
@@ -215,7 +215,7 @@ impl Machine<'_> {
     /// Counts a write of other bytes than are there. Returns whether it is one.
     pub(super) fn count_change(&mut self, slot: &RegionSlot, data: &[u8]) -> bool {
         let region = self.region(slot.id);
-        let is_same = region.is_written(slot.offset, slot.len) && region.bytes[slot.offset..slot.end()] == *data;
+        let is_same = region.is_written(slot.offset, slot.len) && region.bytes.read(slot.offset..slot.end()) == data;
         self.changes += u64::from(!is_same);
         !is_same
     }

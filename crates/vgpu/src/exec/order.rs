@@ -113,7 +113,8 @@ impl Machine<'_> {
                 None => region.shadow.read(start, len, &accessor),
                 Some(data) => {
                     // Without data, as for a copy that writes later, the value is not known to be equal.
-                    let values = (data.len() == len).then(|| (&region.bytes[range.clone()], data));
+                    let old = (data.len() == len).then(|| region.bytes.read(range.clone()));
+                    let values = old.as_deref().map(|old| (old, data));
                     region.shadow.write(start, len, values, &accessor)
                 }
             });

@@ -86,7 +86,7 @@ pub(super) fn run_apart(
     done.into_iter().reduce(|all, part| {
         let ((mut stats, mut memory), (more, others)) = (all?, part?);
         stats.add(&more);
-        memory.join(others, records, workers as usize).then_some((stats, memory))
+        memory.join(others, records).then_some((stats, memory))
     })?
 }
 

@@ -9,7 +9,7 @@ use crate::exec::rows::Positions;
 use crate::exec::warp::Warp;
 use crate::isa::Space;
 use crate::lanes::{FULL, IN_ORDER, LaneOrder, Lanes, lanes};
-use crate::memory::{Region, map};
+use crate::memory::{Bytes, Region, map};
 use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
 use crate::shadow::{Accessor, Actor, KnownStamps, Record, Shadow, Sharing};
@@ -46,6 +46,13 @@ struct Row<'a> {
     offset: usize,
 }
 
+impl Row<'_> {
+    /// All its bytes, `len` for each lane.
+    fn bytes(&self, len: usize) -> Range<usize> {
+        self.offset..self.offset + len * self.lanes.len()
+    }
+}
+
 impl Machine<'_> {
     /// Performs the loads that are plain, and returns their lanes.
     pub(super) fn load_plain(&mut self, warp: &mut Warp, op: &Load, access: &WarpAccess<'_>) -> u32 {
@@ -56,7 +63,7 @@ impl Machine<'_> {
         let Some((id, base)) = self.plain_region(access) else { return 0 };
         let access = PlainAccess { id, base, access, warp: warp.id, pc: warp.pc };
         self.each_row(&access, |region, row| {
-            let bytes = &region.bytes[row.offset..row.offset + len * row.lanes.len()];
+            let bytes = region.bytes.in_page(row.bytes(len));
             read_registers(&mut warp.regs, &op.regs, row.lanes, bytes, size);
         })
     }
@@ -70,8 +77,8 @@ impl Machine<'_> {
         let Some((id, base)) = self.plain_region(access) else { return 0 };
         let access = PlainAccess { id, base, access, warp: warp.id, pc: warp.pc };
         self.each_row(&access, |region, row| {
-            let all = region.bytes[row.offset..].chunks(len);
-            row.lanes.iter().zip(all).for_each(|(lane, bytes)| f(usize::from(*lane), bytes));
+            let all = region.bytes.in_page(row.bytes(len));
+            row.lanes.iter().zip(all.chunks(len)).for_each(|(lane, bytes)| f(usize::from(*lane), bytes));
         })
     }
 
@@ -94,10 +101,9 @@ impl Machine<'_> {
         let access = PlainAccess { id, base, access, warp: warp.id, pc: warp.pc };
         let mut changes = false;
         let done = self.each_row(&access, |region, row| {
-            let all = len * row.lanes.len();
-            // A read of bytes that were never written would make the host map their pages twice.
-            changes |= !region.is_written(row.offset, all);
-            let bytes = region.written_bytes(row.offset, all);
+            let all = row.bytes(len);
+            changes |= !region.is_written(all.start, all.len());
+            let bytes = region.written_bytes(all);
             changes |= write_registers(&warp.regs, &op.regs, row.lanes, bytes, (size, !changes));
         });
         self.changes += u64::from(changes);
@@ -212,17 +218,17 @@ impl Machine<'_> {
     }
 }
 
-/// The offset of a row of `all` bytes at an address, if it ends within `reach` and is aligned to the `len` bytes of a lane, a
-/// power of two.
+/// The offset of a row of `all` bytes at an address, if it ends within `reach`, is aligned to the `len` bytes of a lane, a power
+/// of two, and is in one page.
 fn offset_in_reach(address: u64, base: u64, (len, all): (usize, usize), reach: usize) -> Option<usize> {
     let offset = usize::try_from(address.checked_sub(base)?).ok()?;
-    let is_inside = offset.checked_add(all).is_some_and(|end| end <= reach);
-    (is_inside && address & (len as u64 - 1) == 0).then_some(offset)
+    let end = offset.checked_add(all).filter(|end| *end <= reach)?;
+    (Bytes::are_in_one_page(&(offset..end)) && address & (len as u64 - 1) == 0).then_some(offset)
 }
 
 /// Loads what the rows at these offsets need into the host's caches, all at the same time.
 fn touch(region: &Region, offsets: impl Iterator<Item = u64>) {
-    let byte = |at: u64| usize::try_from(at).ok().and_then(|at| region.bytes.get(at)).copied().unwrap_or(0);
+    let byte = |at: u64| usize::try_from(at).ok().and_then(|at| region.bytes.get(at)).unwrap_or(0);
     let all = offsets.fold(0, |all, offset| all ^ byte(offset) ^ byte(offset.wrapping_add(LINE)));
     std::hint::black_box(all);
 }

@@ -191,7 +191,7 @@ impl LaunchFile {
     pub fn difference(&self, memory: &Memory) -> Option<Difference> {
         self.expectations.iter().find_map(|expectation| {
             let bytes = memory.bytes(self.buffer(&expectation.buffer)?);
-            expectation.difference(bytes)
+            expectation.difference(&bytes)
         })
     }
 
@@ -413,7 +413,7 @@ impl Reader<'_> {
                 return bad(path, format!("an address has 8 B; the parameter has {size}"));
             }
             let byte_offset = arg.byte_offset.unwrap_or(0);
-            let bytes = self.memory.bytes(buffer).len();
+            let bytes = self.memory.len(buffer);
             if byte_offset > bytes as u64 {
                 let message = format!("the offset {byte_offset} is past the end of `{name}`, which has {bytes} B");
                 return bad(format!("{path}.byte_offset"), message);
@@ -451,7 +451,7 @@ impl Reader<'_> {
     fn place_map(&mut self, path: &str, at: &schema::MapAt) -> Read<()> {
         let id = self.named(format!("{path}.buffer"), &at.buffer)?;
         let map = self.tensor_map(&format!("{path}.tensor_map"), &at.tensor_map)?;
-        let have = self.memory.bytes(id).len();
+        let have = self.memory.len(id);
         if !at.byte_offset.is_multiple_of(64) {
             return bad(format!("{path}.byte_offset"), "the address of a tensor map is a multiple of 64 bytes");
         }
@@ -497,7 +497,7 @@ impl Reader<'_> {
         let rows = described.dims.iter().skip(1).zip(&described.strides);
         let last_row = rows.map(|(extent, stride)| u128::from(extent - 1) * u128::from(*stride)).sum::<u128>();
         let row = u128::from(described.row_of_tensor());
-        let (end, have) = (u128::from(map.byte_offset) + last_row + row, self.memory.bytes(id).len());
+        let (end, have) = (u128::from(map.byte_offset) + last_row + row, self.memory.len(id));
         if end > have as u128 {
             let message = format!("the tensor ends {end} B after the start of `{}`, which has {have} B", map.buffer);
             return bad(format!("{path}.dims"), message);
@@ -509,7 +509,7 @@ impl Reader<'_> {
         let path = |name: &str| format!("expect[{at}].{name}");
         let id = self.named(path("buffer"), &expect.buffer)?;
         let array = self.array(&path("npy"), &expect.npy)?;
-        let (have, want) = (array.bytes.len(), self.memory.bytes(id).len());
+        let (have, want) = (array.bytes.len(), self.memory.len(id));
         if !expect.dtype.is_stored_as(array.dtype) {
             let (stored, wanted) = (array.dtype.name(), expect.dtype.name());
             return bad(

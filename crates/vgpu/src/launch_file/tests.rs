@@ -187,7 +187,7 @@ fn a_tensor_map_is_an_argument() {
     let mut memory = file.memory.clone();
     let result = run(&module, &file.launches[0], &mut memory, &file.options(Options::default()));
     assert!(result.is_ok(), "{result:?}");
-    assert_eq!(memory.bytes(file.buffer("y").expect("it is there")), [0; 1024]);
+    assert_eq!(*memory.bytes(file.buffer("y").expect("it is there")), [0; 1024]);
 }
 
 #[test]

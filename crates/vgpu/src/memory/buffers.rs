@@ -1,6 +1,8 @@
 //! Global memory: named buffers with gaps between them, so that an access past the end of one does not fall into the
 //! next.
 
+use std::borrow::Cow;
+
 use crate::clock::cta_of;
 use crate::memory::map;
 use crate::memory::region::Region;
@@ -120,9 +122,17 @@ impl Memory {
         (offset < buffer.region.bytes.len() as u64).then_some((BufferId(index), offset))
     }
 
-    /// The contents of the buffer; empty if this memory has no such buffer.
-    pub fn bytes(&self, id: BufferId) -> &[u8] {
-        self.buffers.get(id.0).map_or(&[], |buffer| buffer.region.bytes.as_slice())
+    /// The number of bytes of the buffer; 0 if this memory has no such buffer.
+    pub fn len(&self, id: BufferId) -> usize {
+        self.buffers.get(id.0).map_or(0, |buffer| buffer.region.bytes.len())
+    }
+
+    /// The contents of the buffer; empty if this memory has no such buffer. Those of a large buffer are copied: they are kept in
+    /// pages.
+    pub fn bytes(&self, id: BufferId) -> Cow<'_, [u8]> {
+        self.buffers
+            .get(id.0)
+            .map_or(Cow::Borrowed(&[]), |buffer| buffer.region.bytes.read(0..buffer.region.bytes.len()))
     }
 
     /// Writes bytes into a buffer, as the host; false if they do not fit, and nothing is written.
@@ -163,14 +173,11 @@ impl Memory {
 
     /// Adds what was written in `other`, which was equal to this memory when it had `records` records. Returns false if a
     /// byte was written in one and accessed in the other; then this memory is of no use any more.
-    pub(crate) fn join(&mut self, other: Memory, records: usize, threads: usize) -> bool {
+    pub(crate) fn join(&mut self, other: Memory, records: usize) -> bool {
         let known_from = self.launches.last().map_or(0, |launch| launch.known_from);
         let Some(newer) = self.records.join(&other.records, records, known_from) else { return false };
         let records = &self.records;
-        self.buffers
-            .iter_mut()
-            .zip(other.buffers)
-            .all(|(own, other)| own.region.join(other.region, newer, records, threads))
+        self.buffers.iter_mut().zip(other.buffers).all(|(own, other)| own.region.join(other.region, newer, records))
     }
 
     /// Bytes in which the race checks record accesses to the buffers, so far.

@@ -2,21 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
 use crate::clock::Flag;
+use crate::memory::bytes::Bytes;
 use crate::shadow::{Newer, Records, Shadow};
 use crate::undefined::Undefined;
 
-/// Fewest bytes for which another thread is started.
-const LEAST_OF_THREAD: usize = 1 << 20;
-/// Most bytes that a thread copies before it takes more.
-const BATCH: usize = 1 << 18;
-
 /// A bit set with one bit per byte.
 #[derive(Clone, Debug)]
-pub(crate) struct Bits {
+struct Bits {
     count: usize,
     /// Empty until a bit is set, so that copies of a large buffer to which nothing was written cost nothing.
     words: Vec<u64>,
@@ -24,7 +18,7 @@ pub(crate) struct Bits {
 
 impl Bits {
     /// `count` bits, none set.
-    pub(crate) fn new(count: usize) -> Bits {
+    fn new(count: usize) -> Bits {
         Bits { count, words: Vec::new() }
     }
 
@@ -51,7 +45,7 @@ impl Bits {
     }
 
     /// Whether `len` bits from `start` are all set.
-    pub(crate) fn all(&self, start: usize, len: usize) -> bool {
+    fn all(&self, start: usize, len: usize) -> bool {
         if len == 0 || self.words.is_empty() {
             return len == 0;
         }
@@ -63,7 +57,7 @@ impl Bits {
         has(first, after) && has(last, before) && self.words[first + 1..last].iter().all(|word| *word == u64::MAX)
     }
 
-    pub(crate) fn set(&mut self, start: usize, len: usize) {
+    fn set(&mut self, start: usize, len: usize) {
         if len == 0 {
             return;
         }
@@ -83,7 +77,7 @@ impl Bits {
     }
 
     /// Copies `len` bits within the set.
-    pub(crate) fn copy(&mut self, from: usize, to: usize, len: usize) {
+    fn copy(&mut self, from: usize, to: usize, len: usize) {
         for index in 0..len {
             let bit = u64::from(self.get(from + index));
             let target = to + index;
@@ -96,12 +90,9 @@ impl Bits {
 /// Bytes, which of them were written, and their shadow.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
-    /// Copies of a region share them until one is written.
-    pub(crate) bytes: Arc<Vec<u8>>,
-    /// Nothing was written so far.
-    is_blank: bool,
+    pub(crate) bytes: Bytes,
     /// The bytes that were written; `None` means all of them.
-    pub(crate) written: Option<Bits>,
+    written: Option<Bits>,
     /// Undefined bits that were stored, by byte.
     pub(crate) undefined: BTreeMap<usize, Undefined>,
     /// Accesses recorded for race detection.
@@ -114,8 +105,7 @@ impl Region {
     /// A region that the host has initialized.
     pub(crate) fn filled(bytes: Vec<u8>) -> Region {
         Region {
-            bytes: Arc::new(bytes),
-            is_blank: false,
+            bytes: bytes.into(),
             written: None,
             undefined: BTreeMap::new(),
             shadow: Shadow::default(),
@@ -126,8 +116,7 @@ impl Region {
     /// An uninitialized region.
     pub(crate) fn poison(len: usize) -> Region {
         Region {
-            bytes: Arc::new(vec![0; len]),
-            is_blank: true,
+            bytes: Bytes::zeros(len),
             written: Some(Bits::new(len)),
             undefined: BTreeMap::new(),
             shadow: Shadow::default(),
@@ -155,23 +144,13 @@ impl Region {
 
     /// Adds what was written in `other`, a copy of this region, as far as it is not in both. Returns false if a byte was
     /// written in one and accessed in the other; then this region is of no use any more.
-    pub(crate) fn join(&mut self, mut other: Region, newer: Newer, records: &Records, threads: usize) -> bool {
+    pub(crate) fn join(&mut self, mut other: Region, newer: Newer, records: &Records) -> bool {
         let shadow = std::mem::take(&mut other.shadow);
-        let Some(mut written) = self.shadow.join(shadow, newer, records) else { return false };
-        written.iter_mut().for_each(|range| range.end = range.end.min(other.bytes.len()));
-        if written.is_empty() {
-            return true;
-        }
-        self.make_writable();
-        let Region { bytes, written: bits, undefined, .. } = self;
-        let note = || {
-            for range in &written {
-                note_written(bits, undefined, range.clone());
-            }
-        };
-        let bytes: &mut Vec<u8> = Arc::make_mut(bytes);
-        copy_ranges((bytes, &other.bytes), &written, threads, note);
+        let Some(written) = self.shadow.join(shadow, newer, records) else { return false };
         for Range { start, end } in written {
+            let end = end.min(self.bytes.len());
+            self.note_written(start..end);
+            self.bytes.adopt(&other.bytes, start..end);
             if !other.is_written(start, end - start) {
                 (start..end).filter(|at| !other.is_written(*at, 1)).for_each(|at| self.forget(at, 1));
             }
@@ -186,84 +165,42 @@ impl Region {
 
     /// Stores `data`; the caller has checked the bounds.
     pub(crate) fn store(&mut self, offset: usize, data: &[u8]) {
-        self.written_bytes(offset, data.len()).copy_from_slice(data);
+        self.note_written(offset..offset + data.len());
+        self.bytes.write(offset, data);
     }
 
-    /// Bytes that the caller is about to write; it has checked the bounds.
-    pub(crate) fn written_bytes(&mut self, offset: usize, len: usize) -> &mut [u8] {
-        note_written(&mut self.written, &mut self.undefined, offset..offset + len);
-        &mut self.make_writable()[offset..offset + len]
-    }
-
-    /// Makes the bytes its own.
-    fn make_writable(&mut self) -> &mut [u8] {
-        // A copy of what was never written would be zeros that the host has to read.
-        if std::mem::take(&mut self.is_blank) && Arc::get_mut(&mut self.bytes).is_none() {
-            self.bytes = Arc::new(vec![0; self.bytes.len()]);
+    /// Copies bytes to another place, with what is undefined of them.
+    pub(crate) fn copy_within(&mut self, from: Range<usize>, to: usize) {
+        let len = from.len();
+        let bytes = self.bytes.read(from.clone()).into_owned();
+        self.bytes.write(to, &bytes);
+        if let Some(written) = &mut self.written {
+            written.copy(from.start, to, len);
         }
-        let bytes: &mut Vec<u8> = Arc::make_mut(&mut self.bytes);
-        bytes
-    }
-}
-
-/// Bytes become written, and all their bits defined.
-fn note_written(written: &mut Option<Bits>, undefined: &mut BTreeMap<usize, Undefined>, bytes: Range<usize>) {
-    if let Some(bits) = written {
-        bits.set(bytes.start, bytes.len());
-    }
-    if !undefined.is_empty() {
-        let stale: Vec<usize> = undefined.range(bytes).map(|(at, _)| *at).collect();
-        stale.iter().for_each(|at| _ = undefined.remove(at));
-    }
-}
-
-/// Bytes that are copied, and where to.
-type Piece<'a> = (&'a mut [u8], &'a [u8]);
-
-/// Copies ranges of bytes, which are in order, and does something else meanwhile. Much is copied by several threads: the host takes
-/// longer to map pages than to copy.
-fn copy_ranges((to, from): (&mut [u8], &[u8]), ranges: &[Range<usize>], threads: usize, meanwhile: impl FnOnce()) {
-    let batches = Mutex::new(batches((to, from), ranges));
-    let run = || {
-        let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        while let Some(batch) = next() {
-            batch.into_iter().for_each(|(to, from)| to.copy_from_slice(from));
-        }
-    };
-    let bytes: usize = ranges.iter().map(Range::len).sum();
-    let others = if bytes < LEAST_OF_THREAD { 0 } else { threads.saturating_sub(1) };
-    thread::scope(|scope| {
-        for _ in 0..others {
-            // What a thread that cannot be started would do is done below.
-            let _ = thread::Builder::new().spawn_scoped(scope, run);
-        }
-        meanwhile();
-        run();
-    });
-}
-
-/// The pieces of a copy of ranges, in batches: a piece has at most [`BATCH`] bytes, and starts a new batch if the last one has as
-/// many.
-fn batches<'a>((mut to, from): Piece<'a>, ranges: &[Range<usize>]) -> Vec<Vec<Piece<'a>>> {
-    let mut all: Vec<Vec<Piece<'a>>> = Vec::new();
-    let (mut first, mut room) = (0, 0);
-    for range in ranges {
-        let (own, rest) = to.split_at_mut(range.end - first);
-        let own = &mut own[range.start - first..];
-        (to, first) = (rest, range.end);
-        for piece in own.chunks_mut(BATCH).zip(from[range.clone()].chunks(BATCH)) {
-            let len = piece.0.len();
-            match all.last_mut().filter(|_| len <= room) {
-                Some(batch) => batch.push(piece),
-                None => {
-                    all.push(vec![piece]);
-                    room = BATCH;
-                }
-            }
-            room -= len;
+        if !self.undefined.is_empty() {
+            let moved = self.undefined.range(from.clone()).map(|(at, byte)| (at - from.start + to, *byte));
+            let moved: Vec<(usize, Undefined)> = moved.collect();
+            (to..to + len).for_each(|at| _ = self.undefined.remove(&at));
+            self.undefined.extend(moved);
         }
     }
-    all
+
+    /// Bytes of one page that the caller is about to write; it has checked the bounds.
+    pub(crate) fn written_bytes(&mut self, range: Range<usize>) -> &mut [u8] {
+        self.note_written(range.clone());
+        self.bytes.in_page_mut(range)
+    }
+
+    /// Bytes become written, and all their bits defined.
+    fn note_written(&mut self, range: Range<usize>) {
+        if let Some(written) = &mut self.written {
+            written.set(range.start, range.len());
+        }
+        if !self.undefined.is_empty() {
+            let stale: Vec<usize> = self.undefined.range(range).map(|(at, _)| *at).collect();
+            stale.iter().for_each(|at| _ = self.undefined.remove(at));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -64,7 +64,8 @@ impl Case {
         launch.args.push(Arg::Bytes(map.encode().to_vec()));
         let result = run(&module(&text), &launch, &mut memory, options);
         let words = |buffer: BufferId| {
-            let words = memory.bytes(buffer).chunks_exact(2);
+            let bytes = memory.bytes(buffer);
+            let words = bytes.chunks_exact(2);
             words.map(|word| u16::from_le_bytes([word[0], word[1]])).collect::<Vec<u16>>()
         };
         (result, [words(a), words(b)].concat())

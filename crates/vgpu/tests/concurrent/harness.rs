@@ -29,7 +29,8 @@ pub(crate) fn launch(threads: u32, buffers: &[BufferId]) -> Launch {
 
 /// The 32-bit words of a buffer.
 pub(crate) fn words_of(memory: &Memory, buffer: BufferId) -> Vec<u32> {
-    let words = memory.bytes(buffer).chunks_exact(4);
+    let bytes = memory.bytes(buffer);
+    let words = bytes.chunks_exact(4);
     words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
 }
 

@@ -62,7 +62,8 @@ pub(crate) fn execute(body: &str, inputs: &[&[u32]], outputs: usize, threads: u3
     };
     let report = run(&module, &launch, &mut memory, &Options::default())?;
     let read = |buffer| -> Vec<u32> {
-        let words = memory.bytes(buffer).chunks_exact(4);
+        let bytes = memory.bytes(buffer);
+        let words = bytes.chunks_exact(4);
         words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
     };
     let found = read(to);

@@ -61,10 +61,10 @@ impl Machine<'_> {
                 let is_defined = region.is_written(from.offset, from.len)
                     && region.undefined.range(from.offset..from.end()).next().is_none()
                     && part.races.is_empty();
-                let source = &region.bytes[from.offset..from.end()];
+                let source = region.bytes.read(from.offset..from.end());
                 match part.permuted.filter(|_| is_defined) {
-                    Some(swizzle) => bytes = permute(swizzle, self.shared_start(part), source),
-                    None => bytes.extend(source),
+                    Some(swizzle) => bytes = permute(swizzle, self.shared_start(part), &source),
+                    None => bytes.extend_from_slice(&source),
                 }
                 is_permuted = is_defined;
                 if !is_defined {
@@ -92,7 +92,7 @@ impl Machine<'_> {
             if !region.is_written(part.to.offset, part.to.len) {
                 return Err(self.unwritten(part.to.id.space(), &target));
             }
-            let old = &region.bytes[part.to.offset..part.to.end()];
+            let old = region.bytes.read(part.to.offset..part.to.end());
             for (new, old) in bytes.chunks_mut(size as usize).zip(old.chunks(size as usize)) {
                 let sum = combine(f, little_endian(old), little_endian(new), 0, size * 8).to_le_bytes();
                 new.copy_from_slice(&sum[..size as usize]);

@@ -200,7 +200,7 @@ impl Machine<'_> {
                 if let Some(byte) = self.undefined_bytes(&slot, &access, &races).iter().find(|byte| byte.is_some()) {
                     return Err(self.undefined_use(byte.origin, warp.pc, "are part of a tensor map"));
                 }
-                bytes.copy_from_slice(&self.region(slot.id).bytes[slot.offset..slot.end()]);
+                bytes.copy_from_slice(&self.region(slot.id).bytes.read(slot.offset..slot.end()));
             }
         }
         TensorMap::decode(&bytes).map_err(|message| RaisedFault::new(FaultKind::BadDescriptor, 1 << lane, message))

@@ -142,7 +142,7 @@ impl Machine<'_> {
         let offset = units.offsets[at];
         let region = self.region(units.peer.map_or(RegionId::Shared, RegionId::Peer));
         let mut bytes = [0u8; 16];
-        bytes[..len].copy_from_slice(&region.bytes[offset..offset + len]);
+        bytes[..len].copy_from_slice(region.bytes.in_page(offset..offset + len));
         let raced = units.races.iter().find(|(first, count, _)| *first < offset + len && offset < first + count);
         let marked = region.undefined.range(offset..offset + len).next().map(|(_, byte)| byte.origin);
         let known = raced.map(|(.., origin)| *origin).or(marked);
