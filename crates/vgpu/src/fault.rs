@@ -277,7 +277,7 @@ impl fmt::Display for Fault {
             write!(f, "; other access: {related}")?;
         }
         for (warps, item) in self.waiting_together() {
-            write!(f, "\n  {warps} lanes {:#010x} wait for {} at {}", item.lanes, item.what, item.at)?;
+            write!(f, "\n  {warps} lanes {:#010x} at {} wait for {}", item.lanes, item.at, item.what)?;
         }
         Ok(())
     }

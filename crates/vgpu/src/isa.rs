@@ -123,6 +123,11 @@ impl DType {
         matches!(self.kind, Kind::Float | Kind::Bfloat)
     }
 
+    /// A signed or an unsigned integer; bits are neither.
+    pub(crate) fn is_integer(self) -> bool {
+        matches!(self.kind, Kind::Signed | Kind::Unsigned)
+    }
+
     /// A 16-bit floating type, packed or not.
     pub(crate) fn is_half(self) -> bool {
         self.is_float() && self.bits == 16

@@ -79,7 +79,7 @@ fn a_deadlock_is_seen_on_the_page() {
     let found = browser.run(&page, script, "").unwrap_or_else(|why| panic!("{why}"));
     assert_eq!((found["lit"].as_u64(), found["dark"].as_u64()), (Some(1), Some(0)));
     let waits: Vec<&str> = found["stuck"].as_array().expect("a list").iter().filter_map(|text| text.as_str()).collect();
-    let wanted = "warp 5, lanes 0x00000001 wait for the mbarrier at `barriers` + 64, phase 0 (parity 0): arrivals missing 128 of 128";
+    let wanted = "warp 5, lanes 0x00000001 wait for the mbarrier at `barriers` + 64, phase 0 (parity 0), which lacks 128 of 128 arrivals";
     assert!(waits.iter().any(|text| text.starts_with(wanted)), "{waits:#?}");
     assert!(found["summary"].as_str().is_some_and(|text| text.starts_with("deadlock: ")), "{found}");
 }

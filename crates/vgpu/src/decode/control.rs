@@ -31,12 +31,12 @@ impl Decoder<'_> {
     }
 
     fn target(&mut self, operand: &Operand) -> Decoded<u32> {
-        if let Operand::Word(name) = operand
-            && let Some(Symbol::Label(label)) = self.lookup(name)
-        {
-            return Ok(label);
+        let Operand::Word(name) = operand else { return Err("the target is not a label".to_string()) };
+        match self.lookup(name) {
+            Some(Symbol::Label(label)) => Ok(label),
+            Some(_) => Err(format!("`{name}` is not a label")),
+            None => Err(self.unknown(name)),
         }
-        Err("the target is not a label in this scope".to_string())
     }
 
     pub(crate) fn branch_index(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {

@@ -45,6 +45,8 @@ pub(super) struct Decoder<'a> {
     pub(super) current: Option<usize>,
     /// PTX line of the instruction being decoded.
     pub(super) line: u32,
+    /// Opcodes of which it is known that they are forms of the table.
+    pub(super) known_forms: BTreeSet<String>,
     /// Lines whose instructions are traced.
     pub(super) traced: &'a BTreeSet<u32>,
 }
@@ -65,6 +67,7 @@ impl<'a> Decoder<'a> {
             calls: Vec::new(),
             current: None,
             line: 0,
+            known_forms: BTreeSet::new(),
             traced,
         }
     }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::decode::decoder::{Decoded, Decoder};
+use crate::decode::nearest::{slip, unknown_opcode};
 use crate::decode::symbol::Symbol;
-use crate::decode::table;
+use crate::decode::table::{self, Row, Unit};
 use crate::fault::Unsupported;
 use crate::op::{Guard, Op};
 use crate::program::{Inst, InstInfo, Operand};
@@ -33,7 +34,11 @@ impl Decoder<'_> {
             None => None,
             Some((name, negate)) => match self.lookup(name) {
                 Some(Symbol::Predicate(index)) => Some(Guard { index, negate: *negate }),
-                _ => return self.refuse(info.line, &info.text, &format!("`{name}` is not a predicate")),
+                Some(_) => return self.refuse(info.line, &info.text, &format!("`{name}` is not a predicate")),
+                None => {
+                    let reason = self.unknown(name);
+                    return self.refuse(info.line, &info.text, &reason);
+                }
             },
         };
         let result = self.decode_ops(instruction);
@@ -57,12 +62,29 @@ impl Decoder<'_> {
     }
 
     fn decode_ops(&mut self, instruction: &Instruction) -> Decoded<Vec<Op>> {
-        let Some((row, mut mods)) = table::find(&instruction.opcode) else {
-            return Err(format!("`{}` is not supported", instruction.opcode));
+        let opcode = &instruction.opcode;
+        let Some((row, mut mods)) = table::find(opcode) else {
+            return Err(unknown_opcode(opcode, table::rows().map(|row| row.name)));
         };
         self.line = instruction.line;
-        let ops = (row.decode)(self, &mut mods, &instruction.operands)?;
-        mods.finish()?;
+        let ops = (row.decode)(self, &mut mods, &instruction.operands);
+        let ops = ops.and_then(|ops| mods.finish().map(|()| ops));
+        let ops = ops.map_err(|reason| reason + &slip(row, opcode).unwrap_or_default())?;
+        self.must_be_a_form(row, opcode)?;
         Ok(ops)
+    }
+
+    /// Refuses what the decoding functions of scalar instructions take, and assemblers do not: the table has all the forms of
+    /// these.
+    fn must_be_a_form(&mut self, row: &Row, opcode: &str) -> Decoded<()> {
+        if !matches!(row.unit, Unit::Arithmetic | Unit::Register) || self.known_forms.contains(opcode) {
+            return Ok(());
+        }
+        if !row.has_form(opcode) {
+            let nearest = row.nearest_form(opcode).unwrap_or_default();
+            return Err(format!("there is no such form of `{}`; the nearest one is `{nearest}`", row.name));
+        }
+        self.known_forms.insert(opcode.to_string());
+        Ok(())
     }
 }

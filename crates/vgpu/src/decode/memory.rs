@@ -130,7 +130,7 @@ impl Decoder<'_> {
                 Ok(MemRef { space: Space::Shared, base: self.preset(Preset::DynamicShared), offset })
             }
             Some(_) => Err(format!("`{name}` cannot be used as an address")),
-            None => Err(format!("unknown name `{name}`")),
+            None => Err(self.unknown(name)),
         }
     }
 

@@ -19,6 +19,7 @@ mod matrix;
 mod mbarrier;
 mod memory;
 mod mods;
+mod nearest;
 mod operand;
 mod scalar;
 mod scope;

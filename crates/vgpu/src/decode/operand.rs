@@ -1,6 +1,7 @@
 //! Decodes operands to register and predicate indices.
 
 use crate::decode::decoder::{Decoded, Decoder};
+use crate::decode::nearest::unfit;
 use crate::decode::symbol::Symbol;
 use crate::isa::{DType, Space, mask};
 use crate::op::{Guard, Reg};
@@ -25,7 +26,7 @@ impl Decoder<'_> {
     /// The register of a value operand of type `dtype`.
     pub(crate) fn source(&mut self, operand: &Operand, dtype: DType) -> Decoded<Reg> {
         match operand {
-            Operand::Number(number) => Ok(self.literal(*number, dtype)),
+            Operand::Number(number) => self.literal(*number, dtype),
             Operand::Word(name) => self.named_source(name, 0),
             Operand::Sum(name, offset) => self.named_source(name, *offset),
             Operand::Vector(items) if items.len() == 1 => self.source(&items[0], dtype),
@@ -33,8 +34,11 @@ impl Decoder<'_> {
         }
     }
 
-    fn literal(&mut self, number: Number, dtype: DType) -> Reg {
-        self.constant(number_bits(number, dtype) & mask(dtype.width()))
+    fn literal(&mut self, number: Number, dtype: DType) -> Decoded<Reg> {
+        match unfit(number, dtype) {
+            Some(reason) => Err(reason.to_string()),
+            None => Ok(self.constant(number_bits(number, dtype) & mask(dtype.width()))),
+        }
     }
 
     fn named_source(&mut self, name: &str, offset: i64) -> Decoded<Reg> {
@@ -56,7 +60,7 @@ impl Decoder<'_> {
             Some(Symbol::DynamicShared) if offset == 0 => Ok(self.preset(Preset::DynamicShared)),
             Some(Symbol::Predicate(_)) => Err(format!("predicate `{name}` where a value is expected")),
             Some(_) => Err(format!("`{name}` cannot be used as a value")),
-            None => Err(format!("unknown name `{name}`")),
+            None => Err(self.unknown(name)),
         }
     }
 
@@ -72,7 +76,7 @@ impl Decoder<'_> {
             Operand::Word(name) => match self.lookup(name) {
                 Some(Symbol::Register(reg, dtype)) => Ok((reg, dtype)),
                 Some(_) => Err(format!("`{name}` is not a register")),
-                None => Err(format!("unknown name `{name}`")),
+                None => Err(self.unknown(name)),
             },
             Operand::Vector(items) if items.len() == 1 => self.dest_with_type(&items[0]),
             _ => Err("this form of destination is not supported here".to_string()),
@@ -93,7 +97,8 @@ impl Decoder<'_> {
             }
             Operand::Word(name) => match self.lookup(name) {
                 Some(Symbol::Predicate(index)) => Ok(Guard { index, negate: false }),
-                _ => Err(format!("`{name}` is not a predicate")),
+                Some(_) => Err(format!("`{name}` is not a predicate")),
+                None => Err(self.unknown(name)),
             },
             _ => Err("this form of predicate is not supported here".to_string()),
         }
@@ -105,7 +110,8 @@ impl Decoder<'_> {
             Operand::Word(name) if name == "_" => Ok(self.new_predicate()),
             Operand::Word(name) => match self.lookup(name) {
                 Some(Symbol::Predicate(index)) => Ok(index),
-                _ => Err(format!("`{name}` is not a predicate")),
+                Some(_) => Err(format!("`{name}` is not a predicate")),
+                None => Err(self.unknown(name)),
             },
             _ => Err("this form of predicate is not supported here".to_string()),
         }

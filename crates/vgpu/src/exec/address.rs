@@ -22,8 +22,8 @@ impl Machine<'_> {
         if access.address.is_multiple_of(len.max(1)) {
             return Ok(());
         }
-        let (name, offset) = self.location_name(space, access);
-        let message = format!("{len}-byte access at `{name}` + {offset}, an address that is not a multiple of {len}");
+        let place = self.place_text(space, access);
+        let message = format!("{len}-byte access at {place}, an address that is not a multiple of {len}");
         Err(self.at_address(FaultKind::Misaligned, space, access, message))
     }
 
@@ -118,7 +118,20 @@ impl Machine<'_> {
     pub(crate) fn out_of_bounds(&self, space: Space, access: &Access) -> Box<RaisedFault> {
         let (name, offset, size) = self.nearest(space, access.address);
         let message = if name.is_empty() {
-            format!("address {:#x} is not in any buffer", access.address)
+            let shared = map::SHARED_START..map::SHARED_START + self.cta.shared.bytes.len() as u64;
+            let hint = match shared.contains(&access.address) {
+                true => {
+                    "; it is one of the shared state space: the instruction lacks `.shared`, or `cvta.shared` is missing"
+                }
+                false => "",
+            };
+            format!("address {:#x} is not in any buffer{hint}", access.address)
+        } else if space == Space::Shared && offset < 0 {
+            let start = map::SHARED_START;
+            format!(
+                "address {:#x} is before the first one of shared memory, {start:#x}; is it a global address?",
+                access.address
+            )
         } else if offset < 0 {
             format!("the access at `{name}` - {} begins before the start", -offset)
         } else {
@@ -186,6 +199,14 @@ impl Machine<'_> {
         format!("`{name}` + {offset}")
     }
 
+    /// The place of an access as text.
+    fn place_text(&self, space: Space, access: &Access) -> String {
+        match self.location_name(space, access) {
+            (name, _) if name.is_empty() => format!("address {:#x}", access.address),
+            (name, offset) => format!("`{name}` + {offset}"),
+        }
+    }
+
     /// The buffer or variable of an access, and the offset in it.
     pub(crate) fn location_name(&self, space: Space, access: &Access) -> (String, i64) {
         let (name, offset, _) = self.nearest(space, access.address);
@@ -196,28 +217,29 @@ impl Machine<'_> {
     pub(crate) fn race(&self, space: Space, access: &Access, conflict: &Conflict) -> Box<RaisedFault> {
         let own = if access.is_read { "read" } else { "write" };
         let other = if conflict.other_is_write { "write" } else { "read" };
-        let (name, offset) = self.location_name(space, access);
+        let place = self.place_text(space, access);
         let is_earlier = self.is_of_earlier_launch(conflict);
         let mut message = if is_earlier {
             let lines = self.memory.launch_of(conflict.who.cta).map(|launch| launch.lines[conflict.pc as usize]);
             let line = lines.unwrap_or_default();
             format!(
-                "this {own} of `{name}` + {offset} and the {other} at PTX line {line} in the launch before are not ordered; \
+                "this {own} of {place} and the {other} at PTX line {line} in the launch before are not ordered; \
                  `griddepcontrol.wait` is missing between them"
             )
         } else {
             let line = self.program.line(conflict.pc);
-            let both = format!("this {own} of `{name}` + {offset} and the {other} at PTX line {line}");
+            let both = format!("this {own} of {place} and the {other} at PTX line {line}");
             let Who { cta, thread, .. } = conflict.who;
-            let waiting = |place: &str| {
+            let early = |thread: &str, start: &str| {
                 format!(
-                    "{both} are not ordered; nothing has waited for the asynchronous operation that starts {place} (by its mbarrier, \
-                     its commit or `wait_group`)"
+                    "{both} are not ordered; either {thread} has not observed that the asynchronous operation which starts {start} \
+                     is complete (by its mbarrier, its commit or `wait_group`, or by a barrier after the wait of another thread), \
+                     or the operation starts too early"
                 )
             };
             match (is_copy(cta), conflict.other_cta) {
-                (true, _) => waiting("there"),
-                (false, _) if conflict.other_is_later && access.copy.is_some() => waiting("here"),
+                (true, _) => early("this thread", "there"),
+                (false, _) if conflict.other_is_later && access.copy.is_some() => early("the other thread", "here"),
                 (false, true) => format!("{both} in another CTA are not ordered by a barrier or by a flag"),
                 (false, false) => {
                     let (warp, lane) = (thread / 32, thread % 32);
@@ -241,11 +263,11 @@ impl Machine<'_> {
 
     /// The fault of a bulk copy of bytes that a thread has written without a proxy fence.
     pub(crate) fn missing_fence(&self, space: Space, access: &Access, conflict: &Conflict) -> Box<RaisedFault> {
-        let (name, offset) = self.location_name(space, access);
+        let place = self.place_text(space, access);
         let own = if access.is_read { "reads" } else { "overwrites" };
         let line = self.program.line(conflict.pc);
         let message = format!(
-            "the asynchronous proxy {own} `{name}` + {offset} here, which a thread wrote at PTX line {line}; \
+            "the asynchronous proxy {own} {place} here, which a thread wrote at PTX line {line}; \
              `fence.proxy.async` is missing between them"
         );
         let mut stop = self.at_address(FaultKind::MissingFence, space, access, message);
@@ -255,17 +277,17 @@ impl Machine<'_> {
 
     /// The fault of a write to a read-only buffer.
     pub(crate) fn read_only(&self, space: Space, access: &Access) -> Box<RaisedFault> {
-        let (name, offset) = self.location_name(space, access);
-        let message = format!("{}-byte write at `{name}` + {offset}, which is read-only", access.len);
+        let place = self.place_text(space, access);
+        let message = format!("{}-byte write at {place}, which is read-only", access.len);
         self.at_address(FaultKind::ReadOnly, space, access, message)
     }
 
     /// The fault of a write that overwrites one declared disjoint from it.
     pub(crate) fn not_apart(&self, space: Space, access: &Access, first: u32) -> Box<RaisedFault> {
-        let (name, offset) = self.location_name(space, access);
+        let place = self.place_text(space, access);
         let line = self.program.line(first);
         let message = format!(
-            "this write of `{name}` + {offset} overwrites the same thread's write at PTX line {line}; \
+            "this write of {place} overwrites the same thread's write at PTX line {line}; \
              they were declared disjoint"
         );
         let mut stop = self.at_address(FaultKind::NotApart, space, access, message);
@@ -275,8 +297,8 @@ impl Machine<'_> {
 
     /// The fault of a read of bytes that were never written.
     pub(crate) fn unwritten(&self, space: Space, access: &Access) -> Box<RaisedFault> {
-        let (name, offset) = self.location_name(space, access);
-        let message = format!("{}-byte read at `{name}` + {offset} includes unwritten bytes", access.len);
+        let place = self.place_text(space, access);
+        let message = format!("{}-byte read at {place} includes unwritten bytes", access.len);
         self.at_address(FaultKind::UninitializedRead, space, access, message)
     }
 }

@@ -1,5 +1,6 @@
 //! Instructions that the lanes of a warp execute together (`.aligned`).
 
+use crate::exec::control_flow::ControlFlow;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
@@ -12,10 +13,22 @@ impl Machine<'_> {
         if !agrees(warp, exec)? {
             return Ok(None);
         }
-        if exec != warp.alive {
-            self.retire_leaving(warp);
+        let Some(here) = join(warp, exec) else { return Ok(None) };
+        let pc = warp.pc;
+        let mut exits = lanes(warp.left).map(|lane| warp.left_at[lane]);
+        if exits.any(|exit| self.has_gone_past(pc, exit)) {
+            let message =
+                "only part of the warp reached this `.aligned` instruction; the rest went past it, and has exited";
+            return Err(RaisedFault::new(FaultKind::DivergentAligned, here, message));
         }
-        Ok(join(warp, exec))
+        Ok(Some(here))
+    }
+
+    /// Whether lanes that have exited at `exit` went past the instruction at `pc`.
+    fn has_gone_past(&mut self, pc: u32, exit: u32) -> bool {
+        let program = self.program;
+        let flow = self.control_flow.get_or_insert_with(|| ControlFlow::of(program));
+        *self.passed.entry((pc, exit)).or_insert_with(|| flow.goes_past(program, pc, exit))
     }
 
     /// Gathers all 32 lanes. Returns false where [`Machine::gather_alive`] returns `None`.
@@ -30,6 +43,18 @@ impl Machine<'_> {
             return Err(RaisedFault::new(FaultKind::DivergentAligned, exec, message));
         }
         Ok(join(warp, exec).is_some())
+    }
+}
+
+impl Warp {
+    /// Once lanes have exited: if all that are left wait at one instruction, they execute it now.
+    pub(crate) fn complete_aligned(&mut self) {
+        let mut waits = lanes(self.alive).map(|lane| self.waits[lane]);
+        if let Some(first @ Some(Wait::Aligned { .. })) = waits.next()
+            && waits.all(|wait| wait == first)
+        {
+            self.unblock(self.alive);
+        }
     }
 }
 

@@ -45,6 +45,6 @@ impl Machine<'_> {
     fn no_cluster(&mut self, warp: &Warp, lane: usize) -> Undefined {
         let message = "this reads the first CTA of a response that says that no cluster was canceled";
         let stop = RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, message);
-        Undefined { bits: u64::from(u32::MAX), origin: self.origins.number(warp.id, warp.pc, *stop) }
+        Undefined::new(u64::from(u32::MAX), self.origins.number(warp.id, warp.pc, *stop))
     }
 }

@@ -117,7 +117,7 @@ fn gathered(warp: &Warp, pc: u32, members: u32, f: CollectiveFn) -> u32 {
 /// from all lanes is undefined if the value of any lane is.
 fn marks_after(warp: &Warp, marks: &Marks, set: u32, f: &CollectiveFn) -> Vec<Update> {
     let everywhere = |origin: Option<u32>, bits: u64| {
-        let undefined = origin.map_or(Undefined::default(), |origin| Undefined { bits, origin });
+        let undefined = origin.map_or(Undefined::default(), |origin| Undefined::new(bits, origin));
         Box::new([undefined; 32])
     };
     let register = |d: Reg, origin: Option<u32>| Update::Reg(d, everywhere(origin, mask(32)));

@@ -1,13 +1,10 @@
 //! Branch tables, calls, returns and exits.
 
 use crate::exec::machine::Machine;
-use crate::exec::warp::{Wait, Warp};
+use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::lanes::lanes;
-use crate::op::{LocalCopy, Op, Reg};
-
-/// Maximum number of instructions followed to find out whether a lane does nothing but exit.
-const MAX_EXIT_STEPS: u32 = 16;
+use crate::op::{LocalCopy, Reg};
 
 impl Machine<'_> {
     pub(crate) fn branch_index(&mut self, warp: &mut Warp, exec: u32, index: Reg, targets: &[u32]) -> ExecResult<()> {
@@ -55,7 +52,7 @@ impl Machine<'_> {
 
     pub(crate) fn ret(&mut self, warp: &mut Warp, exec: u32) -> ExecResult<()> {
         let mut leaving = 0;
-        let next = warp.pc + 1;
+        let (pc, next) = (warp.pc, warp.pc + 1);
         for lane in lanes(warp.active) {
             warp.pcs[lane] = next;
         }
@@ -66,65 +63,28 @@ impl Machine<'_> {
             }
         }
         warp.active = 0;
-        if leaving == 0 { Ok(()) } else { self.leave(warp, leaving) }
+        if leaving == 0 { Ok(()) } else { self.leave(warp, leaving, pc) }
     }
 
     pub(crate) fn exit(&mut self, warp: &mut Warp, exec: u32) -> ExecResult<()> {
-        let next = warp.pc + 1;
-        warp.branch(exec, next);
+        let pc = warp.pc;
+        warp.branch(exec, pc + 1);
         warp.park();
-        self.leave(warp, exec)
+        self.leave(warp, exec, pc)
     }
 
-    /// Removes exiting lanes from the warp.
-    fn leave(&mut self, warp: &mut Warp, leaving: u32) -> ExecResult<()> {
-        for lane in lanes(warp.alive & !leaving) {
-            if let Some(Wait::Aligned { pc }) = warp.waits[lane] {
-                let message = "only part of the warp reached this `.aligned` instruction; the rest exited without it";
-                let mut stop = RaisedFault::new(FaultKind::DivergentAligned, 1 << lane, message);
-                stop.pc = Some(pc);
-                return Err(stop);
-            }
-        }
-        self.take_out(warp, leaving);
+    /// Removes lanes that exit at `pc` from the warp.
+    fn leave(&mut self, warp: &mut Warp, leaving: u32, pc: u32) -> ExecResult<()> {
+        self.changes += 1;
+        warp.alive &= !leaving;
+        warp.left |= leaving;
+        lanes(leaving).for_each(|lane| warp.left_at[lane] = pc);
+        warp.ready &= !leaving;
+        self.cta.alive[warp.id as usize] = warp.alive;
+        warp.complete_aligned();
         self.settle(warp)?;
         self.complete_barriers();
         self.complete_cluster();
         Ok(())
-    }
-
-    fn take_out(&mut self, warp: &mut Warp, leaving: u32) {
-        self.changes += 1;
-        warp.alive &= !leaving;
-        warp.ready &= !leaving;
-        self.cta.alive[warp.id as usize] = warp.alive;
-    }
-
-    /// Lets lanes outside the running group that would do nothing but exit do so now, so that a barrier does not wait
-    /// for them.
-    pub(crate) fn retire_leaving(&mut self, warp: &mut Warp) {
-        let mut leaving = 0;
-        for lane in lanes(warp.ready & !warp.active) {
-            if warp.stacks[lane].is_empty() && self.only_leaves(warp.pcs[lane]) {
-                leaving |= 1 << lane;
-            }
-        }
-        self.take_out(warp, leaving);
-        self.complete_barriers();
-        self.complete_cluster();
-    }
-
-    fn only_leaves(&self, start: u32) -> bool {
-        let mut pc = start;
-        for _ in 0..MAX_EXIT_STEPS {
-            let inst = &self.program.code[pc as usize];
-            match &inst.op {
-                Op::Ret | Op::Exit if inst.guard.is_none() => return true,
-                Op::Bra { target } if inst.guard.is_none() => pc = *target,
-                Op::Nop => pc += 1,
-                _ => return false,
-            }
-        }
-        false
     }
 }

@@ -129,7 +129,7 @@ impl Machine<'_> {
     pub(super) fn describe_loop(&self, warp: &Warp) -> (u32, String) {
         let at = if warp.active != 0 { warp.pc } else { warp.pcs[warp.ready.trailing_zeros() as usize & 31] };
         let Some(LoopRead { pc, space, address, len }) = warp.loops.read else {
-            return (at, "nothing: its loop reads no memory and does not end".to_string());
+            return (at, "nothing: the loop reads no memory and does not end".to_string());
         };
         if space == Space::Shared {
             let offset = map::split_rank(address).1.wrapping_sub(map::SHARED_START) as usize;

@@ -65,7 +65,7 @@ impl Machine<'_> {
             for (pair, element) in bytes.chunks_exact_mut(2).zip(&matrices[lane / 8][lane % 8]) {
                 pair.copy_from_slice(&element.to_le_bytes());
             }
-            let byte = |bits: u8| Undefined { bits: bits.into(), origin: origin.unwrap_or(0) };
+            let byte = |bits: u8| Undefined::new(bits.into(), origin.unwrap_or(0));
             let row: Vec<Undefined> = match origin {
                 Some(_) => undefined[lane / 8][lane % 8].iter().flat_map(|bits| bits.to_le_bytes().map(byte)).collect(),
                 None => Vec::new(),

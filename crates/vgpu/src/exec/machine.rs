@@ -6,8 +6,8 @@ use crate::banks::Banks;
 use crate::clock::Flag;
 use crate::exec::access::RegionId;
 use crate::exec::cluster::ClusterState;
+use crate::exec::control_flow::ControlFlow;
 use crate::exec::cta::Cta;
-use crate::exec::post_dominators::PostDominators;
 use crate::exec::random::Random;
 use crate::exec::recorder::Recorder;
 use crate::exec::resident::Starts;
@@ -78,7 +78,9 @@ pub(super) struct Machine<'a> {
     /// Loads that returned undefined bits.
     pub(super) origins: Origins,
     /// Where branches reconverge; computed on first use.
-    pub(super) post_dominators: Option<PostDominators>,
+    pub(super) control_flow: Option<ControlFlow>,
+    /// For instructions and exits of which it is known: whether the lanes that exit there went past the instruction.
+    pub(super) passed: BTreeMap<(u32, u32), bool>,
     /// Reads that race with later writes: those found by earlier runs (`known_races`) and by this one (`new_races`).
     pub(super) known_races: &'a KnownRaces,
     pub(super) new_races: KnownRaces,

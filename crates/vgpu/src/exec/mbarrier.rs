@@ -21,6 +21,8 @@ const MOST: i64 = (1 << 20) - 1;
 /// An object that is initialized.
 #[derive(Debug)]
 pub(crate) struct Mbarrier {
+    /// Arrivals that the first phase expected.
+    first_count: i64,
     /// Arrivals that each phase expects.
     count: i64,
     /// Arrivals that the current phase still expects.
@@ -41,6 +43,7 @@ pub(crate) struct Mbarrier {
 impl Mbarrier {
     fn new(count: i64) -> Mbarrier {
         Mbarrier {
+            first_count: count,
             count,
             pending: count,
             bytes: 0,
@@ -61,14 +64,22 @@ impl Mbarrier {
         if is_parity { self.phases & 1 != phase & 1 } else { self.phases > phase >> 20 }
     }
 
+    /// Whether an arrival may have returned the state.
+    fn may_return(&self, state: u64) -> bool {
+        let (phase, pending) = (state >> 20, (state & MOST as u64) as i64);
+        phase <= self.phases && (1..=self.first_count).contains(&pending)
+    }
+
     /// What the current phase lacks.
     pub(crate) fn lacks(&self) -> String {
         let (phase, parity) = (self.phases, self.phases & 1);
-        let bytes = match self.bytes {
-            0.. => format!("bytes missing {}", self.bytes),
-            _ => format!("bytes that were not expected {}", -self.bytes),
-        };
-        format!("phase {phase} (parity {parity}): arrivals missing {} of {}, {bytes}", self.pending, self.count)
+        let bytes = |count: i64| format!("{count} {}", if count == 1 { "byte" } else { "bytes" });
+        let arrivals = (self.pending != 0).then(|| format!("{} of {} arrivals", self.pending, self.count));
+        let lacks: Vec<String> = arrivals.into_iter().chain((self.bytes > 0).then(|| bytes(self.bytes))).collect();
+        let lacks = (!lacks.is_empty()).then(|| format!(", which lacks {}", lacks.join(" and ")));
+        let early =
+            (self.bytes < 0).then(|| format!(", for which {} have come that were not expected", bytes(-self.bytes)));
+        format!("phase {phase} (parity {parity}){}{}", lacks.unwrap_or_default(), early.unwrap_or_default())
     }
 }
 
@@ -340,8 +351,20 @@ impl Machine<'_> {
             }
             let phase = warp.regs[reg as usize][lane];
             let object = self.live(lane, &slot)?;
-            if !is_parity && object.phases > (phase >> 20) + 1 {
-                return Err(self.misused(lane, &slot, "the state is of an earlier phase than the preceding one"));
+            let wrong = match is_parity {
+                true if phase as u32 > 1 => {
+                    Some(format!("the parity of a phase is 0 or 1; this one is {}", phase as u32))
+                }
+                false if !object.may_return(phase) => {
+                    Some(format!("no arrival at it has returned the state {phase:#x}"))
+                }
+                false if object.phases > (phase >> 20) + 1 => {
+                    Some("the state is of an earlier phase than the preceding one".to_string())
+                }
+                _ => None,
+            };
+            if let Some(wrong) = wrong {
+                return Err(self.misused(lane, &slot, &wrong));
             }
             let object = self.live(lane, &slot)?;
             if object.has_completed(phase, is_parity) {

@@ -1,5 +1,7 @@
 //! What a launch needs to run, and the machine that runs it.
 
+use std::collections::BTreeMap;
+
 use crate::banks::Banks;
 use crate::clock::Flag;
 use crate::contract::{Contraction, contractions};
@@ -75,7 +77,8 @@ impl<'a> PreparedLaunch<'a> {
             strong_reads: 0,
             last_buffer: 0,
             origins: Origins::default(),
-            post_dominators: None,
+            control_flow: None,
+            passed: BTreeMap::new(),
             known_races,
             new_races: KnownRaces::default(),
             takes_unwritten_bytes: false,

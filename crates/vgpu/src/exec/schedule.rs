@@ -255,7 +255,8 @@ impl Machine<'_> {
 
 /// Whether lanes of a warp wait for each other, at different instructions: nothing else can release them.
 fn has_diverged(warp: &Warp) -> bool {
-    waits_of(warp).iter().all(|(wait, _)| matches!(wait, Wait::Aligned { .. } | Wait::Collective { .. }))
+    warp.ready == 0
+        && waits_of(warp).iter().all(|(wait, _)| matches!(wait, Wait::Aligned { .. } | Wait::Collective { .. }))
 }
 
 /// The waiting lanes of a warp, grouped by reason.

@@ -79,6 +79,9 @@ pub(crate) struct Warp {
     pub(crate) waits: [Option<Wait>; 32],
     /// Lanes that exist and have not exited.
     pub(crate) alive: u32,
+    /// Lanes that have exited, and where.
+    pub(crate) left: u32,
+    pub(crate) left_at: [u32; 32],
     /// Lanes that can run.
     pub(crate) ready: u32,
     /// The running group, and its program counter.
@@ -119,6 +122,8 @@ impl Warp {
             timed_out: 0,
             waits: [None; 32],
             alive,
+            left: 0,
+            left_at: [0; 32],
             ready: alive,
             active: 0,
             pc: 0,

@@ -48,8 +48,9 @@ pub(crate) struct Products {
     /// What registers of products were at the last fence, or when the product that computed them was complete: others may have
     /// accessed them since.
     fenced: BTreeMap<Reg, Lanes>,
-    /// A checksum of what the warp has multiplied, and how many products these were.
+    /// A checksum of what the warp has multiplied, how many products these were, and the last of them.
     done: (u64, u32),
+    last: u32,
 }
 
 impl Machine<'_> {
@@ -118,7 +119,8 @@ impl Machine<'_> {
         let products = self.cta.products(warp.id);
         let is_same = |reg: &Reg| products.fenced.get(reg) == Some(&warp.regs[*reg as usize]);
         let left: &[Reg] = if let WarpgroupLeft::Registers(regs) = &op.a { regs } else { &[] };
-        let is_computed = |reg: &Reg| products.accumulating.contains_key(reg);
+        let is_late = |reg: Reg| (0..32).all(|lane| warp.undefined(reg, lane).is_late);
+        let is_computed = |reg: &Reg| products.accumulating.contains_key(reg) && is_late(*reg);
         if op.d.iter().all(|reg| is_computed(reg) || is_same(reg)) && left.iter().all(is_same) {
             return Ok(());
         }
@@ -148,36 +150,38 @@ impl Machine<'_> {
             let message = "the lanes of the warp disagree on whether the product is added";
             return Err(RaisedFault::new(FaultKind::IllegalInstruction, adds, message));
         }
-        let done = &mut self.cta.products(warp.id).done;
+        let Products { done, last, .. } = self.cta.products(warp.id);
+        *last = warp.pc;
         *done = (done.0.wrapping_mul(31).wrapping_add(checksum ^ u64::from(adds & 1)), done.1 + 1);
         Ok(())
     }
 
     /// At the end of the CTA: products have been waited for, and the warps of a warpgroup have executed the same ones.
     pub(crate) fn end_products(&mut self) -> Result<(), Box<Fault>> {
-        let end = self.program.code.len() as u32 - 1;
-        for first in (0..self.cta.alive.len() as u32).step_by(WARPS as usize) {
-            let (done, _) = self.products_of(first);
-            for warp in first..(first + WARPS).min(self.cta.alive.len() as u32) {
-                let (other, pending) = self.products_of(warp);
-                let message = match (pending, other == done) {
-                    (Some(_), _) => "the warp exits before `wgmma.wait_group` has waited for its products",
-                    (None, false) => "the warps of a warpgroup have executed different products",
-                    (None, true) => continue,
+        for warp in 0..self.cta.alive.len() as u32 {
+            let products = self.cta.products(warp);
+            if let Some(known) = products.accumulating.values().next() {
+                let message = match known.group == products.group {
+                    true => "the warp exits, and this product is in no group: `wgmma.commit_group` is missing after it",
+                    false => "the warp exits before `wgmma.wait_group` has waited for its products",
                 };
-                let kind =
-                    if pending.is_some() { FaultKind::AsyncRegisterHazard } else { FaultKind::IllegalInstruction };
-                let pc = pending.unwrap_or(end);
-                return Err(self.fault(*RaisedFault::new(kind, FULL, message), pc, warp));
+                let pc = known.pc;
+                return Err(self.fault(*RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, message), pc, warp));
+            }
+            let first = warp / WARPS * WARPS;
+            let (own, first) = (self.cta.products(warp).clone(), self.cta.products(first).clone());
+            if own.done != first.done {
+                let (own_count, count) = (own.done.1, first.done.1);
+                let message = format!(
+                    "the four warps of a warpgroup execute each `wgmma` together; up to this last one, the first of them has \
+                     executed {count}, and warp {warp} {own_count} with the same or other operands"
+                );
+                let last = if own_count > count { own.last } else { first.last };
+                let stop = RaisedFault::new(FaultKind::IllegalInstruction, FULL, message);
+                return Err(self.fault(*stop, last, warp));
             }
         }
         Ok(())
-    }
-
-    /// What a warp has multiplied, and the instruction of a product that it has not waited for.
-    fn products_of(&mut self, warp: u32) -> ((u64, u32), Option<u32>) {
-        let products = self.cta.products(warp);
-        (products.done, products.accumulating.values().next().map(|known| known.pc))
     }
 
     fn start_warpgroup_read(&mut self, warp: &Warp) -> Agent {
@@ -232,13 +236,13 @@ impl Machine<'_> {
                 for (half, at) in places(op, number, lane).enumerate() {
                     word |= words[at] << (16 * half);
                     if let Some(origin) = marks[at] {
-                        after[lane] = Undefined { bits: u64::from(u32::MAX), origin };
+                        after[lane] = Undefined::new(u64::from(u32::MAX), origin);
                     }
                 }
                 warp.regs[*reg as usize][lane] = u64::from(word);
             }
             self.cta.products(warp.id).accumulating.insert(*reg, Accumulating { after, late, group, pc: warp.pc });
-            updates.push(Update::Reg(*reg, Box::new([Undefined { bits: u64::from(u32::MAX), origin: late }; 32])));
+            updates.push(Update::Reg(*reg, Box::new([Undefined::late(late); 32])));
         }
         warp.update_marks(FULL, updates);
     }
@@ -257,7 +261,7 @@ impl Machine<'_> {
         for reg in done {
             let Some(known) = products.accumulating.remove(&reg) else { continue };
             let held = |lane: usize| warp.undefined(reg, lane);
-            is_overwritten |= (0..32).any(|lane| held(lane).origin != known.late || !held(lane).is_some());
+            is_overwritten |= (0..32).any(|lane| held(lane).origin != known.late || !held(lane).is_late);
             products.fenced.insert(reg, warp.regs[reg as usize]);
             updates.push(Update::Reg(reg, known.after));
         }

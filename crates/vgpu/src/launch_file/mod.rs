@@ -268,21 +268,22 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn buffer(&mut self, name: &str, source: &schema::Source) -> Read<()> {
-        let id = match source {
-            schema::Source::Npy(file) => {
+        let id = match (&source.npy, &source.zeros, &source.poison) {
+            (Some(file), None, None) => {
                 let path = format!("buffers.{name}.npy");
                 let array = self.array(&path, file)?;
                 self.take(&path, array.bytes.len() as u64)?;
                 self.memory.allocate(name, array.bytes)
             }
-            schema::Source::Zeros(extent) => {
+            (None, Some(extent), None) => {
                 let bytes = self.bytes(&format!("buffers.{name}.zeros"), extent)?;
                 self.memory.allocate(name, vec![0; bytes])
             }
-            schema::Source::Poison(extent) => {
+            (None, None, Some(extent)) => {
                 let bytes = self.bytes(&format!("buffers.{name}.poison"), extent)?;
                 self.memory.allocate_poison(name, bytes)
             }
+            _ => return bad(format!("buffers.{name}"), "a buffer has one of `npy`, `zeros` and `poison`"),
         };
         self.buffers.push((name.to_string(), id));
         Ok(())

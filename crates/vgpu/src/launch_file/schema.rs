@@ -1,7 +1,12 @@
 //! The JSON of a launch file.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use indexmap::IndexMap;
+use indexmap::map::Entry;
 use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use super::dtype::ElementType;
 use crate::tensor_map::{MapElement, MapSwizzle};
@@ -16,7 +21,7 @@ pub(super) struct File {
     pub(super) dynamic_shared_bytes: Option<u32>,
     pub(super) args: Option<Vec<Arg>>,
     pub(super) launches: Option<Vec<Launch>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "distinct")]
     pub(super) buffers: IndexMap<String, Source>,
     #[serde(default)]
     pub(super) initial: Vec<Initial>,
@@ -43,13 +48,13 @@ pub(super) struct Launch {
     pub(super) overlaps_previous: bool,
 }
 
-/// What a buffer holds at first.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Source {
-    Npy(String),
-    Zeros(Extent),
-    Poison(Extent),
+/// What a buffer holds at first: exactly one of the fields is given.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Source {
+    pub(super) npy: Option<String>,
+    pub(super) zeros: Option<Extent>,
+    pub(super) poison: Option<Extent>,
 }
 
 /// What is written into a buffer before the first launch.
@@ -195,4 +200,30 @@ pub(super) struct Expect {
     pub(super) rtol: f64,
     #[serde(default)]
     pub(super) atol: f64,
+}
+
+/// Reads a map in which no key may occur twice.
+fn distinct<'de, D: Deserializer<'de>, T: Deserialize<'de>>(json: D) -> Result<IndexMap<String, T>, D::Error> {
+    json.deserialize_map(Distinct(PhantomData))
+}
+
+struct Distinct<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Distinct<T> {
+    type Value = IndexMap<String, T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut all = IndexMap::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            match all.entry(key) {
+                Entry::Occupied(first) => return Err(A::Error::custom(format!("`{}` is there twice", first.key()))),
+                Entry::Vacant(place) => _ = place.insert(entries.next_value()?),
+            }
+        }
+        Ok(all)
+    }
 }

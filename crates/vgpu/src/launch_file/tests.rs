@@ -63,7 +63,7 @@ fn undefined_bits_are_faults_only_where_they_are_compared() {
     let (_, _, result) = outcome(&poisoned);
     let Err(RunError::Fault(fault)) = result else { panic!("{result:?}") };
     assert_eq!(fault.kind, FaultKind::UninitializedRead);
-    assert!(fault.message.ends_with("the undefined bits reach `b` + 0"), "{}", fault.message);
+    assert!(fault.message.ends_with("the undefined bits reach `b` + 0, stored at PTX line 19"), "{}", fault.message);
     // What is compared is another buffer, which nothing undefined reaches.
     let other = poisoned
         .replace("\"buffers\": {", "\"buffers\": {\"c\": {\"npy\": \"sums.npy\"}, ")
@@ -136,6 +136,11 @@ fn an_error_names_its_path() {
         said("\"dtype\": \"u32\", \"shape\"", "\"dtype\": \"u33\", \"shape\"")
             .starts_with("buffers.b.poison.dtype: unknown variant `u33`")
     );
+    assert_eq!(
+        said("\"npy\": \"a.npy\"", "\"npy\": \"a.npy\", \"poison\": {\"dtype\": \"u32\", \"shape\": [8]}"),
+        "buffers.a: a buffer has one of `npy`, `zeros` and `poison`"
+    );
+    assert_eq!(said("\"b\": {\"poison\"", "\"a\": {\"poison\""), "buffers: `a` is there twice at line 3 column 40");
     assert_eq!(
         said("\"shape\": [4, 8]", "\"shape\": [4, 80000]"),
         "buffers.b.poison.shape: the buffer has 1280000 B, and 1048448 B of the memory limit are left"

@@ -202,7 +202,7 @@ fn without_the_wait_or_enough_bytes_a_load_is_found() {
     assert_eq!(case.fault(&unwaited).kind, FaultKind::Race);
     let too_many = case.fault(&load_box("0, 0", 2048));
     assert_eq!(too_many.kind, FaultKind::Deadlock);
-    assert!(too_many.waiting[0].what.ends_with("arrivals missing 0 of 1, bytes missing 1024"), "{too_many}");
+    assert!(too_many.waiting[0].what.ends_with("which lacks 1024 bytes"), "{too_many}");
     let too_few = case.fault(&load_box("0, 0", 512));
     assert_eq!(too_few.kind, FaultKind::Deadlock);
     // The box overwrites bytes that threads wrote.

@@ -244,7 +244,7 @@ fn values_are_stored_to_another_cta_later() {
     }
     let missing = fault(&stored_later(one, 132));
     assert_eq!(missing.kind, FaultKind::Deadlock);
-    assert!(missing.waiting[0].what.ends_with("bytes missing 4"), "{missing}");
+    assert!(missing.waiting[0].what.ends_with("which lacks 4 bytes"), "{missing}");
     // Without the wait, the value is late.
     let unwaited = stored_later(one, 128).replace("@!%p3 bra WAIT;", "");
     assert!([FaultKind::Race, FaultKind::BarrierMisuse].contains(&fault(&unwaited).kind));

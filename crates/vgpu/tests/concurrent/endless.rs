@@ -47,7 +47,7 @@ fn loops_in_which_nothing_changes_are_found() {
     let fault = must_be_found("AGAIN:\nbra AGAIN;", 3);
     let said = "deadlock: every thread that has not exited is waiting, or is in a loop in which nothing changes any more; \
                 another CTA waits too; 1 CTA has not started, since there is no room for it until these have ended; cta (0, 0, 0) warp 0 lanes 0xffffffff; PTX line 15 `bra AGAIN`\n  \
-                warps 0, 1 lanes 0xffffffff wait for nothing: its loop reads no memory and does not end at PTX line 15 `bra AGAIN`";
+                warps 0, 1 lanes 0xffffffff at PTX line 15 `bra AGAIN` wait for nothing: the loop reads no memory and does not end";
     assert_eq!(fault.to_string(), said);
     // A period of 1000 iterations.
     let wraps = "mov.u32 %r3, 0;\nAGAIN:\nadd.u32 %r3, %r3, 1;\nrem.u32 %r3, %r3, 1000;\nbra AGAIN;";
@@ -64,8 +64,8 @@ fn waits_for_what_nobody_does_are_found() {
         );
         let fault = must_be_found(&body, 1);
         let text = fault.to_string();
-        assert!(text.contains("warp 1 lanes 0xffffffff wait for barrier 0"), "{text}");
-        assert!(text.contains("lanes 0xffffffff wait for a change of `a` + 0, which is 0 at PTX line 17"), "{text}");
+        assert!(text.contains("warp 1 lanes 0xffffffff at PTX line 21 `bar.sync 0` wait for barrier 0"), "{text}");
+        assert!(text.contains(" wait for a change of `a` + 0, which is 0"), "{text}");
     }
     // A lock that is never given back.
     must_be_found(

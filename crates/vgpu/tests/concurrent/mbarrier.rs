@@ -139,7 +139,7 @@ fn expected_bytes_hold_a_phase_back() {
     let fault = fault(&body("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 32;"));
     assert_eq!(fault.kind, FaultKind::Deadlock);
     let waits: Vec<&str> = fault.waiting.iter().map(|item| item.what.as_str()).collect();
-    assert_eq!(waits, ["the mbarrier at `bar` + 0, phase 0 (parity 0): arrivals missing 0 of 32, bytes missing 32"]);
+    assert_eq!(waits, ["the mbarrier at `bar` + 0, phase 0 (parity 0), which lacks 32 bytes"]);
 }
 
 #[test]
@@ -149,10 +149,7 @@ fn a_phase_that_never_completes_is_a_deadlock() {
             .replace("mbarrier.arrive.shared.b64 %rd5, [bar];", "@%p2 mbarrier.arrive.shared.b64 _, [bar], 30;"),
     );
     assert_eq!((fault.kind, fault.waiting.len()), (FaultKind::Deadlock, 1));
-    assert_eq!(
-        fault.waiting[0].what,
-        "the mbarrier at `bar` + 0, phase 0 (parity 0): arrivals missing 2 of 32, bytes missing 0"
-    );
+    assert_eq!(fault.waiting[0].what, "the mbarrier at `bar` + 0, phase 0 (parity 0), which lacks 2 of 32 arrivals");
 }
 
 #[test]
@@ -189,7 +186,7 @@ fn wrong_uses_are_named() {
     );
     assert_eq!(
         said("mbarrier.arrive.shared.b64 _, [bar], 33;"),
-        "the mbarrier at `bar` + 0: an arrival that counts 33 is too many for phase 0 (parity 0): arrivals missing 32 of 32, bytes missing 0; a wait before it is missing, or has the wrong parity"
+        "the mbarrier at `bar` + 0: an arrival that counts 33 is too many for phase 0 (parity 0), which lacks 32 of 32 arrivals; a wait before it is missing, or has the wrong parity"
     );
     assert_eq!(
         said("mbarrier.arrive.noComplete.shared.b64 %rd5, [bar], 32;"),
@@ -198,6 +195,14 @@ fn wrong_uses_are_named() {
     assert_eq!(
         said("mov.u32 %r5, 1048576;\nmbarrier.arrive.expect_tx.shared.b64 _, [bar], %r5;"),
         "the mbarrier at `bar` + 0: 1048576 bytes are pending; at most 1048575 may be"
+    );
+    assert_eq!(
+        said("mbarrier.test_wait.parity.shared.b64 %p3, [bar], 3;"),
+        "the mbarrier at `bar` + 0: the parity of a phase is 0 or 1; this one is 3"
+    );
+    assert_eq!(
+        said("mbarrier.test_wait.shared.b64 %p3, [bar], 77;"),
+        "the mbarrier at `bar` + 0: no arrival at it has returned the state 0x4d"
     );
     assert_eq!(said("st.shared.u32 [bar+4], 0;"), "the mbarrier at `bar` + 0: a store overwrites it");
     let misaligned = fault("bar.sync 0;\n@!%p2 ret;\nmbarrier.arrive.shared.b64 _, [bar+4];\nret;");

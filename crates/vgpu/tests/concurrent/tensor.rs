@@ -94,6 +94,12 @@ fn every_step_of_a_product_is_needed() {
         ("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r21, 32;", "", TmemLeak, "`tcgen05.dealloc` is missing"),
         (
             "tcgen05.wait::ld.sync.aligned;",
+            "add.u32 %r5, %r5, 1;\ntcgen05.wait::ld.sync.aligned;",
+            AsyncRegisterHazard,
+            "a register of a load was written before `tcgen05.wait::ld`",
+        ),
+        (
+            "tcgen05.wait::ld.sync.aligned;",
             "mov.b32 %r5, 0;\ntcgen05.wait::ld.sync.aligned;",
             AsyncRegisterHazard,
             "a register of a load was written before `tcgen05.wait::ld`",

@@ -71,6 +71,19 @@ fn every_step_of_a_product_is_needed() {
             "was written before `wgmma.wait_group` has waited for it",
         ),
         (
+            "wgmma.commit_group.sync.aligned;",
+            "wgmma.commit_group.sync.aligned;\nadd.f32 %r5, %r5, 0f3f800000;",
+            AsyncRegisterHazard,
+            "was written before `wgmma.wait_group` has waited for it",
+        ),
+        (
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r4, %r5, %r6, %r7}, %rd3, %rd4, 1, 1, 1, 0, 0;",
+            "add.f32 %r5, %r5, 0f3f800000;\n\
+             wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r4, %r5, %r6, %r7}, %rd3, %rd4, 1, 1, 1, 0, 0;",
+            AsyncRegisterHazard,
+            "`wgmma.fence` is missing",
+        ),
+        (
             "wgmma.fence.sync.aligned;",
             "wgmma.fence.sync.aligned;\nmov.b32 %r4, 0x3f800000;",
             AsyncRegisterHazard,
@@ -80,7 +93,7 @@ fn every_step_of_a_product_is_needed() {
             "wgmma.fence.sync.aligned;",
             "wgmma.fence.sync.aligned;\nsetp.lt.u32 %p3, %r1, 32;\n@%p3 ret;",
             IllegalInstruction,
-            "the warps of a warpgroup have executed different products",
+            "the first of them has executed 0, and warp 1 2",
         ),
         (
             "add.u64 %rd4, %rd2, 0x800080080;",

@@ -46,7 +46,32 @@ fn an_aligned_barrier_needs_the_whole_warp() {
     assert_eq!((fault.kind, fault.at.ptx_line, fault.lanes), (FaultKind::DivergentAligned, 22, 0xffff));
     let branched = "setp.lt.u32 %p1, %r1, 16;\n@!%p1 bra SKIP;\nbar.sync 0;\nSKIP:\nst.global.u32 [%rd4], %r1;\nret;";
     let fault = self::fault(&with_addresses(branched), 32);
-    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::DivergentAligned, 23));
+    assert_eq!((fault.kind, fault.at.ptx_line, fault.lanes), (FaultKind::DivergentAligned, 23, 0xffff));
+}
+
+#[test]
+fn lanes_may_exit_before_an_aligned_barrier_but_not_go_past_it() {
+    let long = "mov.u32 %r5, 0;\nMORE:\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p2, %r5, 40;\n@%p2 bra MORE;\n";
+    let halves = "setp.lt.u32 %p1, %r1, 16;\n";
+    // Whichever half runs first.
+    for early in [
+        format!("{halves}@%p1 bra WAIT;\n{long}ret;\nWAIT:\nbar.sync 0;\nret;"),
+        format!("{halves}@!%p1 bra LEAVE;\nbar.sync 0;\nret;\nLEAVE:\n{long}ret;"),
+        format!("{halves}@!%p1 bra END;\nbar.sync 0;\nst.global.u32 [%rd4], %r1;\nEND:\nret;"),
+        // A loop that the lanes leave one after the other.
+        "mov.u32 %r5, 0;\nMORE:\nadd.u32 %r5, %r5, 1;\nsetp.gt.u32 %p2, %r5, %r1;\n@%p2 ret;\nbar.sync 0;\nbra MORE;"
+            .to_string(),
+    ] {
+        report(&execute(&with_addresses(&early), 1, 32));
+    }
+    let past = "JOIN:\nst.global.u32 [%rd4], %r1;\nsetp.eq.u32 %p3, %r2, %r3;\n@%p3 ret;\nret;";
+    for late in [
+        format!("{halves}@!%p1 bra JOIN;\nbar.sync 0;\n{past}"),
+        format!("{halves}@%p1 bra WAIT;\n{past}\nWAIT:\nbar.sync 0;\nbra JOIN;"),
+    ] {
+        let fault = fault(&with_addresses(&late), 32);
+        assert_eq!((fault.kind, fault.lanes), (FaultKind::DivergentAligned, 0xffff), "{late}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Row] = &[
         "9.7.9.25.3.1",
         Copies,
         &[
-            "cp.async.ca.shared{::cta}.global{.L2::64B,.L2::128B,.L2::256B} [s], [x], 4",
+            "cp.async.ca.{shared,shared::cta}.global{.L2::64B,.L2::128B,.L2::256B} [s], [x], 4",
             "cp.async.{ca,cg}.shared.global [s], [x], 16",
             "cp.async.ca.shared.global [s], [x], 8, a",
             "cp.async.cg.shared.global [s], [x], 16, !p",

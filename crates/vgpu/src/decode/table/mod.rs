@@ -6,6 +6,7 @@ mod bulk;
 mod control;
 mod copies;
 mod floating;
+mod forms;
 mod mbarrier;
 mod memory;
 mod registers;
@@ -18,6 +19,7 @@ use std::sync::LazyLock;
 
 use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
+use crate::decode::table::forms::expanded;
 use crate::op::Op;
 use crate::ptx::ast::Operand;
 
@@ -146,21 +148,6 @@ impl Instruction {
     pub fn texts(&self) -> Vec<String> {
         self.forms.iter().flat_map(|form| expanded(form)).collect()
     }
-}
-
-/// The texts that a form stands for.
-fn expanded(form: &str) -> Vec<String> {
-    // Braces in operands are vectors.
-    let opcode_end = form.find(' ').unwrap_or(form.len());
-    let Some(open) = form.find('{').filter(|open| *open < opcode_end) else { return vec![form.to_string()] };
-    let (before, rest) = form.split_at(open);
-    let Some((choices, after)) = rest[1..].split_once('}') else { return vec![form.to_string()] };
-    let mut choices: Vec<&str> = choices.split(',').collect();
-    if !before.ends_with('.') {
-        choices.push("");
-    }
-    let tails = expanded(after);
-    choices.iter().flat_map(|choice| tails.iter().map(move |tail| format!("{before}{choice}{tail}"))).collect()
 }
 
 /// The instructions that are supported, by unit and in the order of the PTX ISA.

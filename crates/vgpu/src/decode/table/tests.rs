@@ -1,6 +1,6 @@
 //! Every form of the table is decoded.
 
-use super::{MOST_WORDS, expanded, instructions, rows};
+use super::{MOST_WORDS, instructions, rows};
 use crate::Module;
 
 /// What the module says about a kernel with this instruction.
@@ -39,10 +39,4 @@ fn every_instruction_has_a_form_and_one_row() {
     assert!(names.iter().all(|name| name.split('.').count() <= MOST_WORDS));
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
-}
-
-#[test]
-fn a_form_stands_for_its_choices() {
-    assert_eq!(expanded("add{.sat}.s32 d, a"), ["add.sat.s32 d, a", "add.s32 d, a"]);
-    assert_eq!(expanded("ld.v2.{u8,u16} {d0, d1}, [x]"), ["ld.v2.u8 {d0, d1}, [x]", "ld.v2.u16 {d0, d1}, [x]"]);
 }

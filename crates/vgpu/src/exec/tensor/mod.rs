@@ -316,7 +316,7 @@ impl Machine<'_> {
     fn unwritten_tensor(&mut self, warp: u32, pc: u32) -> Undefined {
         let message = "this reads tensor memory that was never written";
         let stop = RaisedFault::new(FaultKind::UninitializedRead, FULL, message);
-        Undefined { bits: u64::from(u32::MAX), origin: self.origins.number(warp, pc, *stop) }
+        Undefined::new(u64::from(u32::MAX), self.origins.number(warp, pc, *stop))
     }
 
     /// At the end of the CTA: nothing may still run, and all columns must be free.

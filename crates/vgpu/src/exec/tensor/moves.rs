@@ -154,7 +154,7 @@ impl Machine<'_> {
                 warp.regs[*reg as usize][thread] = u64::from(word);
                 marks[thread] = undefined;
             }
-            updates.push(Update::Reg(*reg, Box::new([Undefined { bits: u64::from(u32::MAX), origin: late }; 32])));
+            updates.push(Update::Reg(*reg, Box::new([Undefined::late(late); 32])));
             self.cta.tensor.moves(warp.id).loading.push((*reg, late, marks));
         }
         warp.update_marks(FULL, updates);
@@ -187,7 +187,7 @@ impl Machine<'_> {
         let loaded = if direction == Direction::Load { std::mem::take(&mut moves.loading) } else { Vec::new() };
         for (reg, late, marks) in loaded {
             let held = |thread: usize| warp.undefined(reg, thread);
-            if let Some(lane) = (0..32).find(|thread| !held(*thread).is_some()) {
+            if let Some(lane) = (0..32).find(|thread| !held(*thread).is_late) {
                 let message = "a register of a load was written before `tcgen05.wait::ld` has waited for it";
                 return Err(RaisedFault::new(FaultKind::AsyncRegisterHazard, 1 << lane, message));
             }

@@ -7,8 +7,8 @@
 //! which the paths differ become undefined. Otherwise the branch is a fault.
 
 use crate::exec::access::resolve_spaces;
+use crate::exec::control_flow::ControlFlow;
 use crate::exec::machine::Machine;
-use crate::exec::post_dominators::PostDominators;
 use crate::exec::scalar;
 use crate::exec::undefined::{UndefinedLanes, Update, undefined_results};
 use crate::exec::warp::Warp;
@@ -60,7 +60,7 @@ impl Machine<'_> {
     /// where the lane continues, or `None` if a path does more than compute and load.
     fn try_both_paths(&mut self, one: &mut Warp, other: &mut Warp, lane: usize, branch: Branch) -> Option<u32> {
         let program = self.program;
-        let join = self.post_dominators.get_or_insert_with(|| PostDominators::of(program)).at(branch.pc)?;
+        let join = self.control_flow.get_or_insert_with(|| ControlFlow::of(program)).join(branch.pc)?;
         let first = self.run_lane(one, lane, branch, branch.target, join)?;
         self.run_lane(other, lane, branch, branch.pc + 1, join)?;
         one.merge(other, lane, branch.origin);
@@ -133,7 +133,7 @@ impl Machine<'_> {
                 .map(|bytes| bytes.iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte)));
             let bits = if value.is_some() { 0 } else { mask(load.extend.unwrap_or(load.size * 8)) };
             warp.regs[*reg as usize][lane] = value.unwrap_or(0);
-            warp.mark(*reg, lane, Undefined { bits, origin });
+            warp.mark(*reg, lane, Undefined::new(bits, origin));
         }
     }
 }
@@ -157,7 +157,7 @@ impl Warp {
     /// Marks the bits of a lane that are undefined in the other warp or differ from it.
     fn merge(&mut self, other: &Warp, lane: usize, origin: u32) {
         for reg in 0..self.regs.len() {
-            let differs = Undefined { bits: self.regs[reg][lane] ^ other.regs[reg][lane], origin };
+            let differs = Undefined::new(self.regs[reg][lane] ^ other.regs[reg][lane], origin);
             let undefined = self.undefined(reg as Reg, lane).or(other.undefined(reg as Reg, lane)).or(differs);
             self.mark_if_needed(reg as Reg, lane, undefined);
         }
@@ -165,7 +165,7 @@ impl Warp {
         let either = |one: Undefined, other: Undefined, values: [u32; 2]| {
             let differs = u64::from((values[0] ^ values[1]) >> lane & 1);
             let mut lanes = Box::<UndefinedLanes>::default();
-            lanes[lane] = one.or(other).or(Undefined { bits: differs, origin });
+            lanes[lane] = one.or(other).or(Undefined::new(differs, origin));
             lanes
         };
         for pred in 0..self.preds.len() {

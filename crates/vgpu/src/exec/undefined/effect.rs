@@ -20,15 +20,18 @@ impl Machine<'_> {
     pub(crate) fn settle_undefined_bytes(&mut self) -> Result<(), Box<Fault>> {
         let Some(observed) = &self.options.observed else { return Ok(()) };
         for index in 0..self.memory.buffers.len() {
-            let buffer = &mut self.memory.buffers[index];
-            let is_observed = observed.contains(&BufferId::at(index));
+            let id = BufferId::at(index);
+            let buffer = &self.memory.buffers[index];
+            let is_observed = observed.contains(&id);
             if let Some((offset, byte)) = buffer.region.undefined.first_key_value().filter(|_| is_observed) {
                 let mut stop = self.origins.stop(byte.origin).clone();
-                stop.message = format!("{}; the undefined bits reach `{}` + {offset}", stop.message, buffer.name);
+                let writer = self.memory.last_writer(id, *offset);
+                let line = writer.map_or(String::new(), |writer| format!(", stored at PTX line {}", writer.ptx_line));
+                stop.message = format!("{}; the undefined bits reach `{}` + {offset}{line}", stop.message, buffer.name);
                 let (pc, warp) = (stop.pc.unwrap_or(0), stop.warp.unwrap_or(0));
                 return Err(self.fault(stop, pc, warp));
             }
-            buffer.region.forget_undefined();
+            self.memory.buffers[index].region.forget_undefined();
         }
         Ok(())
     }

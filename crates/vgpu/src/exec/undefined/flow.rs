@@ -97,7 +97,7 @@ fn upwards(undefined: Undefined, keep: u64) -> Undefined {
 
 impl Flow<'_> {
     fn at(&self, reg: Reg, lane: usize) -> Undefined {
-        self.marks.reg(reg, lane)
+        Undefined { is_late: false, ..self.marks.reg(reg, lane) }
     }
 
     fn lanes(&self, of: impl Fn(usize) -> Undefined) -> Box<UndefinedLanes> {
@@ -371,7 +371,7 @@ pub(crate) fn undefined_double_mma(warp: &Warp, op: &DoubleMma) -> Vec<Update> {
 pub(crate) fn matrix_lanes(bits: &Lanes, origin: u32) -> Box<UndefinedLanes> {
     let mut out = Box::new([Undefined::default(); 32]);
     for (slot, bits) in out.iter_mut().zip(bits) {
-        *slot = Undefined { bits: *bits, origin };
+        *slot = Undefined::new(*bits, origin);
     }
     out
 }

@@ -77,7 +77,7 @@ impl Machine<'_> {
             return vec![Undefined::default(); access.len];
         }
         let warp = access.thread / 32;
-        let byte = |origin: u32| Undefined { bits: 0xff, origin };
+        let byte = |origin: u32| Undefined::new(0xff, origin);
         let mut bytes: Vec<Undefined> = (slot.offset..slot.end())
             .map(|at| self.region(slot.id).undefined.get(&at).copied().unwrap_or_default())
             .collect();
@@ -135,7 +135,7 @@ impl Machine<'_> {
                 (*offset..offset + len).for_each(|at| self.new_races.insert(Race::of(place, at, conflict), write));
             } else if conflict.other_is_write && matches!(slot.id, RegionId::Shared | RegionId::Peer(_)) && is_now {
                 let origin = self.origins.number(access.thread / 32, access.pc, *stop);
-                let bytes = (*offset..offset + len).map(|at| (at, Undefined { bits: 0xff, origin }));
+                let bytes = (*offset..offset + len).map(|at| (at, Undefined::new(0xff, origin)));
                 self.region_mut(slot.id).undefined.extend(bytes);
             } else {
                 return Err(stop);

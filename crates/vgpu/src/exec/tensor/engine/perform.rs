@@ -116,7 +116,7 @@ impl Machine<'_> {
                 let message = "the quarters of the lanes of tensor memory have different scale factors";
                 let stop = RaisedFault::new(FaultKind::TmemMisuse, 1, message);
                 let origin = self.origins.number(warp, pc, *stop);
-                return (word, Undefined { bits: u64::from(u32::MAX), origin });
+                return (word, Undefined::new(u64::from(u32::MAX), origin));
             }
             undefined = undefined.zip(of_copy).map(|(one, other)| one.or(other));
         }
@@ -158,5 +158,5 @@ impl Machine<'_> {
 
 /// The undefined bits of a word that is undefined because of something.
 fn of_origin(origin: Option<u32>) -> Undefined {
-    origin.map_or(Undefined::default(), |origin| Undefined { bits: u64::from(u32::MAX), origin })
+    origin.map_or(Undefined::default(), |origin| Undefined::new(u64::from(u32::MAX), origin))
 }

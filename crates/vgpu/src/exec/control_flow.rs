@@ -1,0 +1,138 @@
+//! Which instructions are on every path from or to another one, within a function.
+
+use std::collections::BTreeSet;
+
+use crate::op::Op;
+use crate::program::{Inst, Program};
+
+/// The instructions of a program, each with the nearest one that is on every path to it from the start, and on every path from it
+/// to the end of its function. The number of instructions stands for that end.
+#[derive(Debug)]
+pub(crate) struct ControlFlow {
+    dominators: Dominators,
+    post_dominators: Dominators,
+}
+
+impl ControlFlow {
+    pub(crate) fn of(program: &Program) -> ControlFlow {
+        let end = program.code.len() as u32;
+        let mut next: Vec<Vec<u32>> = (0..end).map(|pc| successors(program, pc)).collect();
+        next.push(Vec::new());
+        let mut before = vec![Vec::new(); next.len()];
+        for pc in 0..end {
+            next[pc as usize].iter().for_each(|next| before[*next as usize].push(pc));
+        }
+        let (dominators, post_dominators) = (Dominators::of(0, &before, &next), Dominators::of(end, &next, &before));
+        ControlFlow { dominators, post_dominators }
+    }
+
+    /// Where the paths of the branch at `pc` reconverge; `None` if the end cannot be reached from it.
+    pub(crate) fn join(&self, pc: u32) -> Option<u32> {
+        self.post_dominators.nearest(pc)
+    }
+
+    /// Whether a lane that has exited at `exit` went past the instruction at `pc`, without executing it: it has executed
+    /// something that all do after that instruction, and not all before it.
+    pub(crate) fn goes_past(&self, program: &Program, pc: u32, exit: u32) -> bool {
+        let (before, after) = (self.dominators.all(pc), self.post_dominators.all(pc));
+        let is_effect =
+            |at: &u32| !matches!(program.code[*at as usize].op, Op::Bra { .. } | Op::Ret | Op::Exit | Op::Nop);
+        self.dominators.all(exit).iter().filter(|at| is_effect(at)).any(|at| after.contains(at) && !before.contains(at))
+    }
+}
+
+/// The nearest dominator of each node of a graph.
+#[derive(Debug)]
+struct Dominators(Vec<u32>);
+
+/// The root does not lead to the node.
+const NONE: u32 = u32::MAX;
+
+impl Dominators {
+    /// Computes them by iteration (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001), from the edges into
+    /// each node and out of it.
+    fn of(root: u32, into: &[Vec<u32>], out: &[Vec<u32>]) -> Dominators {
+        let order = post_order(root, out);
+        let mut number = vec![0u32; into.len()];
+        for (at, node) in (0..).zip(&order) {
+            number[*node as usize] = at;
+        }
+        let mut nearest = vec![NONE; into.len()];
+        nearest[root as usize] = root;
+        loop {
+            let mut changes = false;
+            // The root first: it is the last in the order.
+            for node in order.iter().rev().filter(|node| **node != root) {
+                let known = into[*node as usize].iter().copied().filter(|node| nearest[*node as usize] != NONE);
+                let found = known.reduce(|one, other| meet(&nearest, &number, one, other)).unwrap_or(NONE);
+                changes |= nearest[*node as usize] != found;
+                nearest[*node as usize] = found;
+            }
+            if !changes {
+                return Dominators(nearest);
+            }
+        }
+    }
+
+    fn nearest(&self, node: u32) -> Option<u32> {
+        self.0.get(node as usize).copied().filter(|found| *found != NONE)
+    }
+
+    /// All instructions that dominate one, without itself.
+    fn all(&self, node: u32) -> BTreeSet<u32> {
+        let end = self.0.len() as u32 - 1;
+        let mut found = BTreeSet::new();
+        let mut at = node;
+        while let Some(next) = self.nearest(at).filter(|next| *next != at) {
+            found.insert(next);
+            at = next;
+        }
+        found.remove(&end);
+        found
+    }
+}
+
+/// The nearest common dominator of two nodes, which may be one of them.
+fn meet(nearest: &[u32], number: &[u32], mut one: u32, mut other: u32) -> u32 {
+    while one != other {
+        let (a, b) = (number[one as usize], number[other as usize]);
+        if a < b {
+            one = nearest[one as usize];
+        } else {
+            other = nearest[other as usize];
+        }
+    }
+    one
+}
+
+/// The successors of an instruction within its function; the number of instructions stands for the end of the function.
+fn successors(program: &Program, pc: u32) -> Vec<u32> {
+    let end = program.code.len() as u32;
+    let Inst { guard, op, .. } = &program.code[pc as usize];
+    let mut found = op.successors(pc, end);
+    if guard.is_some() {
+        found.push(pc + 1);
+    }
+    found.iter_mut().for_each(|next| *next = (*next).min(end));
+    found
+}
+
+/// All nodes that the root leads to, in post-order: the root is the last one.
+fn post_order(root: u32, out: &[Vec<u32>]) -> Vec<u32> {
+    let (mut order, mut is_seen) = (Vec::new(), vec![false; out.len()]);
+    let mut open = vec![(root, 0)];
+    is_seen[root as usize] = true;
+    while let Some((node, at)) = open.pop() {
+        match out[node as usize].get(at) {
+            Some(next) => {
+                open.push((node, at + 1));
+                if !is_seen[*next as usize] {
+                    is_seen[*next as usize] = true;
+                    open.push((*next, 0));
+                }
+            }
+            None => order.push(node),
+        }
+    }
+    order
+}
