@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// The order in which CTAs start, and how they and their warps interleave; 0 is the order of their indices.
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// Run with this many seeds, from the one given, up to the first that ends differently.
+    /// Run with this many seeds, from the one given, up to the first that has a fault or a difference.
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = value_parser!(u64).range(1..))]
     schedules: u64,
@@ -134,6 +134,9 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     }
     if let Some(target) = &arguments.html {
         write_page(module, file, arguments, target)?;
+        if !arguments.json {
+            say!("wrote {}", target.display());
+        }
     }
     for (name, target) in dumps {
         write(file, &memory, &name, &target).map_err(bad)?;

@@ -64,7 +64,7 @@ pub struct Unsupported {
 }
 
 fn write_unsupported(f: &mut fmt::Formatter<'_>, list: &[Unsupported]) -> fmt::Result {
-    write!(f, "unsupported PTX instructions: {}", list.len())?;
+    write!(f, "PTX instructions that cannot be executed: {}", list.len())?;
     for item in list {
         write!(f, "\n  PTX line {}: {}", item.line, item.text)?;
     }

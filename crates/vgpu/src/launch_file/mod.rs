@@ -122,12 +122,15 @@ impl LaunchFile {
     /// # Errors
     /// The first thing that is wrong, with its path in the file.
     pub fn parse(text: &str, folder: &Path, module: &Module, most_bytes: u64) -> Read<LaunchFile> {
+        if !text.trim_start().starts_with('{') {
+            return bad("", "expected an object");
+        }
         let mut json = serde_json::Deserializer::from_str(text);
         let file: schema::File = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
             BadLaunchFile {
                 path: if matches!(path.as_str(), "." | "?") { String::new() } else { path },
-                message: error.inner().to_string(),
+                message: in_words_of_json(&error.inner().to_string()),
             }
         })?;
         json.end().map_err(|error| BadLaunchFile { path: String::new(), message: error.to_string() })?;
@@ -359,8 +362,11 @@ impl Reader<'_> {
         let at = |name: &str| format!("{path}{name}");
         let Some(kernel) = self.module.kernel(&launch.kernel) else {
             let known: Vec<String> = self.module.kernels().map(|kernel| format!("`{}`", kernel.name)).collect();
-            let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
-            return bad(at("kernel"), format!("there is no kernel `{}`; the kernels are: {known}", launch.kernel));
+            let known = match known.is_empty() {
+                true => "the PTX has none".to_string(),
+                false => format!("the kernels are: {}", known.join(", ")),
+            };
+            return bad(at("kernel"), format!("there is no kernel `{}`; {known}", launch.kernel));
         };
         let cluster = launch.cluster.or(kernel.required_cluster).unwrap_or([1; 3]);
         for (name, extent) in [("grid", launch.grid), ("block", launch.block), ("cluster", cluster)] {
@@ -531,13 +537,40 @@ impl Reader<'_> {
     }
 }
 
+/// What `serde` says in terms of Rust, in terms of JSON.
+fn in_words_of_json(message: &str) -> String {
+    let mut message = message.to_string();
+    for kind in ["usize", "u64", "u32", "u16", "u8"] {
+        message = message.replace(&format!("expected {kind}"), "expected an integer that is not negative");
+    }
+    for kind in ["i64", "i32", "i16", "i8"] {
+        message = message.replace(&format!("expected {kind}"), "expected an integer");
+    }
+    if let Some((before, after)) = message.split_once("expected struct ") {
+        let end = after.find(' ').unwrap_or(after.len());
+        message = format!("{before}expected an object{}", &after[end..]);
+    }
+    message
+        .replace("expected f32", "expected a number")
+        .replace("expected f64", "expected a number")
+        .replace("a sequence", "an array")
+        .replace(": sequence", ": an array")
+        .replace(": map", ": an object")
+        .replace("a map", "an object")
+        .replace("unknown variant", "unknown name")
+}
+
 fn hex(text: &str) -> Result<Vec<u8>, String> {
     let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
     match digits {
         Some(digits) if digits.len().is_multiple_of(2) => {
             Ok(digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect())
         }
-        _ => Err("expected an even number of hexadecimal digits".to_string()),
+        Some(digits) => Err(format!("two hexadecimal digits are a byte; here are {}", digits.len())),
+        None => {
+            let wrong = text.chars().find(|digit| !digit.is_ascii_hexdigit()).unwrap_or_default();
+            Err(format!("`{wrong}` is not a hexadecimal digit"))
+        }
     }
 }
 

@@ -62,7 +62,7 @@ impl<'a> Lexer<'a> {
             }
             b' ' | b'\t' | b'\r' | 0 => self.at += 1,
             b'/' if self.peek(1) == b'/' => self.skip_line(),
-            b'/' if self.peek(1) == b'*' => self.skip_comment(),
+            b'/' if self.peek(1) == b'*' => self.skip_comment()?,
             // `@@DWARF` lines of old compilers contain debug data.
             b'@' if self.peek(1) == b'@' => self.skip_line(),
             b'"' => self.text()?,
@@ -93,7 +93,10 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn skip_comment(&mut self) {
+    fn skip_comment(&mut self) -> Result<(), PtxError> {
+        if !self.source[self.at + 2..].contains("*/") {
+            return Err(self.error("the end of a comment is missing"));
+        }
         self.at += 2;
         while self.at < self.bytes.len() && !(self.peek(0) == b'*' && self.peek(1) == b'/') {
             if self.peek(0) == b'\n' {
@@ -101,7 +104,8 @@ impl<'a> Lexer<'a> {
             }
             self.at += 1;
         }
-        self.at = (self.at + 2).min(self.bytes.len());
+        self.at += 2;
+        Ok(())
     }
 
     fn text(&mut self) -> Result<(), PtxError> {

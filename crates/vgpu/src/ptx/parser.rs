@@ -35,7 +35,7 @@ pub(crate) struct Parser<'a> {
     pub(super) file: File,
     /// The files that `.loc` refers to, each with the token of its first `.loc`.
     pub(super) located: BTreeMap<u32, usize>,
-    /// The names that are declared in each open block so far; one of several registers ends with `<`.
+    /// The names that are declared in each open block so far.
     declared: Vec<BTreeSet<String>>,
 }
 
@@ -135,6 +135,10 @@ impl<'a> Parser<'a> {
         let returns = if self.is_punct("(") { self.parameters()? } else { Vec::new() };
         let name = self.word()?.to_string();
         let params = if self.is_punct("(") { self.parameters()? } else { Vec::new() };
+        let mut names = BTreeSet::new();
+        if let Some(twice) = params.iter().find(|param| !names.insert(param.name.as_str())) {
+            return Err(self.error_at(self.at - 1, format!("two parameters have the name `{}`", twice.name)));
+        }
         let mut function = Function {
             name,
             is_kernel,
@@ -257,8 +261,7 @@ impl<'a> Parser<'a> {
         let mut names = Vec::new();
         loop {
             let name = self.word()?;
-            let is_range = self.is_punct("<");
-            self.declare(format!("{name}{}", if is_range { "<" } else { "" }), self.at - 1)?;
+            let (at, first) = (self.at - 1, names.len());
             if self.take("<") {
                 let count = self.small_number()?;
                 self.expect(">")?;
@@ -268,6 +271,9 @@ impl<'a> Parser<'a> {
                 names.extend((0..count).map(|index| format!("{name}{index}")));
             } else {
                 names.push(name.to_string());
+            }
+            for name in &names[first..] {
+                self.declare(name.clone(), at)?;
             }
             if !self.take(",") {
                 break;
@@ -378,7 +384,8 @@ mod tests {
             parse(&text).err().map(|error| error.to_string()).unwrap_or_default()
         };
         assert_eq!(said("L:\nL:"), "PTX line 3, column 1: `L` is declared twice in this block\n  L:\n  ^");
-        assert!(said(".reg .f32 %f<5>;\n.reg .f32 %f<6>;").contains("`%f<` is declared twice"));
+        assert!(said(".reg .f32 %f<5>;\n.reg .f32 %f<6>;").contains("`%f0` is declared twice"));
+        assert!(said(".reg .pred %p<4>;\n.reg .pred %p1;").contains("`%p1` is declared twice"));
         assert!(said(".shared .b32 s;\n.shared .b32 s;").contains("`s` is declared twice"));
         // A block has names of its own.
         assert_eq!(said(".reg .b32 %r<5>, %r;\nL:\n{ .reg .b32 %r<5>;\nL: }"), "");

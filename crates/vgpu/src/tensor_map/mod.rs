@@ -146,7 +146,11 @@ impl TensorMap {
             [("strides_bytes", self.strides.len(), rank - 1), ("element_strides", self.element_strides.len(), rank)];
         for (field, have, want) in common.iter().chain(of_access) {
             if have != want {
-                return Err((field, None, format!("{rank} dimensions need {want} entries; here are {have}")));
+                return Err((
+                    field,
+                    None,
+                    format!("the number of entries is {have}; for a tensor of rank {rank} it is {want}"),
+                ));
             }
         }
         Ok(())
@@ -301,7 +305,7 @@ mod tests {
         assert_eq!(narrow.2, "a row of a box is a multiple of 16 bytes; this one has 132");
         assert_eq!(said(|map| map.swizzle = MapSwizzle::B64).2, "a row of 128 bytes is longer than the swizzle's 64");
         assert_eq!(said(|map| map.address = 8).0, "byte_offset");
-        assert_eq!(said(|map| map.strides.push(0)).2, "3 dimensions need 2 entries; here are 3");
+        assert_eq!(said(|map| map.strides.push(0)).2, "the number of entries is 3; for a tensor of rank 3 it is 2");
         let padded = said(|map| map.element = MapElement::B6x16P32);
         assert_eq!(padded.2, "a row of these elements is a multiple of 128; this one has 64");
     }
@@ -320,6 +324,6 @@ mod tests {
         assert_eq!(said(|pixels| pixels.upper[0] = -10).0, "im2col.upper");
         assert_eq!(said(|pixels| pixels.pixels = 1025).0, "im2col.pixels");
         assert_eq!(said(|pixels| pixels.channels = 257).0, "im2col.channels");
-        assert_eq!(said(|pixels| pixels.upper.push(0)).2, "4 dimensions need 2 entries; here are 3");
+        assert_eq!(said(|pixels| pixels.upper.push(0)).2, "the number of entries is 3; for a tensor of rank 4 it is 2");
     }
 }

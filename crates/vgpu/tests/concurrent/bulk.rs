@@ -231,7 +231,7 @@ fn linear_copies_go_both_ways() {
     let odd = case.fault(&body(520));
     assert_eq!(
         (odd.kind, odd.message.as_str()),
-        (FaultKind::Misaligned, "the size of a bulk copy is not a multiple of 16 bytes: 0x208")
+        (FaultKind::Misaligned, "the size of a bulk copy is not a multiple of 16 bytes: 520")
     );
     assert_eq!(case.fault(&body(4096)).kind, FaultKind::OutOfBounds);
 }

@@ -17,6 +17,73 @@ fn an_initialiser_without_an_address_is_refused() {
     assert_eq!(list[0].text, "`p`: the initialiser refers to `y`, which has no address here");
 }
 
+/// Why an instruction is refused.
+fn reason(instruction: &str) -> String {
+    let text = format!(
+        ".entry k(.param .u64 to) {{\n.reg .b32 %r<4>;\n.reg .b64 %rd;\n.reg .f32 %f<3>;\n.reg .pred %p;\n{instruction}\nAGAIN:\nret;\n}}\n"
+    );
+    let RunError::Unsupported(list) = refusal(&text) else { panic!("{instruction} is refused") };
+    let found = list.into_iter().next().map(|item| item.text).unwrap_or_default();
+    let (_, reason) = found.split_once("`: ").unwrap_or_else(|| panic!("{found}"));
+    reason.to_string()
+}
+
+#[test]
+fn what_a_slip_meant_is_said() {
+    for (instruction, said) in [
+        ("ad.u32 %r1, %r1, %r2;", "`ad.u32` is not supported; did you mean `add`?"),
+        (
+            "st.globl.u32 [%rd], %r1;",
+            "the modifier `.globl` is not supported here; did you mean `.global` in place of `.globl`?",
+        ),
+        ("atom.global.ad.u32 %r1, [%rd], 1;", "the operation is missing; did you mean `.add` in place of `.ad`?"),
+        ("add.u32 %r1, %r1, %r7;", "`%r7` is not declared; the last of its series is `%r3`"),
+        ("bra AGIN;", "`AGIN` is not declared; did you mean `AGAIN`?"),
+        ("@%q bra AGAIN;", "`%q` is not declared; did you mean `%p`?"),
+        ("bra %r1;", "`%r1` is not a label"),
+        ("ld.param.u64 %rd, [from];", "`from` is not declared"),
+    ] {
+        assert_eq!(reason(instruction), said, "{instruction}");
+    }
+}
+
+#[test]
+fn forms_that_are_not_ptx_are_refused_with_the_nearest_one() {
+    for (instruction, nearest) in [
+        ("fma.f32 %f1, %f1, %f2, %f2;", "fma.rn.f32 d, a, b, c"),
+        ("cvt.u32.f32 %r1, %f1;", "cvt.rni.u32.f32 d, a"),
+        ("setp.lt.b32 %p, %r1, %r2;", "setp.lt.u32 p|q, a, b"),
+        ("dp2a.u32.u32 %r1, %r1, %r2, %r2;", "dp2a.lo.u32.u32 d, a, b, c"),
+    ] {
+        let name = instruction.split('.').next().unwrap_or_default();
+        assert_eq!(reason(instruction), format!("there is no such form of `{name}`; the nearest one is `{nearest}`"));
+    }
+    // Modifiers but types have no order.
+    for right in
+        ["fma.sat.ftz.rn.f32 %f1, %f1, %f2, %f2;", "add.f32.rn %f1, %f1, %f2;", "cvt.sat.rni.s32.f32 %r1, %f1;"]
+    {
+        let text = format!(".entry k() {{\n.reg .b32 %r<3>;\n.reg .f32 %f<3>;\n{right}\nret;\n}}\n");
+        let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(module.unsupported("k"), Some(Vec::new().as_slice()), "{right}");
+    }
+}
+
+#[test]
+fn constants_are_of_the_kind_of_their_operand() {
+    let whole = "a floating-point number cannot be an operand of an integer type";
+    assert_eq!(reason("add.u32 %r1, %r1, 1.5;"), whole);
+    assert_eq!(reason("setp.eq.s32 %p, %r1, 0f3F800000;"), whole);
+    assert_eq!(
+        reason("add.f32 %f1, %f1, 1;"),
+        "an integer cannot be an operand of a floating-point type; write `1.0` for 1"
+    );
+    assert_eq!(reason("add.f16x2 %r1, %r1, 0f3F800000;"), "there are no constants of this type");
+    // Bits are of either kind.
+    let text = ".entry k() {\n.reg .b32 %r<2>;\nmov.b32 %r1, 0f3F800000;\nand.b32 %r1, %r1, 0xff;\nret;\n}\n";
+    let module = Module::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(module.unsupported("k"), Some(Vec::new().as_slice()));
+}
+
 #[test]
 fn discarded_bytes_are_refused() {
     let outcome = execute(&with_addresses("discard.global.L2 [%rd1], 128;\nprefetch.global.L2 [%rd1];\nret;"), 1, 32);

@@ -22,9 +22,13 @@ impl Row {
         groups.flat_map(|group| group.choices.split([',', '.'])).filter(|word| !word.is_empty()).collect()
     }
 
-    /// The supported form that is the most similar to an opcode.
+    /// The supported form that has the most modifiers of an opcode, and of these the most similar one.
     pub(crate) fn nearest_form(&self, opcode: &str) -> Option<String> {
-        let distance = |text: &String| strsim::damerau_levenshtein(opcode, opcode_of(text));
+        let distance = |text: &String| {
+            let form = opcode_of(text);
+            let missing = opcode.split('.').filter(|word| !form.split('.').any(|other| other == *word)).count();
+            (missing, strsim::damerau_levenshtein(opcode, form))
+        };
         self.forms.iter().flat_map(|form| expanded(form)).min_by_key(distance)
     }
 }

@@ -239,7 +239,10 @@ impl Machine<'_> {
         }
         let (first, last) = (area.columns.start, area.columns.end - 1);
         let whose = if id == RegionId::Shared { "" } else { " of the other CTA of the pair" };
-        let message = format!("columns {first} to {last} of tensor memory{whose} are not in one allocation");
+        let allocated = self.owner(id).tensor.memory.allocations_text();
+        let message = format!(
+            "columns {first} to {last} of tensor memory{whose} are not in one allocation; allocated at this time: {allocated}"
+        );
         Err(RaisedFault::new(FaultKind::TmemMisuse, exec, message))
     }
 
