@@ -55,10 +55,11 @@ impl Run {
         match writers.memory.last_writer(*buffer, byte as usize) {
             Some(writer) => {
                 let [x, y, z] = writer.cta;
-                Some(format!(
-                    "CTA ({x},{y},{z}), warp {}, lane {}, PTX line {}",
-                    writer.warp, writer.lane, writer.ptx_line
-                ))
+                let by = match writer.thread {
+                    Some(thread) => format!("warp {}, lane {}", thread / 32, thread % 32),
+                    None => "an asynchronous engine".to_string(),
+                };
+                Some(format!("CTA ({x},{y},{z}), {by}, PTX line {}", writer.ptx_line))
             }
             None => Some("no thread".to_string()),
         }

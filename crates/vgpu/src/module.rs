@@ -1,6 +1,7 @@
 //! A parsed file with its kernels decoded.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::decode;
 use crate::fault::{PtxError, Unsupported};
@@ -35,12 +36,12 @@ pub(crate) struct Kernel {
 }
 
 /// A PTX file, parsed and decoded. Unsupported instructions are reported only when a kernel that can reach them is
-/// launched, unsupported initialisers when any kernel is: every launch initialises all variables.
+/// launched, unsupported initialisers when any kernel is.
 #[derive(Debug)]
 pub struct Module {
     target: String,
     pub(crate) kernels: Vec<Kernel>,
-    pub(crate) layout: Layout,
+    pub(crate) layout: Arc<Layout>,
 }
 
 impl Module {
@@ -66,7 +67,7 @@ impl Module {
             .filter(|function| function.is_kernel)
             .filter_map(|function| Some(kernel(&file, &layout, function, function.body.as_deref()?, lines)))
             .collect();
-        Ok(Module { target: file.target, kernels, layout })
+        Ok(Module { target: file.target, kernels, layout: Arc::new(layout) })
     }
 
     /// The kernels in the order of the file.

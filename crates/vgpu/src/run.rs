@@ -4,7 +4,7 @@ use crate::exec::{self, Observer};
 use crate::fault::RunError;
 use crate::launch::{Arg, Launch, Options, Progress};
 use crate::layout::ParamInfo;
-use crate::memory::{Memory, Region};
+use crate::memory::Memory;
 use crate::module::{Kernel, KernelInfo, Module};
 use crate::report::Report;
 use crate::timeline::Timeline;
@@ -100,16 +100,14 @@ fn run_with(
     let params = parameter_block(&kernel.info, launch, memory)?;
     let most_resident = most_resident(module.target(), kernel, launch, options);
     let (program, constants) = (&kernel.program, &module.layout.constants);
+    let threads = launch.block.iter().product();
     let lines = program.info.iter().map(|info| info.line).collect();
-    let Some(record) = memory.begin_launch(launch.grid, lines, launch.overlaps_previous) else {
+    let Some(record) = memory.begin_launch((launch.grid, threads), lines, launch.overlaps_previous) else {
         return bad("all launches on a memory together have more CTAs than the virtual GPU can number".to_string());
     };
     let (first_cta, known_from) = (record.first_cta, record.known_from);
     let own_buffers = memory.buffers.len();
-    for variable in &module.layout.globals {
-        let region = Region::filled(variable.bytes.clone());
-        memory.push_module_variable(&variable.name, variable.base, region);
-    }
+    memory.load_variables(&module.layout);
     let prepared = exec::PreparedLaunch {
         program,
         launch,
@@ -121,7 +119,7 @@ fn run_with(
         most_resident,
     };
     let result = exec::run_grid(&prepared, memory, watch, observer);
-    memory.buffers.truncate(own_buffers);
+    memory.keep_variables(&module.layout, own_buffers);
     result.map_err(RunError::Fault)
 }
 

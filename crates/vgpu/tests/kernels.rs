@@ -118,7 +118,7 @@ fn words_are_doubled() {
     let load = count(report, 21);
     assert_eq!((load.executions, load.sectors, load.ideal_sectors, load.bytes), (8, 32, 32, 1024));
     let writer = outcome.memory.last_writer(outcome.b, 4 * 40);
-    assert_eq!(writer.map(|writer| (writer.thread, writer.warp, writer.lane, writer.ptx_line)), Some((40, 1, 8, 23)));
+    assert_eq!(writer.map(|writer| (writer.thread, writer.ptx_line)), Some((Some(40), 23)));
     assert_eq!(outcome.memory.last_writer(outcome.a, 0), None);
 }
 

@@ -113,8 +113,8 @@ impl Decoder<'_> {
         if is_scaled != scales.is_some() || shift > MOST_SHIFT {
             return Err("these operands do not fit the kind".to_string());
         }
-        if is_stationary && (is_pair || is_scaled || matches!(a, Left::Tensor(_))) {
-            return Err("`.ws` is supported for one CTA, without scale factors, with A in shared memory".to_string());
+        if is_stationary && (is_pair || is_scaled) {
+            return Err("`.ws` is for one CTA, without scale factors".to_string());
         }
         let (accumulates, disabled) = (self.predicate(accumulates)?, disabled.into_boxed_slice());
         let mma = TensorMma { is_pair, kind, is_stationary, d, a, b, descriptor, scales, disabled, accumulates, shift };

@@ -4,6 +4,7 @@ use crate::exec::access::{Access, WarpAccess, resolve_spaces};
 use crate::exec::float::read_element;
 use crate::exec::machine::Machine;
 use crate::exec::memory::{MAX_BYTES, little_endian};
+use crate::exec::undefined::{upwards, whole};
 use crate::exec::warp::Warp;
 use crate::fault::ExecResult;
 use crate::float::{F32, add_odd, bits32, maximum, minimum, narrow};
@@ -67,6 +68,15 @@ fn updated(f: AtomFn, old: u64, b: u64, c: u64, bits: u32, ftz: bool) -> u64 {
     }
     let flush = |value: u64| u64::from(F32.flush_bits(value as u32));
     flush(combine(f, flush(old), flush(b), c, bits))
+}
+
+/// The undefined bits of the new value of a word, from those of both operands.
+pub(crate) fn undefined_result(f: AtomFn, operands: Undefined, bits: u32) -> Undefined {
+    match f {
+        AtomFn::And | AtomFn::Or | AtomFn::Xor => operands,
+        AtomFn::Add => upwards(operands, mask(bits)),
+        _ => whole(operands, mask(bits)),
+    }
 }
 
 /// The new value of a word (PTX ISA, section 9.7.13.5).

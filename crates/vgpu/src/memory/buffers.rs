@@ -2,8 +2,10 @@
 //! next.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use crate::clock::cta_of;
+use crate::clock::{cta_of, is_copy};
+use crate::layout::{GlobalVariable, Layout};
 use crate::memory::map;
 use crate::memory::region::Region;
 use crate::shadow::Records;
@@ -19,17 +21,13 @@ impl BufferId {
     }
 }
 
-/// The thread that last wrote a byte.
+/// Who last wrote a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Writer {
     /// The CTA's index in the grid.
     pub cta: [u32; 3],
-    /// Linear index of the thread in its CTA.
-    pub thread: u32,
-    /// Index of its warp in the CTA.
-    pub warp: u32,
-    /// Its lane in the warp.
-    pub lane: u32,
+    /// Linear index of the thread in its CTA; `None` for an asynchronous engine, such as that of bulk copies.
+    pub thread: Option<u32>,
     /// 1-based PTX line of the instruction.
     pub ptx_line: u32,
 }
@@ -40,6 +38,8 @@ pub(crate) struct LaunchRecord {
     /// Number of the launch's first CTA.
     pub(crate) first_cta: u32,
     pub(crate) grid: [u32; 3],
+    /// Threads of a CTA.
+    pub(crate) threads: u32,
     /// PTX lines by program counter.
     pub(crate) lines: Vec<u32>,
     /// The CTAs with smaller numbers are known to all threads from the start.
@@ -61,6 +61,8 @@ pub(crate) struct Buffer {
 pub struct Memory {
     /// Sorted by address; an index is the number in a [`BufferId`].
     pub(crate) buffers: Vec<Buffer>,
+    /// The global variables of the modules whose kernels were launched.
+    variables: Vec<(Arc<Layout>, Vec<Buffer>)>,
     launches: Vec<LaunchRecord>,
     /// The accesses that the shadows of the buffers refer to.
     pub(crate) records: Records,
@@ -75,6 +77,7 @@ impl Memory {
     pub fn new() -> Memory {
         Memory {
             buffers: Vec::new(),
+            variables: Vec::new(),
             launches: Vec::new(),
             records: Records::default(),
             next_base: map::GLOBAL_START,
@@ -105,9 +108,23 @@ impl Memory {
         BufferId(self.buffers.len() - 1)
     }
 
-    /// Adds a variable of the module for one launch; its address is above every buffer.
-    pub(crate) fn push_module_variable(&mut self, name: &str, base: u64, region: Region) {
-        self.buffers.push(Buffer { name: name.to_string(), base, region, is_read_only: false });
+    /// Adds the global variables of a module, for one launch: as its last launch has left them, or as they are initialized. Their
+    /// addresses are above every buffer.
+    pub(crate) fn load_variables(&mut self, module: &Arc<Layout>) {
+        let kept = self.variables.iter().position(|(kept, _)| Arc::ptr_eq(kept, module));
+        let variables = match kept {
+            Some(at) => self.variables.swap_remove(at).1,
+            None => module.globals.iter().map(initial_variable).collect(),
+        };
+        self.buffers.extend(variables);
+    }
+
+    /// Keeps the global variables of a module, which follow the buffers, for its next launch.
+    pub(crate) fn keep_variables(&mut self, module: &Arc<Layout>, buffers: usize) {
+        let variables = self.buffers.split_off(buffers);
+        if !variables.is_empty() {
+            self.variables.push((Arc::clone(module), variables));
+        }
     }
 
     /// The buffers and their names, in the order of their addresses.
@@ -167,8 +184,9 @@ impl Memory {
         let [x, y, _] = launch.grid;
         let cta = [linear % x, linear / x % y, linear / x / y];
         let ptx_line = launch.lines[write.pc as usize];
-        let (warp, lane) = (u32::from(write.warp), self.records.lane(stamp));
-        Some(Writer { cta, thread: warp * 32 + lane, warp, lane, ptx_line })
+        let thread = u32::from(write.warp) * 32 + self.records.lane(stamp);
+        let is_engine = is_copy(write.cta) && thread >= launch.threads;
+        Some(Writer { cta, thread: (!is_engine).then_some(thread), ptx_line })
     }
 
     /// Adds what was written in `other`, which was equal to this memory when it had `records` records. Returns false if a
@@ -191,13 +209,18 @@ impl Memory {
     }
 
     /// Starts a launch, which may overlap the one before; `None` if the numbers of its CTAs do not fit.
-    pub(crate) fn begin_launch(&mut self, grid: [u32; 3], lines: Vec<u32>, overlaps: bool) -> Option<&LaunchRecord> {
+    pub(crate) fn begin_launch(
+        &mut self,
+        (grid, threads): ([u32; 3], u32),
+        lines: Vec<u32>,
+        overlaps: bool,
+    ) -> Option<&LaunchRecord> {
         let first_cta = self.next_cta.max(1);
         let ctas = grid.iter().try_fold(1u32, |product, size| product.checked_mul(*size))?;
         self.next_cta = first_cta.checked_add(ctas)?;
         // What the one before did not wait for either is as unknown.
         let known_from = self.launches.last().filter(|_| overlaps).map_or(first_cta, |before| before.known_from);
-        self.launches.push(LaunchRecord { first_cta, grid, lines, known_from });
+        self.launches.push(LaunchRecord { first_cta, grid, threads, lines, known_from });
         self.launches.last()
     }
 
@@ -205,6 +228,11 @@ impl Memory {
     pub(crate) fn at_or_below(&self, address: u64) -> Option<usize> {
         self.buffers.partition_point(|buffer| buffer.base <= address).checked_sub(1)
     }
+}
+
+fn initial_variable(variable: &GlobalVariable) -> Buffer {
+    let region = Region::filled(variable.bytes.clone());
+    Buffer { name: variable.name.clone(), base: variable.base, region, is_read_only: false }
 }
 
 #[cfg(test)]
@@ -234,7 +262,7 @@ mod tests {
     #[test]
     fn every_cta_has_a_number_of_its_own() {
         let begin = |memory: &mut Memory, grid: [u32; 3]| {
-            memory.begin_launch(grid, Vec::new(), false).map(|launch| launch.first_cta)
+            memory.begin_launch((grid, 32), Vec::new(), false).map(|launch| launch.first_cta)
         };
         let mut memory = Memory::new();
         let grid = [1 << 16, 1 << 15, 1];

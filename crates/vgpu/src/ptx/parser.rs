@@ -117,13 +117,23 @@ impl<'a> Parser<'a> {
                     return Ok(());
                 }
                 ".target" => {
-                    let rest = self.rest_of_line(line);
-                    self.file.target = rest.first().map_or(String::new(), |token| token.text.to_string());
+                    self.file.target = self.word()?.to_string();
+                    while self.take(",") {
+                        self.word()?;
+                    }
                     return Ok(());
                 }
-                ".version" | ".address_size" => {
-                    self.rest_of_line(line);
+                ".version" => {
+                    self.advance();
                     return Ok(());
+                }
+                ".address_size" => {
+                    return match self.small_number()? {
+                        64 => Ok(()),
+                        _ => {
+                            Err(self.error_at(self.at - 1, "addresses have 64 bits on all targets of this virtual GPU"))
+                        }
+                    };
                 }
                 ".reg" => return self.fail("a register is declared outside a function"),
                 _ => return self.common_directive(word, line),

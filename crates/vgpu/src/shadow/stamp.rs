@@ -72,7 +72,7 @@ pub(crate) enum Sharing {
 }
 
 /// The accesses of a warp by one instruction between two of its releases.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     /// Number of the CTA, counted over all launches on a memory, from 1.
     pub(crate) cta: u32,
@@ -239,8 +239,7 @@ impl RecentRecords {
         let slot = &mut self.0[wanted.pc as usize % REMEMBERED];
         let is_wanted = |number: &u32| {
             let found = records.get(*number);
-            let place = |record: &Record| (record.pc, record.clock, record.cta, record.warp, record.sharing);
-            place(&found) == place(&wanted)
+            found == wanted
         };
         if slot.filter(is_wanted).is_none() {
             *slot = Some(records.add(wanted)?);

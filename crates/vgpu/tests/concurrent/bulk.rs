@@ -1,11 +1,13 @@
 //! Bulk copies and tensor copies: what they move, and which waits and fences are missing.
 
+use std::collections::BTreeSet;
+
 use tilewright_vgpu::{
     Arg, BufferId, Fault, FaultKind, Lint, MapAccess, MapElement, MapSwizzle, Memory, Options, Report, RunError,
     TensorMap, run,
 };
 
-use crate::harness::{Outcome, agreed, fault_of, launch, module};
+use crate::harness::{Outcome, agreed, fault_of, launch, module, words_of};
 
 /// What a kernel runs on: a tensor in the buffer `a`, whose map is the parameter `map`.
 pub(crate) struct Case {
@@ -312,6 +314,76 @@ fn a_reduction_is_late_like_other_copies() {
             assert!(matches!(result, Err(RunError::Fault(fault)) if fault.kind == FaultKind::Race), "{seed} {wait}");
         }
     }
+}
+
+/// Runs `body` by several CTAs of 64 threads, the first of which has `%p1`; `%rd1` is a buffer of zeros, and `s` has 64 ones.
+fn execute_by_ctas(body: &str, ctas: u32, seed: u64) -> Outcome {
+    let text = format!(
+        ".version 8.8 .target sm_100a .address_size 64\n.visible .entry k(.param .u64 a)\n{{\n.reg .pred %p<4>;\n\
+         .reg .b32 %r<16>;\n.reg .b64 %rd<4>;\n.shared .align 128 .b8 s[512];\n.shared .align 8 .b64 bar;\n\
+         ld.param.u64 %rd1, [a];\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 2;\n\
+         add.u32 %r2, %r2, %r3;\nst.shared.u32 [%r2], 1;\nfence.proxy.async;\nbar.sync 0;\n@!%p1 ret;\n{body}\nret;\n}}\n"
+    );
+    let mut memory = Memory::new();
+    let a = memory.allocate("a", vec![0; 256]);
+    let mut launch = launch(64, &[a]);
+    launch.grid = [ctas, 1, 1];
+    let options = Options { seed, ..Options::default() };
+    let result = run(&module(&text), &launch, &mut memory, &options).map(|_| ());
+    (result, words_of(&memory, a))
+}
+
+#[test]
+fn several_ctas_reduce_into_the_same_bytes() {
+    let reduce = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [s], 256;";
+    let body = |copy: &str| format!("{copy}\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;");
+    assert_eq!(agreed(|seed| execute_by_ctas(&body(reduce), 5, seed)), [5; 64]);
+    // An ordinary copy is not atomic.
+    let mixed = format!(
+        "mov.u32 %r4, %ctaid.x;\nsetp.eq.u32 %p2, %r4, 0;\n@%p2 {reduce}\n\
+         @!%p2 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [s], 256;"
+    );
+    assert_eq!(fault_of(execute_by_ctas(&body(&mixed), 2, 0)).kind, FaultKind::Race);
+}
+
+#[test]
+fn sums_with_undefined_bits_are_undefined() {
+    let sum = |source: &str, use_of_it: &str| {
+        format!(
+            "mbarrier.init.shared.b64 [bar], 1;\nld.shared.u32 %r4, [s+300];\n{source}\nfence.proxy.async;\n\
+             mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;\n\
+             cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [s], [s+128], 16, [bar];\n\
+             WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;\nld.shared.u32 %r5, [s];\n\
+             {use_of_it}\nst.global.u32 [%rd1], %r5;"
+        )
+    };
+    let execute = |source: &str, use_of_it: &str| execute_by_ctas(&sum(source, use_of_it), 1, 0);
+    let found = |source: &str, use_of_it: &str| fault_of(execute(source, use_of_it)).kind;
+    assert_eq!(execute("", "").1[0], 2);
+    // What is added to, or what is added; also by a carry, but not below the lowest undefined bit.
+    assert_eq!(found("st.shared.u32 [s], %r4;", ""), FaultKind::UninitializedRead);
+    assert_eq!(found("st.shared.u32 [s+128], %r4;", ""), FaultKind::UninitializedRead);
+    let low = "and.b32 %r4, %r4, 0xff;\nst.shared.u32 [s+128], %r4;";
+    assert_eq!(found(low, "shr.u32 %r5, %r5, 8;"), FaultKind::UninitializedRead);
+    let high = "and.b32 %r4, %r4, 0xff00;\nst.shared.u32 [s+128], %r4;";
+    let (result, words) = execute(high, "and.b32 %r5, %r5, 0xff;");
+    assert!(result.is_ok() && words[0] == 1, "{result:?} {words:?}");
+}
+
+#[test]
+fn an_engine_is_no_thread() {
+    let body = "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [s], 256;\ncp.async.bulk.commit_group;\n\
+                cp.async.bulk.wait_group 0;\nst.global.u32 [%rd1+8], 7;";
+    let text = format!(
+        ".version 8.8\n.target sm_100a\n.visible .entry k(.param .u64 a)\n{{\n.reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n\
+         .shared .align 128 .b8 s[256];\nld.param.u64 %rd1, [a];\nst.shared.u32 [s], 1;\nfence.proxy.async;\n{body}\nret;\n}}\n"
+    );
+    let mut memory = Memory::new();
+    let a = memory.allocate("a", vec![0; 256]);
+    let options = Options { observed: Some(BTreeSet::new()), ..Options::default() };
+    run(&module(&text), &launch(1, &[a]), &mut memory, &options).unwrap_or_else(|error| panic!("{error}"));
+    let writer = |at: usize| memory.last_writer(a, at).map(|writer| (writer.thread, writer.ptx_line));
+    assert_eq!((writer(0), writer(8)), (Some((None, 11)), Some((Some(0), 14))));
 }
 
 #[test]

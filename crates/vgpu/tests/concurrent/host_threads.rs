@@ -273,7 +273,8 @@ fn the_last_writer_is_the_last_lane() {
         let launch = Launch { grid: [16, 1, 1], ..launch(32, &[b]) };
         let options = Options { host_threads: NonZero::new(host_threads), ..Options::default() };
         run(&module(text), &launch, &mut memory, &options).expect("it ends");
-        let lane = |cta: usize| memory.last_writer(b, cta * 128).map(|writer| writer.lane);
+        let lane =
+            |cta: usize| memory.last_writer(b, cta * 128).and_then(|writer| writer.thread).map(|thread| thread % 32);
         assert!((0..16).step_by(2).all(|cta| lane(cta) == Some(31)), "{host_threads} threads");
     }
 }

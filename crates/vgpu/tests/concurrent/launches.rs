@@ -1,6 +1,6 @@
 //! What a kernel takes from its CTA and from the launch before: registers, and results.
 
-use tilewright_vgpu::{Fault, FaultKind, Launch, Memory, Options, RunError, run};
+use tilewright_vgpu::{Fault, FaultKind, Launch, Memory, Module, Options, RunError, run};
 
 use crate::harness::{Outcome, agreed, fault_of, launch, module, words_of};
 
@@ -114,4 +114,25 @@ fn a_write_over_what_the_launch_before_reads_waits_for_it() {
     let fault = dependent(true, &write("")).expect_err("a race");
     assert_eq!(fault.kind, FaultKind::Race);
     assert!(fault.message.contains("the read at PTX line 15 in the launch before"), "{}", fault.message);
+}
+
+#[test]
+fn variables_of_a_module_keep_their_values_between_launches() {
+    let text = ".version 8.8\n.target sm_100a\n.address_size 64\n.global .align 4 .u32 count = 5;\n\
+                .visible .entry k(.param .u64 a)\n{\n.reg .b32 %r<2>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [a];\n\
+                ld.global.u32 %r1, [count];\nadd.u32 %r1, %r1, 1;\nst.global.u32 [count], %r1;\n\
+                st.global.u32 [%rd1], %r1;\nret;\n}\n";
+    let (one, other) = (module(text), module(text));
+    let mut memory = Memory::new();
+    let a = memory.allocate("a", vec![0; 4]);
+    let count = |module: &Module, memory: &mut Memory| {
+        run(module, &launch(1, &[a]), memory, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
+        words_of(memory, a)[0]
+    };
+    let mut copy = memory.clone();
+    assert_eq!([(); 3].map(|()| count(&one, &mut memory)), [6, 7, 8]);
+    // Another module has variables of its own, and so has another memory.
+    assert_eq!((count(&other, &mut memory), count(&one, &mut memory)), (6, 9));
+    assert_eq!(count(&one, &mut copy), 6);
+    assert_eq!(memory.buffers().count(), 1);
 }

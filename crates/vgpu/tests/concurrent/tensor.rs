@@ -83,6 +83,43 @@ fn a_product_of_ones() {
 }
 
 #[test]
+fn each_part_of_the_columns_has_a_left_multiplicand_of_its_own() {
+    // A is in tensor memory: ones on lanes 0 to 63, for columns 0 to 31 of D, and twos on the others.
+    let line = "tcgen05.mma.cta_group::1.kind::f16 [%r21], %rd3, %rd4, 0x8040010, 0;";
+    let body = with(line, "tcgen05.mma.ws.cta_group::1.kind::f16 [%r21], [%r21+32], %rd3, 0x4100010, 0;")
+        .replace("b32 [slot], 32;", "b32 [slot], 64;")
+        .replace("b32 %r21, 32;", "b32 %r21, 64;")
+        .replace(
+            "ld.shared.u32 %r21, [slot];",
+            "ld.shared.u32 %r21, [slot];\nsetp.lt.u32 %p4, %r1, 64;\nselp.b32 %r2, 0x3c003c00, 0x40004000, %p4;\n\
+             and.b32 %r23, %r1, 96;\nshl.b32 %r23, %r23, 16;\nadd.u32 %r23, %r23, %r21;\n\
+             tcgen05.st.sync.aligned.32x32b.x8.b32 [%r23+32], {%r2, %r2, %r2, %r2, %r2, %r2, %r2, %r2};\n\
+             tcgen05.wait::st.sync.aligned;\ntcgen05.fence::before_thread_sync;\nbar.sync 0;\n\
+             tcgen05.fence::after_thread_sync;",
+        );
+    let sum = |lane: usize| if lane < 64 { 16f32 } else { 32f32 };
+    let expected: Vec<u32> = (0..512).map(|at| sum(at / 4).to_bits()).collect();
+    assert_eq!(words(&body)[..512], expected);
+}
+
+#[test]
+fn halves_that_a_packed_load_leaves_out_may_be_undefined() {
+    let load = "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r4, %r5, %r6, %r7}, [%r23];";
+    let body = |undefined: &str| {
+        with(
+            load,
+            &format!(
+                "ld.shared.u32 %r2, [slot+4];\nand.b32 %r2, %r2, {undefined};\nor.b32 %r2, %r2, 5;\n\
+                 tcgen05.st.sync.aligned.32x32b.x2.b32 [%r23], {{%r2, %r2}};\ntcgen05.wait::st.sync.aligned;\n\
+                 tcgen05.ld.sync.aligned.32x32b.x1.pack::16b.b32 {{%r4}}, [%r23];\nmov.b32 %r5, 0;\nmov.b32 %r6, 0;\nmov.b32 %r7, 0;"
+            ),
+        )
+    };
+    assert_eq!(words(&body("0xffff0000"))[0], 0x0005_0005);
+    assert_eq!(fault(&body("0x00000002")).kind, FaultKind::UninitializedRead);
+}
+
+#[test]
 fn every_step_of_a_product_is_needed() {
     use FaultKind::*;
     let wait = "WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;";

@@ -93,6 +93,7 @@ pub(super) const ROWS: &[Row] = &[
         Matrix,
         &[
             "tcgen05.mma.ws.cta_group::1.{kind::f16,kind::tf32,kind::f8f6f4,kind::i8}{.collector::b0::fill} [x], a, b, c, p",
+            "tcgen05.mma.ws.cta_group::1.{kind::f16,kind::tf32,kind::f8f6f4,kind::i8} [x], [x], b, c, p",
         ],
         |d, m, o| one(d.tensor_mma(m, o, true)),
     ),

@@ -25,7 +25,7 @@ pub(super) struct Part {
     pub(super) shared: u64,
     pub(super) outside: Outside,
     pub(super) len: u64,
-    /// They are a whole span of this swizzle, and permuted within it in shared memory.
+    /// They are a whole span of this swizzle, which keeps units together, and permuted within it in shared memory.
     pub(super) permuted: Option<MapSwizzle>,
 }
 
@@ -191,8 +191,8 @@ fn add_run(swizzle: MapSwizzle, start: u64, outside: Outside, len: u64, parts: &
         let place = start + done;
         let (step, permuted) = match swizzle.span() {
             None => (len, None),
-            Some(span) if place.is_multiple_of(span) && len - done >= span => (span, Some(swizzle)),
             Some(_) if swizzle == MapSwizzle::B128Atom32Flip8 => (GRANULE - place % GRANULE, None),
+            Some(span) if place.is_multiple_of(span) && len - done >= span => (span, Some(swizzle)),
             Some(_) => (UNIT - place % UNIT, None),
         };
         let step = step.min(len - done);
@@ -206,8 +206,7 @@ fn add_run(swizzle: MapSwizzle, start: u64, outside: Outside, len: u64, parts: &
     }
 }
 
-/// The bytes of a whole span in the other order: the swizzle is its own inverse. `start` is where the span begins. Swizzles
-/// of whole spans keep the bytes of a unit together.
+/// The bytes of a whole span in the other order: the swizzle is its own inverse. `start` is where the span begins.
 pub(super) fn permute<T: Copy>(swizzle: MapSwizzle, start: u64, values: &[T]) -> Vec<T> {
     let (units, _) = values.as_chunks::<{ UNIT as usize }>();
     let mut found = Vec::with_capacity(values.len());
@@ -273,6 +272,33 @@ mod tests {
         let places: Vec<u64> = found.iter().take(8).map(|part| part.shared).collect();
         assert_eq!(places, [1, 0, 3, 2, 5, 4, 7, 6].map(|unit| 1152 + unit * 16));
         assert_eq!((found[1].outside, found[2].outside), (Outside::At(4096 + 144), Outside::Fill));
+    }
+
+    #[test]
+    fn every_byte_of_a_span_is_where_the_swizzle_says() {
+        let swizzles = [
+            MapSwizzle::B32,
+            MapSwizzle::B64,
+            MapSwizzle::B128,
+            MapSwizzle::B128Atom32,
+            MapSwizzle::B128Atom32Flip8,
+            MapSwizzle::B128Atom64,
+        ];
+        for swizzle in swizzles {
+            for (start, len) in [(1024, 512), (1024 + 128, 128), (1024 + 40, 300)] {
+                let mut parts = Vec::new();
+                add_run(swizzle, start, Outside::At(0), len, &mut parts);
+                let mut shared = vec![None; 2048];
+                for part in parts {
+                    let Outside::At(from) = part.outside else { panic!("{part:?}") };
+                    let bytes: Vec<u64> = (from..from + part.len).collect();
+                    let bytes = part.permuted.map_or(bytes.clone(), |swizzle| permute(swizzle, part.shared, &bytes));
+                    (part.shared..).zip(bytes).for_each(|(at, byte)| shared[at as usize - 1024] = Some(byte));
+                }
+                let wrong = (0..len).find(|at| shared[swizzle.apply(start + at) as usize - 1024] != Some(*at));
+                assert_eq!(wrong, None, "{swizzle:?} {start}");
+            }
+        }
     }
 
     #[test]

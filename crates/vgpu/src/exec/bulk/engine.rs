@@ -1,10 +1,10 @@
 //! The engine that moves the bytes of copies.
 
 use crate::exec::access::{Access, RegionId, RegionSlot};
-use crate::exec::atomic::combine;
+use crate::exec::atomic::{combine, undefined_result};
 use crate::exec::bulk::boxes::permute;
 use crate::exec::bulk::cancel::RESPONSE_BYTES;
-use crate::exec::bulk::{Bulk, Groups, Move, Source};
+use crate::exec::bulk::{Bulk, BulkReduce, Groups, Move, Source};
 use crate::exec::machine::Machine;
 use crate::exec::memory::little_endian;
 use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
@@ -78,6 +78,9 @@ impl Machine<'_> {
             bytes = permute(swizzle, start, &bytes);
             undefined = if undefined.is_empty() { undefined } else { permute(swizzle, start, &undefined) };
         }
+        if let Some(reduce) = bulk.reduce {
+            undefined = self.undefined_sums(part, &undefined, reduce);
+        }
         let marked = undefined.iter().find(|byte| byte.is_some());
         let is_compared = self.options.observed.is_none() && matches!(part.to.id, RegionId::Buffer(_));
         if let Some(byte) = marked.filter(|_| is_compared) {
@@ -103,6 +106,30 @@ impl Machine<'_> {
         let marked = undefined.iter().enumerate().filter(|(_, byte)| byte.is_some());
         region.undefined.extend(marked.map(|(at, byte)| (part.to.offset + at, *byte)));
         Ok(())
+    }
+
+    /// The undefined bits of the elements that are reduced, from those of the source: for each byte, or nothing if there are none.
+    fn undefined_sums(&self, part: &Move, source: &[Undefined], (f, size): BulkReduce) -> Vec<Undefined> {
+        let held = &self.region(part.to.id).undefined;
+        let (start, size) = (part.to.offset, size as usize);
+        if source.is_empty() && held.range(start..part.to.end()).next().is_none() {
+            return Vec::new();
+        }
+        let of_byte = |at: usize| {
+            let own = held.get(&(start + at)).copied().unwrap_or_default();
+            own.or(source.get(at).copied().unwrap_or_default())
+        };
+        let mut found = Vec::with_capacity(part.to.len);
+        for first in (0..part.to.len).step_by(size) {
+            let place = |all: Undefined, at: usize| {
+                let byte = of_byte(first + at);
+                all.or(byte.with(byte.bits << (8 * at)))
+            };
+            let operands = (0..size.min(part.to.len - first)).fold(Undefined::default(), place);
+            let result = undefined_result(f, operands, 8 * size as u32);
+            found.extend((0..size).map(|at| result.with(result.bits >> (8 * at) & 0xff)));
+        }
+        found
     }
 
     /// Where a part begins in shared memory.

@@ -23,6 +23,18 @@ pub(crate) struct Values {
     pub(crate) scales: Vec<f64>,
 }
 
+impl Values {
+    /// One of several parts of as many lines.
+    pub(crate) fn part(&self, part: usize, parts: usize) -> Values {
+        let range = |len: usize| part * len / parts..(part + 1) * len / parts;
+        Values {
+            elements: self.elements[range(self.elements.len())].to_vec(),
+            origins: self.origins[range(self.origins.len())].to_vec(),
+            scales: self.scales[range(self.scales.len())].to_vec(),
+        }
+    }
+}
+
 /// Appends the elements of a unit of 16 bytes.
 pub(crate) fn extend_with_unit(values: &mut Vec<f32>, unit: &[u8; UNIT as usize], multiplier: &Multiplier) {
     let signed = |value: f32| if multiplier.is_negated { -value } else { value };

@@ -147,9 +147,9 @@ impl Machine<'_> {
                 for (half, (lane, column)) in op.places(first, thread, number).enumerate() {
                     let (bits, known) = self.read_tensor(warp, lane, column);
                     let shift = 16 * half as u32;
-                    let kept = if op.packs { bits & 0xffff } else { bits };
-                    word |= kept << shift;
-                    undefined = undefined.or(known.with(known.bits << shift & 0xffff_ffff));
+                    let mask = if op.packs { 0xffff } else { u32::MAX };
+                    word |= (bits & mask) << shift;
+                    undefined = undefined.or(known.with((known.bits & u64::from(mask)) << shift));
                 }
                 warp.regs[*reg as usize][thread] = u64::from(word);
                 marks[thread] = undefined;

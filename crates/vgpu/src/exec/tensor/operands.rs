@@ -29,15 +29,26 @@ impl Datapath {
 
     /// The lane and the column of an element.
     pub(super) fn place(self, m: usize, n: usize, row: usize, column: usize) -> (usize, usize) {
+        let columns = self.columns(n);
+        (self.lane(m, row, column / columns), column % columns)
+    }
+
+    /// The lane of a row of `m`, in a part of the columns.
+    fn lane(self, m: usize, row: usize, part: usize) -> usize {
         match self {
-            Datapath::Whole => (row, column),
-            Datapath::Quarters => (row / 16 * 32 + row % 16, column),
-            Datapath::Parts(parts) => (row + column / (n / parts) * m, column % (n / parts)),
+            Datapath::Whole => row,
+            Datapath::Quarters => row / 16 * 32 + row % 16,
+            Datapath::Parts(_) => part * m + row,
         }
     }
 
+    /// How many parts the columns are split into.
+    pub(super) fn parts(self) -> usize {
+        if let Datapath::Parts(parts) = self { parts } else { 1 }
+    }
+
     pub(super) fn columns(self, n: usize) -> usize {
-        if let Datapath::Parts(parts) = self { n / parts } else { n }
+        n / self.parts()
     }
 
     /// The groups of 16 lanes, if the address has lane `first`.
@@ -52,20 +63,21 @@ impl Datapath {
 }
 
 impl Machine<'_> {
-    /// The elements of a left multiplicand in tensor memory: each row on its lane, adjacent along k.
+    /// The elements of a left multiplicand in tensor memory: each row on its lane, adjacent along k. Each part of the columns of D
+    /// has all rows on its own lanes, where they are the same (CUTLASS, `TmemAllocMode::Duplicated`).
     pub(super) fn tensor_values(
         &mut self,
         (warp, pc): (u32, u32),
         (id, address): (RegionId, u32),
         multiplier: &Multiplier,
         (rows, k): (usize, usize),
-        path: Datapath,
+        (path, part): (Datapath, usize),
     ) -> Values {
         let (first_lane, first_column) = split(address);
         let in_unit = multiplier.element.in_unit();
         let mut values = Values { elements: Vec::new(), origins: vec![None; rows], ..Values::default() };
         for row in 0..rows {
-            let (lane, _) = path.place(rows, 1, row, 0);
+            let lane = path.lane(rows, row, part);
             for unit in 0..k / in_unit {
                 let mut bytes = [0u8; 16];
                 for (word, part) in bytes.chunks_exact_mut(4).enumerate() {

@@ -85,12 +85,12 @@ pub(crate) fn undefined_results(warp: &Warp, exec: u32, op: &ScalarOp) -> Vec<Up
 }
 
 /// All of `bits` if any bit is undefined.
-fn whole(undefined: Undefined, bits: u64) -> Undefined {
+pub(crate) fn whole(undefined: Undefined, bits: u64) -> Undefined {
     if undefined.is_some() { undefined.with(bits) } else { undefined }
 }
 
 /// All bits of `keep` from the lowest undefined bit upwards.
-fn upwards(undefined: Undefined, keep: u64) -> Undefined {
+pub(crate) fn upwards(undefined: Undefined, keep: u64) -> Undefined {
     let lowest = undefined.bits & undefined.bits.wrapping_neg();
     undefined.with(if undefined.is_some() { lowest.wrapping_neg() & keep } else { 0 })
 }

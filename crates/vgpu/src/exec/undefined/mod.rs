@@ -18,7 +18,7 @@ mod origins;
 mod races;
 mod registers;
 
-pub(crate) use flow::{matrix_lanes, undefined_double_mma, undefined_mma, undefined_results};
+pub(crate) use flow::{matrix_lanes, undefined_double_mma, undefined_mma, undefined_results, upwards, whole};
 pub(crate) use known_races::KnownRaces;
 pub(crate) use marks::{Marks, UndefinedLanes, Update};
 pub(crate) use origins::Origins;

@@ -25,23 +25,37 @@ impl Machine<'_> {
 
     fn perform_half(&mut self, product: &Product, half: &Half, mut b: Values) {
         let Product { start, shape, path, .. } = product;
-        let (Shape { m, n, k, .. }, id) = (*shape, half.id);
-        let (warp, pc) = (start.warp, start.read.pc);
-        let mut a = match &half.a {
-            Source::Shared(units) => self.shared_values((warp, &start.read), units, &shape.a, (m, k)),
-            Source::Tensor(address) => self.tensor_values((warp, pc), (id, *address), &shape.a, (m, k), *path),
-        };
-        if let Some((of_a, of_b, factors)) = product.scales {
-            self.read_scales((warp, pc), &mut a, (id, of_a, shape.a.scale_byte), factors, shape);
-            self.read_scales((warp, pc), &mut b, (id, of_b, shape.b.scale_byte), factors, shape);
+        let (Shape { n, .. }, id) = (*shape, half.id);
+        if let Some((_, of_b, factors)) = product.scales {
+            self.read_scales((start.warp, start.read.pc), &mut b, (id, of_b, shape.b.scale_byte), factors, shape);
         }
         let (mut words, mut marks) = self.sums_before(product, id);
-        if a.origins.iter().chain(&b.origins).any(Option::is_some) {
-            marks.resize(m * n, None);
-            let of_multiplicands = (0..m * n).map(|at| a.origins[at / n].or(b.origins[at % n]));
-            marks.iter_mut().zip(of_multiplicands).for_each(|(mark, other)| *mark = mark.or(other));
+        match (&half.a, path.parts()) {
+            (Source::Shared(_), _) | (_, 1) => {
+                let a = self.left_values(product, half, 0);
+                mark_sums(shape, &a, &b, &mut marks);
+                multiply(shape, &a, &b, &mut words, product.shift);
+            }
+            (Source::Tensor(_), parts) => {
+                for part in 0..parts {
+                    let a = self.left_values(product, half, part);
+                    let (columns, b) = (part * n / parts..(part + 1) * n / parts, b.part(part, parts));
+                    let part = Shape { n: n / parts, ..*shape };
+                    let of_part = |at: usize| at / part.n * n + columns.start + at % part.n;
+                    let mut sums: Vec<u32> = (0..part.m * part.n).map(|at| words[of_part(at)]).collect();
+                    multiply(&part, &a, &b, &mut sums, product.shift);
+                    sums.iter().enumerate().for_each(|(at, sum)| words[of_part(at)] = *sum);
+                    let mut marked = Vec::new();
+                    mark_sums(&part, &a, &b, &mut marked);
+                    if !marked.is_empty() {
+                        marks.resize(shape.m * n, None);
+                    }
+                    for (at, origin) in marked.into_iter().enumerate() {
+                        marks[of_part(at)] = marks[of_part(at)].or(origin);
+                    }
+                }
+            }
         }
-        multiply(shape, &a, &b, &mut words, product.shift);
         let memory = &mut self.owner_mut(id).tensor.memory;
         for (first, lane, column) in product.runs() {
             let run = first..first + path.columns(n);
@@ -55,6 +69,20 @@ impl Machine<'_> {
                 }
             }
         }
+    }
+
+    /// The left multiplicand of a part of the columns, with its scale factors.
+    fn left_values(&mut self, product: &Product, half: &Half, part: usize) -> Values {
+        let Product { start, shape, path, .. } = product;
+        let (Shape { m, k, .. }, id, by) = (*shape, half.id, (start.warp, start.read.pc));
+        let mut a = match &half.a {
+            Source::Shared(units) => self.shared_values((start.warp, &start.read), units, &shape.a, (m, k)),
+            Source::Tensor(address) => self.tensor_values(by, (id, *address), &shape.a, (m, k), (*path, part)),
+        };
+        if let Some((of_a, _, factors)) = product.scales {
+            self.read_scales(by, &mut a, (id, of_a, shape.a.scale_byte), factors, shape);
+        }
+        a
     }
 
     /// The sums that a CTA adds the products to, and where undefined bits of them come from: for each of them, or nothing if
@@ -153,6 +181,16 @@ impl Machine<'_> {
                 }
             }
         }
+    }
+}
+
+/// Adds where undefined bits of the multiplicands come from to those of the sums, of which there are none if all are defined.
+fn mark_sums(shape: &Shape, a: &Values, b: &Values, marks: &mut Vec<Option<u32>>) {
+    let Shape { m, n, .. } = *shape;
+    if a.origins.iter().chain(&b.origins).any(Option::is_some) {
+        marks.resize(m * n, None);
+        let of_multiplicands = (0..m * n).map(|at| a.origins[at / n].or(b.origins[at % n]));
+        marks.iter_mut().zip(of_multiplicands).for_each(|(mark, other)| *mark = mark.or(other));
     }
 }
 

@@ -136,6 +136,11 @@ impl Machine<'_> {
         if !is_in_tensor_memory(&shape.a) {
             return misuse("A in tensor memory is K-major, of elements of 8, 16 or 32 bits".to_string());
         }
+        if path == Datapath::Parts(4) {
+            let text =
+                "A with 32 rows and `.ws` is supported in shared memory only: no public text says on which lanes it is";
+            return misuse(text.to_string());
+        }
         let (of_d, _) = split(d);
         if first_lane != of_d {
             return misuse(format!("A begins on lane {first_lane} and D on lane {of_d}; both begin on the same one"));
