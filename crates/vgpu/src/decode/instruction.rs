@@ -64,12 +64,14 @@ impl Decoder<'_> {
     fn decode_ops(&mut self, instruction: &Instruction) -> Decoded<Vec<Op>> {
         let opcode = &instruction.opcode;
         let Some((row, mut mods)) = table::find(opcode) else {
-            return Err(unknown_opcode(opcode, table::rows().map(|row| row.name)));
+            let names = table::rows().map(|row| row.name).filter(|_| self.explains());
+            return Err(unknown_opcode(opcode, names));
         };
         self.line = instruction.line;
         let ops = (row.decode)(self, &mut mods, &instruction.operands);
         let ops = ops.and_then(|ops| mods.finish().map(|()| ops));
-        let ops = ops.map_err(|reason| reason + &slip(row, opcode).unwrap_or_default())?;
+        let meant = || if self.explains() { slip(row, opcode).unwrap_or_default() } else { String::new() };
+        let ops = ops.map_err(|reason| reason + &meant())?;
         self.must_be_a_form(row, opcode)?;
         Ok(ops)
     }
@@ -81,8 +83,9 @@ impl Decoder<'_> {
             return Ok(());
         }
         if !row.has_form(opcode) {
-            let nearest = row.nearest_form(opcode).unwrap_or_default();
-            return Err(format!("there is no such form of `{}`; the nearest one is `{nearest}`", row.name));
+            let nearest = if self.explains() { row.nearest_form(opcode) } else { None };
+            let nearest = nearest.map_or(String::new(), |form| format!("; the nearest one is `{form}`"));
+            return Err(format!("there is no such form of `{}`{nearest}", row.name));
         }
         self.known_forms.insert(opcode.to_string());
         Ok(())

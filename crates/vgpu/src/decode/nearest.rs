@@ -36,9 +36,20 @@ pub(super) fn slip(row: &Row, opcode: &str) -> Option<String> {
     Some(format!("; did you mean `.{meant}` in place of `.{given}`?"))
 }
 
+/// The refused instructions for which it is looked up what was meant, so that a file of many takes no time.
+const MOST_EXPLAINED: usize = 20;
+
 impl Decoder<'_> {
+    /// Whether it is said of a refused instruction what was probably meant.
+    pub(super) fn explains(&self) -> bool {
+        self.program.unsupported.len() < MOST_EXPLAINED
+    }
+
     /// What is said of a name that is not declared.
     pub(super) fn unknown(&self, name: &str) -> String {
+        if !self.explains() {
+            return format!("`{name}` is not declared");
+        }
         let visible = || self.scopes.iter().flat_map(|scope| scope.keys()).map(String::as_str);
         let series = name.trim_end_matches(|last: char| last.is_ascii_digit());
         let number = |name: &str| name.strip_prefix(series)?.parse::<u32>().ok();

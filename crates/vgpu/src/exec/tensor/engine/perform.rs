@@ -31,28 +31,14 @@ impl Machine<'_> {
         }
         let (mut words, mut marks) = self.sums_before(product, id);
         match (&half.a, path.parts()) {
-            (Source::Shared(_), _) | (_, 1) => {
+            (Source::Shared(_), _) | (Source::Tensor(_), 1) => {
                 let a = self.left_values(product, half, 0);
-                mark_sums(shape, &a, &b, &mut marks);
-                multiply(shape, &a, &b, &mut words, product.shift);
+                add_products(shape, (&a, &b), (&mut words, &mut marks), product.shift);
             }
             (Source::Tensor(_), parts) => {
                 for part in 0..parts {
                     let a = self.left_values(product, half, part);
-                    let (columns, b) = (part * n / parts..(part + 1) * n / parts, b.part(part, parts));
-                    let part = Shape { n: n / parts, ..*shape };
-                    let of_part = |at: usize| at / part.n * n + columns.start + at % part.n;
-                    let mut sums: Vec<u32> = (0..part.m * part.n).map(|at| words[of_part(at)]).collect();
-                    multiply(&part, &a, &b, &mut sums, product.shift);
-                    sums.iter().enumerate().for_each(|(at, sum)| words[of_part(at)] = *sum);
-                    let mut marked = Vec::new();
-                    mark_sums(&part, &a, &b, &mut marked);
-                    if !marked.is_empty() {
-                        marks.resize(shape.m * n, None);
-                    }
-                    for (at, origin) in marked.into_iter().enumerate() {
-                        marks[of_part(at)] = marks[of_part(at)].or(origin);
-                    }
+                    add_to_part(product, (&a, &b), (part, parts), (&mut words, &mut marks));
                 }
             }
         }
@@ -184,13 +170,41 @@ impl Machine<'_> {
     }
 }
 
-/// Adds where undefined bits of the multiplicands come from to those of the sums, of which there are none if all are defined.
-fn mark_sums(shape: &Shape, a: &Values, b: &Values, marks: &mut Vec<Option<u32>>) {
+/// Adds the products to sums, and where undefined bits of the multiplicands come from to the origins of the sums, of which there
+/// are none if all are defined.
+fn add_products(
+    shape: &Shape,
+    (a, b): (&Values, &Values),
+    (words, origins): (&mut [u32], &mut Vec<Option<u32>>),
+    shift: u32,
+) {
     let Shape { m, n, .. } = *shape;
     if a.origins.iter().chain(&b.origins).any(Option::is_some) {
-        marks.resize(m * n, None);
+        origins.resize(m * n, None);
         let of_multiplicands = (0..m * n).map(|at| a.origins[at / n].or(b.origins[at % n]));
-        marks.iter_mut().zip(of_multiplicands).for_each(|(mark, other)| *mark = mark.or(other));
+        origins.iter_mut().zip(of_multiplicands).for_each(|(origin, other)| *origin = origin.or(other));
+    }
+    multiply(shape, a, b, words, shift);
+}
+
+/// Adds the products to the sums of a part of the columns.
+fn add_to_part(
+    product: &Product,
+    (a, b): (&Values, &Values),
+    (part, parts): (usize, usize),
+    (words, origins): (&mut [u32], &mut Vec<Option<u32>>),
+) {
+    let Shape { m, n, .. } = product.shape;
+    let shape = Shape { n: n / parts, ..product.shape };
+    let place = |at: usize| at / shape.n * n + part * shape.n + at % shape.n;
+    let of_part = || (0..m * shape.n).map(place);
+    let mut sums: Vec<u32> = of_part().map(|at| words[at]).collect();
+    let mut own: Vec<Option<u32>> = of_part().filter_map(|at| origins.get(at).copied()).collect();
+    add_products(&shape, (a, &b.part(part, parts)), (&mut sums, &mut own), product.shift);
+    of_part().zip(sums).for_each(|(at, sum)| words[at] = sum);
+    if !own.is_empty() {
+        origins.resize(m * n, None);
+        of_part().zip(own).for_each(|(at, origin)| origins[at] = origin);
     }
 }
 
