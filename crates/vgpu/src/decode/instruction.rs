@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::decode::decoder::{Decoded, Decoder};
-use crate::decode::nearest::{slip, unknown_opcode};
+use crate::decode::nearest::unknown_opcode;
 use crate::decode::symbol::Symbol;
 use crate::decode::table::{self, Row, Unit};
 use crate::fault::Unsupported;
@@ -70,10 +70,13 @@ impl Decoder<'_> {
         self.line = instruction.line;
         let ops = (row.decode)(self, &mut mods, &instruction.operands);
         let ops = ops.and_then(|ops| mods.finish().map(|()| ops));
-        let meant = || if self.explains() { slip(row, opcode).unwrap_or_default() } else { String::new() };
-        let ops = ops.map_err(|reason| reason + &meant())?;
-        self.must_be_a_form(row, opcode)?;
-        Ok(ops)
+        match ops {
+            Ok(ops) => self.must_be_a_form(row, opcode).map(|()| ops),
+            Err(reason) => match self.explains().then(|| row.slip(opcode)).flatten() {
+                Some((given, meant)) => Err(format!("{reason}; did you mean `.{meant}` in place of `.{given}`?")),
+                None => Err(reason),
+            },
+        }
     }
 
     /// Refuses what the decoding functions of scalar instructions take, and assemblers do not: the table has all the forms of

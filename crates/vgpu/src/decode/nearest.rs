@@ -1,9 +1,6 @@
-//! What a name or a modifier that does not exist was probably meant to be.
+//! What a name that does not exist was probably meant to be.
 
 use crate::decode::decoder::Decoder;
-use crate::decode::table::Row;
-use crate::isa::DType;
-use crate::ptx::ast::Number;
 
 /// How a suggestion is added to a message; empty if there is none.
 pub(super) fn did_you_mean(suggestion: Option<&str>) -> String {
@@ -25,15 +22,6 @@ pub(super) fn unknown_opcode<'a>(opcode: &str, names: impl Iterator<Item = &'a s
         nearest(&opcode[..end], [name])
     });
     format!("`{opcode}` is not supported{}", did_you_mean(slips.min_by_key(|name| name.len().abs_diff(opcode.len()))))
-}
-
-/// What is to be added to the reason why an instruction was refused: the first modifier that its row does not have, as it was
-/// probably meant.
-pub(super) fn slip(row: &Row, opcode: &str) -> Option<String> {
-    let known = row.modifiers();
-    let mut words = opcode.strip_prefix(row.name)?.split('.').skip(1).filter(|word| !known.contains(word));
-    let (given, meant) = words.find_map(|word| Some((word, nearest(word, known.iter().copied())?)))?;
-    Some(format!("; did you mean `.{meant}` in place of `.{given}`?"))
 }
 
 /// The refused instructions for which it is looked up what was meant, so that a file of many takes no time.
@@ -59,18 +47,5 @@ impl Decoder<'_> {
             }
             _ => format!("`{name}` is not declared{}", did_you_mean(nearest(name, visible()))),
         }
-    }
-}
-
-/// Why a number cannot be an operand of a type (PTX ISA, section 4.5): integers and floating-point numbers are not converted.
-pub(super) fn unfit(number: Number, dtype: DType) -> Option<&'static str> {
-    let is_integer = matches!(number, Number::Integer(_));
-    if dtype.is_float() && (dtype.bits < 32 || dtype.count > 1) {
-        return Some("there are no constants of this type");
-    }
-    match (dtype.is_float(), dtype.is_integer()) {
-        (true, _) if is_integer => Some("an integer cannot be an operand of a floating-point type; write `1.0` for 1"),
-        (_, true) if !is_integer => Some("a floating-point number cannot be an operand of an integer type"),
-        _ => None,
     }
 }

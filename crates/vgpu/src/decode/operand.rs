@@ -1,7 +1,6 @@
 //! Decodes operands to register and predicate indices.
 
 use crate::decode::decoder::{Decoded, Decoder};
-use crate::decode::nearest::unfit;
 use crate::decode::symbol::Symbol;
 use crate::isa::{DType, Space, mask};
 use crate::op::{Guard, Reg};
@@ -115,6 +114,19 @@ impl Decoder<'_> {
             },
             _ => Err("this form of predicate is not supported here".to_string()),
         }
+    }
+}
+
+/// Why a number cannot be an operand of a type (PTX ISA, section 4.5): integers and floating-point numbers are not converted.
+fn unfit(number: Number, dtype: DType) -> Option<&'static str> {
+    let is_integer = matches!(number, Number::Integer(_));
+    if dtype.is_float() && (dtype.bits < 32 || dtype.count > 1) {
+        return Some("there are no constants of this type");
+    }
+    match (dtype.is_float(), dtype.is_integer()) {
+        (true, _) if is_integer => Some("an integer cannot be an operand of a floating-point type; write `1.0` for 1"),
+        (_, true) if !is_integer => Some("a floating-point number cannot be an operand of an integer type"),
+        _ => None,
     }
 }
 

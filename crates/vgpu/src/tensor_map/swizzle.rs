@@ -34,7 +34,7 @@ pub enum MapSwizzle {
 }
 
 impl MapSwizzle {
-    pub(super) const ALL: [MapSwizzle; 7] = [
+    pub(crate) const ALL: [MapSwizzle; 7] = [
         MapSwizzle::None,
         MapSwizzle::B32,
         MapSwizzle::B64,

@@ -1,5 +1,6 @@
 //! Which modifiers an instruction may have together.
 
+use crate::decode::nearest::nearest;
 use crate::decode::table::Row;
 
 /// A modifier of a form, or several words that belong together: one of the choices, or none of them.
@@ -17,9 +18,16 @@ impl Row {
     }
 
     /// All modifiers of its forms, in their order.
-    pub(crate) fn modifiers(&self) -> Vec<&'static str> {
+    fn modifiers(&self) -> Vec<&'static str> {
         let groups = self.forms.iter().flat_map(|form| groups(opcode_of(&form[self.name.len()..])));
         groups.flat_map(|group| group.choices.split([',', '.'])).filter(|word| !word.is_empty()).collect()
+    }
+
+    /// The first modifier of an opcode that no form has, and what was probably meant.
+    pub(crate) fn slip<'a>(&self, opcode: &'a str) -> Option<(&'a str, &'static str)> {
+        let known = self.modifiers();
+        let mut words = opcode.strip_prefix(self.name)?.split('.').skip(1).filter(|word| !known.contains(word));
+        words.find_map(|word| Some((word, nearest(word, known.iter().copied())?)))
     }
 
     /// The supported form that has the most modifiers of an opcode, and of these the most similar one.

@@ -276,15 +276,7 @@ mod tests {
 
     #[test]
     fn every_byte_of_a_span_is_where_the_swizzle_says() {
-        let swizzles = [
-            MapSwizzle::B32,
-            MapSwizzle::B64,
-            MapSwizzle::B128,
-            MapSwizzle::B128Atom32,
-            MapSwizzle::B128Atom32Flip8,
-            MapSwizzle::B128Atom64,
-        ];
-        for swizzle in swizzles {
+        for swizzle in MapSwizzle::ALL {
             for (start, len) in [(1024, 512), (1024 + 128, 128), (1024 + 40, 300)] {
                 let mut parts = Vec::new();
                 add_run(swizzle, start, Outside::At(0), len, &mut parts);
