@@ -95,6 +95,9 @@ fn run_with(
     if !kernel.program.unsupported.is_empty() {
         return Err(RunError::Unsupported(kernel.program.unsupported.clone()));
     }
+    if options.sms == Some(0) || options.ctas_per_sm == Some(0) {
+        return bad("`sms` and `ctas_per_sm` are at least 1".to_string());
+    }
     check_shape(&kernel.info, launch)?;
     check_shared(kernel, launch)?;
     let params = parameter_block(&kernel.info, launch, memory)?;

@@ -98,13 +98,17 @@ impl TensorMap {
         sides[at].div_ceil(self.element_strides[at])
     }
 
-    /// Bytes of a box in shared memory.
-    pub fn box_bytes(&self) -> u64 {
-        let rows = match &self.access {
+    /// Rows that are copied at once: of a box, or pixels.
+    pub(crate) fn rows(&self) -> u64 {
+        match &self.access {
             MapAccess::Tiled(sides) => (1..self.rank()).map(|at| self.copied(sides, at)).product(),
             MapAccess::Im2col(pixels) => pixels.pixels,
-        };
-        rows * self.row_bytes()
+        }
+    }
+
+    /// Bytes of a box in shared memory.
+    pub fn box_bytes(&self) -> u64 {
+        self.rows() * self.row_bytes()
     }
 
     /// Checks what `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` demand.

@@ -139,12 +139,13 @@ impl Machine<'_> {
             };
             return wrong(text.to_string());
         }
-        let bytes = map.box_bytes() * if *mode == TensorMode::Rows { 4 } else { 1 };
+        let rows = map.rows() * if *mode == TensorMode::Rows { 4 } else { 1 };
+        let bytes = rows.saturating_sub(1) * map.row_pitch() + map.row_bytes();
         let inside = address_map::split_rank(shared).1;
         let room = (self.cta.shared.bytes.len() as u64 + address_map::SHARED_START).saturating_sub(inside);
         if bytes > room {
             let message = format!(
-                "the copy has {bytes} B, and shared memory {room} B from its address on (this CTA has {} B of shared memory)",
+                "the copy takes {bytes} B of shared memory, which has {room} B from its address on (this CTA has {} B of shared memory)",
                 self.cta.shared.bytes.len()
             );
             return Err(RaisedFault::new(FaultKind::OutOfBounds, exec, message));
