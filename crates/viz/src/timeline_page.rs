@@ -3,7 +3,7 @@
 
 mod chart;
 
-use tilewright_vgpu::timeline::Timeline;
+use tilewright_vgpu::timeline::{Engine, Timeline};
 
 use chart::chart;
 
@@ -20,16 +20,27 @@ pub fn timeline_page(title: &str, timeline: &Timeline, fault: Option<&str>) -> S
          <style>\n{CSS}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{fault}\
          <p>In a tick, every warp that can run executes one instruction. This is an order that can happen, not the time that a \
          device needs. Point at a part to read its lines and to see which arrows belong to it.</p>\n{cut}\
-         <p class=\"legend\"><span><i style=\"background: hsl(215 55% 55%)\"></i>a warp executes</span>\
-         <span><i style=\"background: var(--wait)\"></i>it waits</span>\
-         <span><i style=\"border: 1.5px solid var(--stuck)\"></i>it waits until the end</span>\
-         <span><i style=\"background: var(--wait); height: .2em\"></i>lanes wait for the rest of their warp</span>\
-         <span><i style=\"background: var(--copies)\"></i>bulk and tensor copies</span>\
-         <span><i style=\"background: var(--tensor)\"></i>products and copies of tcgen05</span>\
-         <span><i style=\"background: var(--phase)\"></i>a phase of an mbarrier ends</span></p>\n\
+         <p class=\"legend\">{}</p>\n\
          <div class=\"scroll\">\n{}</div>\n<script>\n{JS}</script>\n</body>\n</html>\n",
+        legend(timeline),
         chart(timeline)
     )
+}
+
+/// What the colours mean; only those of engines that did something are named.
+fn legend(timeline: &Timeline) -> String {
+    let has = |engine: Engine| timeline.operations.iter().any(|found| found.engine == engine);
+    let entries = [
+        ("background: hsl(215 55% 55%)", "a warp executes", true),
+        ("background: var(--wait)", "it waits", true),
+        ("border: 1.5px solid var(--stuck)", "it waits until the end", true),
+        ("background: var(--wait); height: .2em", "lanes wait for the rest of their warp", true),
+        ("background: var(--copies)", "bulk and tensor copies", has(Engine::Copies)),
+        ("background: var(--tensor)", "products and copies of tcgen05", has(Engine::Tensor)),
+        ("background: var(--phase)", "a phase of an mbarrier ends", !timeline.phases.is_empty()),
+    ];
+    let entry = |(style, text, _): (&str, &str, bool)| format!("<span><i style=\"{style}\"></i>{text}</span>");
+    entries.into_iter().filter(|(.., is_shown)| *is_shown).map(entry).collect()
 }
 
 /// How the launch ended: the first line, and the others on demand.
