@@ -25,7 +25,8 @@ const MAX_CLUSTER_CTAS: u64 = 16;
 /// Maximum number of threads in a CTA.
 const MAX_THREADS: u64 = 1024;
 
-/// Runs one launch to completion or to its first fault. Global variables of the module start from their initialisers.
+/// Runs one launch to completion or to its first fault. In the first launch of a module on a memory, its global variables have
+/// their initial values; after that, what the last launch has left.
 ///
 /// # Errors
 /// Unsupported instructions, a launch that does not match the kernel, or the first fault, in this order of precedence.

@@ -1,6 +1,6 @@
 //! Which instructions are on every path from or to another one, within a function.
 
-use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::op::Op;
 use crate::program::{Inst, Program};
@@ -31,19 +31,27 @@ impl ControlFlow {
         self.post_dominators.nearest(pc)
     }
 
-    /// Whether a lane that has exited at `exit` went past the instruction at `pc`, without executing it: it has executed
-    /// something that all do after that instruction, and not all before it.
+    /// Whether a lane that has exited at `exit` went past the instruction at `pc` without executing it: it has executed something
+    /// else with an effect that all do after that instruction, and not all before it.
     pub(crate) fn goes_past(&self, program: &Program, pc: u32, exit: u32) -> bool {
-        let (before, after) = (self.dominators.all(pc), self.post_dominators.all(pc));
-        let is_effect =
-            |at: &u32| !matches!(program.code[*at as usize].op, Op::Bra { .. } | Op::Ret | Op::Exit | Op::Nop);
-        self.dominators.all(exit).iter().filter(|at| is_effect(at)).any(|at| after.contains(at) && !before.contains(at))
+        let (before, after) = (&self.dominators, &self.post_dominators);
+        let is_effect = |at: &u32| {
+            let op = &program.code[*at as usize].op;
+            !matches!(op, Op::Bra { .. } | Op::Ret | Op::Exit | Op::Nop | Op::Scalar(_) | Op::Load(_))
+        };
+        !before.dominates(pc, exit)
+            && before.all(exit).filter(is_effect).any(|at| after.dominates(at, pc) && !before.dominates(at, pc))
     }
 }
 
-/// The nearest dominator of each node of a graph.
+/// The tree of the dominators of a graph.
 #[derive(Debug)]
-struct Dominators(Vec<u32>);
+struct Dominators {
+    /// The nearest dominator of each node.
+    nearest: Vec<u32>,
+    /// For each node, the numbers of the nodes of its subtree.
+    subtrees: Vec<Range<u32>>,
+}
 
 /// The root does not lead to the node.
 const NONE: u32 = u32::MAX;
@@ -69,27 +77,48 @@ impl Dominators {
                 nearest[*node as usize] = found;
             }
             if !changes {
-                return Dominators(nearest);
+                return Dominators { subtrees: subtrees(root, &nearest), nearest };
             }
         }
     }
 
     fn nearest(&self, node: u32) -> Option<u32> {
-        self.0.get(node as usize).copied().filter(|found| *found != NONE)
+        self.nearest.get(node as usize).copied().filter(|found| *found != NONE)
+    }
+
+    /// Whether a node is on every path to another one, or the same.
+    fn dominates(&self, node: u32, other: u32) -> bool {
+        self.subtrees[node as usize].contains(&self.subtrees[other as usize].start)
     }
 
     /// All instructions that dominate one, without itself.
-    fn all(&self, node: u32) -> BTreeSet<u32> {
-        let end = self.0.len() as u32 - 1;
-        let mut found = BTreeSet::new();
-        let mut at = node;
-        while let Some(next) = self.nearest(at).filter(|next| *next != at) {
-            found.insert(next);
-            at = next;
-        }
-        found.remove(&end);
-        found
+    fn all(&self, node: u32) -> impl Iterator<Item = u32> {
+        let end = self.nearest.len() as u32 - 1;
+        let next = |at: &u32| self.nearest(*at).filter(|next| next != at);
+        std::iter::successors(next(&node), next).filter(move |at| *at != end)
     }
+}
+
+/// The numbers of the nodes below each node of a tree, in the order in which they are reached from the root; nothing for nodes that
+/// are not in it.
+fn subtrees(root: u32, parents: &[u32]) -> Vec<Range<u32>> {
+    let mut children = vec![Vec::new(); parents.len()];
+    for (node, parent) in (0..).zip(parents).filter(|(node, parent)| **parent != NONE && *node != root) {
+        children[*parent as usize].push(node);
+    }
+    let mut found = vec![0..0; parents.len()];
+    let (mut number, mut open) = (0, vec![(root, 0)]);
+    while let Some((node, at)) = open.pop() {
+        if at == 0 {
+            found[node as usize].start = number;
+            number += 1;
+        }
+        match children[node as usize].get(at) {
+            Some(child) => open.extend([(node, at + 1), (*child, 0)]),
+            None => found[node as usize].end = number,
+        }
+    }
+    found
 }
 
 /// The nearest common dominator of two nodes, which may be one of them.

@@ -169,6 +169,15 @@ fn copies_arrive_when_they_are_done() {
 }
 
 #[test]
+fn a_state_counts_the_arrivals_of_copies_too() {
+    let body = "bar.sync 0;\n@!%p2 ret;\nmbarrier.init.shared.b64 [bar+8], 1;\n\
+                cp.async.ca.shared.global [%r3], [%rd1], 4;\ncp.async.mbarrier.arrive.shared.b64 [bar+8];\n\
+                mbarrier.arrive.shared.b64 %rd5, [bar+8];\nWAIT:\nmbarrier.try_wait.shared.b64 %p3, [bar+8], %rd5;\n\
+                @!%p3 bra WAIT;\nld.shared.u32 %r5, [%r3];\nst.global.u32 [%rd2], 7;\nret;";
+    assert_eq!(words(body)[0], 7);
+}
+
+#[test]
 fn wrong_uses_are_named() {
     let said = |body: &str| {
         let fault = fault(&format!("bar.sync 0;\n@!%p2 ret;\n{body}\nret;"));

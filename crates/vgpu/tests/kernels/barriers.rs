@@ -61,6 +61,13 @@ fn lanes_may_exit_before_an_aligned_barrier_but_not_go_past_it() {
         // A loop that the lanes leave one after the other.
         "mov.u32 %r5, 0;\nMORE:\nadd.u32 %r5, %r5, 1;\nsetp.gt.u32 %p2, %r5, %r1;\n@%p2 ret;\nbar.sync 0;\nbra MORE;"
             .to_string(),
+        // A loop that they leave after the barrier, and one with two barriers.
+        "MORE:\nbar.sync 0;\nsetp.lt.u32 %p2, %r1, 16;\n@%p2 ret;\nmov.u32 %r1, 0;\nbra MORE;".to_string(),
+        "MORE:\nst.global.u32 [%rd4], %r1;\nbar.sync 0;\nsetp.lt.u32 %p2, %r1, 16;\n@%p2 exit;\nbar.sync 1;\n\
+         mov.u32 %r1, 0;\nbra MORE;"
+            .to_string(),
+        // The end that they share does something that nobody sees.
+        format!("{halves}@!%p1 bra END;\nbar.sync 0;\nst.global.u32 [%rd4], %r1;\nEND:\nmov.u32 %r5, 0;\nret;"),
     ] {
         report(&execute(&with_addresses(&early), 1, 32));
     }

@@ -2,6 +2,7 @@
 
 use crate::decode::nearest::nearest;
 use crate::decode::table::Row;
+use crate::isa::DType;
 
 /// A modifier of a form, or several words that belong together: one of the choices, or none of them.
 struct Group<'a> {
@@ -74,11 +75,11 @@ fn find(words: &[Option<&str>], mut types: usize, choice: &str) -> Option<Vec<us
     Some(places)
 }
 
-/// Whether a modifier is a type of elements, such as `u32` or `bf16x2`.
+/// Whether a modifier is a type of elements, such as `u32`, `bf16x2` or `e4m3x2`.
 fn is_type(modifier: &str) -> bool {
-    let kinds = ["b", "s", "u", "f", "e", "bf", "tf", "ue"];
-    let has_bits = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
-    kinds.iter().any(|kind| modifier.strip_prefix(kind).is_some_and(has_bits))
+    let has_exponent = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+    let is_narrow = modifier.trim_start_matches('u').strip_prefix('e').is_some_and(has_exponent);
+    is_narrow || modifier == "tf32" || DType::parse(modifier).is_some()
 }
 
 /// The groups of a form without its name and its operands.
@@ -127,19 +128,6 @@ mod tests {
         assert_eq!(expanded("ld.v2.{u8,u16} {d0, d1}, [x]"), ["ld.v2.u8 {d0, d1}, [x]", "ld.v2.u16 {d0, d1}, [x]"]);
     }
 
-    #[test]
-    fn zz() {
-        for line in std::fs::read_to_string("/tmp/opcodes.txt").unwrap().lines() {
-            match super::super::find(line) {
-                None => println!("NOROW {line}"),
-                Some((row, _)) => {
-                    if !row.has_form(line) {
-                        println!("NOFORM {:?} {line}  nearest {:?}", row.unit, row.nearest_form(line))
-                    }
-                }
-            }
-        }
-    }
     #[test]
     fn every_text_of_a_form_has_a_form() {
         for row in rows() {
