@@ -83,7 +83,7 @@ fn a_loop_in_which_nothing_changes() {
     let finding = &failure.diagnostics[0];
     assert!(finding.message.ends_with("or is in a loop in which nothing changes any more"), "{finding}");
     assert_eq!(finding.labels[0].text, "here, in permute_layout(transposed, tile)");
-    let waits = "warp 0, lanes 0-31: waiting for nothing: its loop reads no memory and does not end";
+    let waits = "warp 0, lanes 0-31: waiting for nothing: the loop reads no memory and does not end";
     assert!(finding.notes.iter().any(|note| note.contains(waits)), "{:?}", finding.notes);
 }
 

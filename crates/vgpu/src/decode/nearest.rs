@@ -14,7 +14,7 @@ pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>)
     slips.filter(|(slips, _)| (1..=most).contains(slips)).min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
 }
 
-/// What is said of an opcode that is not that of a row.
+/// The message for an opcode that is not that of a row.
 pub(super) fn unknown_opcode<'a>(opcode: &str, names: impl Iterator<Item = &'a str>) -> String {
     // A name is as many words of the opcode.
     let slips = names.filter_map(|name| {
@@ -28,12 +28,12 @@ pub(super) fn unknown_opcode<'a>(opcode: &str, names: impl Iterator<Item = &'a s
 const MOST_EXPLAINED: usize = 20;
 
 impl Decoder<'_> {
-    /// Whether it is said of a refused instruction what was probably meant.
+    /// Whether the message for a refused instruction suggests what was probably meant.
     pub(super) fn explains(&self) -> bool {
         self.program.unsupported.len() < MOST_EXPLAINED
     }
 
-    /// What is said of a name that is not declared.
+    /// The message for a name that is not declared.
     pub(super) fn unknown(&self, name: &str) -> String {
         if !self.explains() {
             return format!("`{name}` is not declared");
