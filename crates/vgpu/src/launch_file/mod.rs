@@ -280,7 +280,7 @@ impl Reader<'_> {
             }
             (None, Some(extent), None) => {
                 let bytes = self.bytes(&format!("buffers.{name}.zeros"), extent)?;
-                self.memory.allocate(name, vec![0; bytes])
+                self.memory.allocate_zeros(name, bytes)
             }
             (None, None, Some(extent)) => {
                 let bytes = self.bytes(&format!("buffers.{name}.poison"), extent)?;

@@ -90,6 +90,11 @@ impl Memory {
         self.add(name, Region::filled(bytes), false)
     }
 
+    /// Adds a buffer of `len` zero bytes, which takes no memory of the host where it is not written.
+    pub fn allocate_zeros(&mut self, name: &str, len: usize) -> BufferId {
+        self.add(name, Region::zeros(len), false)
+    }
+
     /// Adds a read-only buffer that the host has initialized; a write by a kernel is a fault.
     pub fn allocate_read_only(&mut self, name: &str, bytes: Vec<u8>) -> BufferId {
         self.add(name, Region::filled(bytes), true)

@@ -104,24 +104,21 @@ pub(crate) struct Region {
 impl Region {
     /// A region that the host has initialized.
     pub(crate) fn filled(bytes: Vec<u8>) -> Region {
-        Region {
-            bytes: bytes.into(),
-            written: None,
-            undefined: BTreeMap::new(),
-            shadow: Shadow::default(),
-            flags: BTreeMap::new(),
-        }
+        Region::written(bytes.into())
+    }
+
+    /// A region of zeros.
+    pub(crate) fn zeros(len: usize) -> Region {
+        Region::written(Bytes::zeros(len))
+    }
+
+    fn written(bytes: Bytes) -> Region {
+        Region { bytes, written: None, undefined: BTreeMap::new(), shadow: Shadow::default(), flags: BTreeMap::new() }
     }
 
     /// An uninitialized region.
     pub(crate) fn poison(len: usize) -> Region {
-        Region {
-            bytes: Bytes::zeros(len),
-            written: Some(Bits::new(len)),
-            undefined: BTreeMap::new(),
-            shadow: Shadow::default(),
-            flags: BTreeMap::new(),
-        }
+        Region { written: Some(Bits::new(len)), ..Region::zeros(len) }
     }
 
     /// Bytes with undefined bits become unwritten.
