@@ -88,7 +88,8 @@ impl Dominators {
 
     /// Whether a node is on every path to another one, or the same.
     fn dominates(&self, node: u32, other: u32) -> bool {
-        self.subtrees[node as usize].contains(&self.subtrees[other as usize].start)
+        let other = &self.subtrees[other as usize];
+        !other.is_empty() && self.subtrees[node as usize].contains(&other.start)
     }
 
     /// All instructions that dominate one, without itself.

@@ -22,7 +22,7 @@ const MOST: i64 = (1 << 20) - 1;
 #[derive(Debug)]
 pub(crate) struct Mbarrier {
     /// The most arrivals that a phase has expected.
-    most: i64,
+    most_pending: i64,
     /// Arrivals that each phase expects.
     count: i64,
     /// Arrivals that the current phase still expects.
@@ -43,7 +43,7 @@ pub(crate) struct Mbarrier {
 impl Mbarrier {
     fn new(count: i64) -> Mbarrier {
         Mbarrier {
-            most: count,
+            most_pending: count,
             count,
             pending: count,
             bytes: 0,
@@ -67,7 +67,7 @@ impl Mbarrier {
     /// Whether an arrival may have returned the state.
     fn may_return(&self, state: u64) -> bool {
         let (phase, pending) = (state >> 20, (state & MOST as u64) as i64);
-        phase <= self.phases && (1..=self.most).contains(&pending)
+        phase <= self.phases && (1..=self.most_pending).contains(&pending)
     }
 
     /// What the current phase lacks.
@@ -207,7 +207,7 @@ impl Machine<'_> {
             MbarrierFn::ArriveAfterCopies { is_counted } => {
                 let object = self.live(lane, slot)?;
                 object.pending += i64::from(!is_counted);
-                object.most = object.most.max(object.pending);
+                object.most_pending = object.most_pending.max(object.pending);
                 let before = self.cta.clocks.started(warp.thread(lane));
                 self.cta.copies[warp.id as usize].arrive_later(lane, slot, before, warp.pc);
             }

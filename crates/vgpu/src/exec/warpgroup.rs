@@ -169,14 +169,20 @@ impl Machine<'_> {
                 return Err(self.fault(*RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, message), pc, warp));
             }
             let first = warp / WARPS * WARPS;
-            let (own, first) = (self.cta.products(warp).clone(), self.cta.products(first).clone());
-            if own.done != first.done {
-                let (own_count, count) = (own.done.1, first.done.1);
-                let message = format!(
-                    "the four warps of a warpgroup execute each `wgmma` together; up to this last one, the first of them has \
-                     executed {count}, and warp {warp} {own_count} with the same or other operands"
-                );
-                let last = if own_count > count { own.last } else { first.last };
+            let mut of = |warp: u32| {
+                let Products { done, last, .. } = *self.cta.products(warp);
+                (done, done.1, last)
+            };
+            let ((own, own_count, own_last), (other, count, last)) = (of(warp), of(first));
+            if own != other {
+                let how = match own_count == count {
+                    true => format!("warps {first} and {warp} have executed {count} with different operands"),
+                    false => {
+                        format!("warp {first} has executed {count} of them, and warp {warp} has executed {own_count}")
+                    }
+                };
+                let message = format!("the four warps of a warpgroup execute each product together; {how}");
+                let last = if own_count > count { own_last } else { last };
                 let stop = RaisedFault::new(FaultKind::IllegalInstruction, FULL, message);
                 return Err(self.fault(*stop, last, warp));
             }

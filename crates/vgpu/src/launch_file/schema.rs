@@ -213,7 +213,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Distinct<T> {
     type Value = IndexMap<String, T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map")
+        f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {

@@ -93,7 +93,7 @@ fn every_step_of_a_product_is_needed() {
             "wgmma.fence.sync.aligned;",
             "wgmma.fence.sync.aligned;\nsetp.lt.u32 %p3, %r1, 32;\n@%p3 ret;",
             IllegalInstruction,
-            "the first of them has executed 0, and warp 1 2",
+            "warp 0 has executed 0 of them, and warp 1 has executed 2",
         ),
         (
             "add.u64 %rd4, %rd2, 0x800080080;",

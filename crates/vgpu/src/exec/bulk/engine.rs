@@ -125,9 +125,10 @@ impl Machine<'_> {
                 let byte = of_byte(first + at);
                 all.or(byte.with(byte.bits << (8 * at)))
             };
-            let operands = (0..size.min(part.to.len - first)).fold(Undefined::default(), place);
+            let bytes = 0..size.min(part.to.len - first);
+            let operands = bytes.clone().fold(Undefined::default(), place);
             let result = undefined_result(f, operands, 8 * size as u32);
-            found.extend((0..size).map(|at| result.with(result.bits >> (8 * at) & 0xff)));
+            found.extend(bytes.map(|at| result.with(result.bits >> (8 * at) & 0xff)));
         }
         found
     }

@@ -95,11 +95,9 @@ impl Machine<'_> {
         let len = warp.regs[bytes as usize][lane] & 0xffff_ffff;
         let is_global = matches!(copy.global, BulkPlace::Linear { .. });
         let other = if is_global { "global address" } else { "address of the source" };
-        let (inside, outside) = (format!("{shared:#x}"), format!("{global:#x}"));
-        let operands =
-            [("address in shared memory", shared, inside), (other, global, outside), ("size", len, len.to_string())];
-        for (what, value, text) in operands {
+        for (what, value) in [("address in shared memory", shared), (other, global), ("size", len)] {
             if !value.is_multiple_of(UNIT) {
+                let text = if what == "size" { value.to_string() } else { format!("{value:#x}") };
                 let message = format!("the {what} of a bulk copy is not a multiple of {UNIT} bytes: {text}");
                 return Err(RaisedFault::new(FaultKind::Misaligned, exec, message));
             }
