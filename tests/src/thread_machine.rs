@@ -121,10 +121,10 @@ impl Machine<'_> {
             | Stmt::AssignPair { .. }
             | Stmt::LetValue { .. }
             | Stmt::Mma(_) => Err("elements are opaque here and cannot be computed with".to_string()),
-            Stmt::For { var, body, .. } => {
-                let range = var.range();
-                (range.lo..=range.hi).try_for_each(|value| {
-                    self.env.iter_mut().for_each(|env| env.push((var.clone(), value)));
+            Stmt::For { counter, body, .. } => {
+                let (begin, end) = (self.eval(0, &counter.begin)?, self.eval(0, &counter.end)?);
+                (begin..end).step_by(counter.step as usize).try_for_each(|value| {
+                    self.env.iter_mut().for_each(|env| env.push((counter.var.clone(), value)));
                     self.body(body, active)
                 })
             }

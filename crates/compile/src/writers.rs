@@ -45,7 +45,7 @@ impl<'a> Walk<'a> {
             match stmt {
                 Stmt::Op(op) => self.op(&kernel.ops[*op]),
                 Stmt::Loop(inner) => {
-                    self.loops.push((&inner.var, inner.span));
+                    self.loops.push((&inner.counter.var, inner.span));
                     self.body(&inner.body);
                     self.loops.pop();
                 }
@@ -92,8 +92,8 @@ impl<'a> Walk<'a> {
                         self.conditions.pop();
                     }
                 }
-                ElementStmt::For { var, body, span } => {
-                    self.loops.push((var, *span));
+                ElementStmt::For { counter, body, span } => {
+                    self.loops.push((&counter.var, *span));
                     self.elements(body);
                     self.loops.pop();
                 }

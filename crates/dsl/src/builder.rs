@@ -1,5 +1,4 @@
 use std::cell::Cell;
-use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{self as expr, Var};
@@ -10,10 +9,11 @@ use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 
 use crate::buffer::Buffer;
-use crate::elements::{Elements, reversed, variables};
+use crate::elements::{Elements, variables};
 use crate::expr::Expr;
 use crate::known_size::KnownSize;
 use crate::later::Later;
+use crate::loop_range::LoopRange;
 use crate::nodes::{self, OpenKernel};
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
@@ -373,15 +373,26 @@ impl<'k> KernelBuilder<'k> {
         Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.nodes.identity() }
     }
 
-    /// A loop that stays a loop in CUDA; one over an empty range such as `3..3` does nothing.
+    /// A loop that stays a loop in CUDA; one over an empty range such as `3..3` does nothing. The bounds may be numbers, or
+    /// expressions of sizes, block indices and variables of outer loops: `k.serial("t", ..n.ceil_div(64), |k, t| ..)`.
     #[track_caller]
-    pub fn serial<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T) {
+    pub fn serial<T>(
+        &mut self,
+        name: &str,
+        range: impl LoopRange,
+        body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
+    ) {
         self.repeat(name, range, Unroll::No, body);
     }
 
     /// A loop that is fully unrolled in CUDA.
     #[track_caller]
-    pub fn unroll<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T) {
+    pub fn unroll<T>(
+        &mut self,
+        name: &str,
+        range: impl LoopRange,
+        body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
+    ) {
         self.repeat(name, range, Unroll::Full, body);
     }
 
@@ -390,7 +401,7 @@ impl<'k> KernelBuilder<'k> {
     pub fn pipelined<T>(
         &mut self,
         name: &str,
-        range: Range<i64>,
+        range: impl LoopRange,
         stages: i64,
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
@@ -401,20 +412,16 @@ impl<'k> KernelBuilder<'k> {
     fn repeat<T>(
         &mut self,
         name: &str,
-        range: Range<i64>,
+        range: impl LoopRange,
         unroll: Unroll,
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
         let span = Span::here();
-        reversed(name, &range, span).into_iter().for_each(nodes::mistake);
-        if range.is_empty() {
-            return;
-        }
-        let var = Var::new(name, range.start, range.end - 1);
+        let Some((counter, first)) = range.bounds().counter(name, span) else { return };
         self.loops.push(name.to_string());
-        let body = self.inside(span, |k| body(k, Expr::of_loop(&var)));
+        let body = self.inside(span, |k| body(k, Expr::of_loop(&counter.var) + first));
         self.loops.pop();
-        self.kernel.body.push(Stmt::Loop(Loop { var, unroll, body, span }));
+        self.kernel.body.push(Stmt::Loop(Loop { counter, unroll, body, span }));
     }
 
     /// Unordered iterations over `extents`, divided among the threads of the CTA.

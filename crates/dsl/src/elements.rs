@@ -1,7 +1,5 @@
 //! Statements on elements: the bodies of parallel loops.
 
-use std::ops::Range;
-
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
 use tilewright_ir::Scalar;
@@ -10,6 +8,7 @@ use tilewright_ir::tile::{self, Access, Claim, Coord, ElementStmt};
 use crate::buffer::Buffer;
 use crate::expr::Expr;
 use crate::later::{Later, StoreId};
+use crate::loop_range::LoopRange;
 use crate::nodes::{self, BodyId};
 use crate::value::Value;
 
@@ -135,17 +134,14 @@ impl<'k> Elements<'k> {
         self.body.push(ElementStmt::If { cond, then, otherwise, span });
     }
 
-    /// A loop in each iteration; one over an empty range such as `3..3` does nothing.
+    /// A loop in each iteration; one over an empty range such as `3..3` does nothing. Its bounds may also use the variables
+    /// of the parallel loop.
     #[track_caller]
-    pub fn serial<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut Elements<'k>, Expr) -> T) {
+    pub fn serial<T>(&mut self, name: &str, range: impl LoopRange, body: impl FnOnce(&mut Elements<'k>, Expr) -> T) {
         let span = Span::here();
-        reversed(name, &range, span).into_iter().for_each(nodes::mistake);
-        if range.is_empty() {
-            return;
-        }
-        let var = Var::new(name, range.start, range.end - 1);
-        let inner = self.inside(span, |k| body(k, Expr::of_loop(&var)));
-        self.body.push(ElementStmt::For { var, body: inner, span });
+        let Some((counter, first)) = range.bounds().counter(name, span) else { return };
+        let body = self.inside(span, |k| body(k, Expr::of_loop(&counter.var) + first));
+        self.body.push(ElementStmt::For { counter, body, span });
     }
 }
 
@@ -171,15 +167,6 @@ fn collect_claims<'b>(body: &'b mut [ElementStmt], stores: &mut Vec<&'b mut Clai
             ElementStmt::Let { .. } | ElementStmt::AtomicAdd { .. } => {}
         }
     }
-}
-
-/// A range whose end is before its start is a mistake, not a loop without iterations.
-pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Diagnostic> {
-    let (start, end) = (range.start, range.end);
-    let message = format!("the range {start}..{end} of the loop `{name}` is empty: it ends before it begins");
-    let finding = Diagnostic::error("K0222", message).label(span, "this loop");
-    let help = format!("write the smaller number first: {end}..{start}; 3..3 stands for a loop that does nothing");
-    (end < start).then(|| finding.help(help))
 }
 
 #[track_caller]

@@ -76,6 +76,20 @@ impl Expr {
     pub fn ceil_div(self, divisor: i64) -> Expr {
         Expr::of(self.unnormalized().ceil_div(divisor), self.body())
     }
+
+    /// The lesser of both: `(t * 64 + 64).at_most(n)`.
+    #[track_caller]
+    pub fn at_most(self, other: impl Into<Expr>) -> Expr {
+        let other = other.into();
+        Expr::of(self.unnormalized().lesser(other.unnormalized()), self.body().and(other.body()))
+    }
+
+    /// The greater of both.
+    #[track_caller]
+    pub fn at_least(self, other: impl Into<Expr>) -> Expr {
+        let other = other.into();
+        Expr::of(self.unnormalized().greater(other.unnormalized()), self.body().and(other.body()))
+    }
 }
 
 macro_rules! from_numbers {

@@ -4,6 +4,7 @@
 
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::{Expr, Var};
+use tilewright_ir::Counter;
 use tilewright_ir::thread::{Call, Memory, Program, Stmt, Unroll};
 
 use crate::wrapped;
@@ -41,14 +42,19 @@ pub(crate) fn split(program: &Program, call: &Call, constants: &[Var]) -> Option
 
 /// Whether the variable of an unrolled loop has to be a constant for some call in its body, inside of loops over these
 /// constants.
-pub(crate) fn has_to_be_constant(program: &Program, var: &Var, body: &[Stmt], constants: &[Var]) -> bool {
-    var.range().lo == 0 && is_in_an_offset(program, var, body, &mut [constants, std::slice::from_ref(var)].concat())
+pub(crate) fn has_to_be_constant(program: &Program, counter: &Counter, body: &[Stmt], constants: &[Var]) -> bool {
+    let var = &counter.var;
+    var.range().lo == 0
+        && counter.step == 1
+        && is_in_an_offset(program, var, body, &mut [constants, std::slice::from_ref(var)].concat())
 }
 
 /// Whether a loop inside of a body, which is inside of loops over these constants, is one over constants as well.
 pub(crate) fn has_loops_over_constants(program: &Program, body: &[Stmt], constants: &[Var]) -> bool {
     body.iter().any(|stmt| match stmt {
-        Stmt::For { var, unroll: Unroll::Full, body } if has_to_be_constant(program, var, body, constants) => true,
+        Stmt::For { counter, unroll: Unroll::Full, body } if has_to_be_constant(program, counter, body, constants) => {
+            true
+        }
         other => has_loops_over_constants(program, other.inner(), constants),
     })
 }
@@ -58,8 +64,8 @@ fn is_in_an_offset(program: &Program, var: &Var, body: &[Stmt], constants: &mut 
         Stmt::Inst(call) if wrapped::is_wrapped(&call.inst.info()) => {
             split(program, call, constants).is_some_and(|[fixed, _]| fixed.mentions(var))
         }
-        Stmt::For { var: inner, unroll: Unroll::Full, body } if inner.range().lo == 0 => {
-            constants.push(inner.clone());
+        Stmt::For { counter, unroll: Unroll::Full, body } if counter.var.range().lo == 0 => {
+            constants.push(counter.var.clone());
             let found = is_in_an_offset(program, var, body, constants);
             constants.pop();
             found

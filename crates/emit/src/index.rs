@@ -60,6 +60,7 @@ fn has_pitch(expr: &Expr) -> bool {
         Node::Add(a, b) => has_pitch(a) || has_pitch(b),
         Node::Mul(_, factor) => factor.as_const().is_some_and(is_pitch),
         Node::Const(_) | Node::Var(_) | Node::Div(..) | Node::Mod(..) | Node::Xor(..) | Node::And(..) => false,
+        Node::Min(..) | Node::Max(..) => false,
     }
 }
 
@@ -113,6 +114,8 @@ impl Printer {
             Node::Mod(a, b) => self.remainder(a, b),
             Node::Xor(a, b) => (format!("{} ^ {}", self.at(a, Level::Product), self.at(b, Level::Product)), Level::Xor),
             Node::And(a, b) => (format!("{} & {}", self.bits(a), self.bits(b)), Level::And),
+            Node::Min(a, b) => (self.chosen("min", a, b), Level::Postfix),
+            Node::Max(a, b) => (self.chosen("max", a, b), Level::Postfix),
         }
     }
 
@@ -120,6 +123,13 @@ impl Printer {
     fn product(&self, a: &Expr, b: &Expr, is_wide: bool) -> String {
         let a = if is_wide && !needs_64_bits(b) { self.wide(a, Level::Product) } else { self.at(a, Level::Product) };
         format!("{a}*{}", self.at(b, Level::Unary))
+    }
+
+    /// A call of CUDA's `min` or `max`, whose arguments have one type.
+    fn chosen(&self, function: &str, a: &Expr, b: &Expr) -> String {
+        let is_wide = needs_64_bits(a) || needs_64_bits(b);
+        let argument = |of: &Expr| if is_wide { self.wide(of, Level::Choice) } else { self.print(of).0 };
+        format!("{function}({}, {})", argument(a), argument(b))
     }
 
     /// The expression as a `long long`, in parentheses if it binds less tightly than `least`.

@@ -11,7 +11,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
     Call, Cond, Inst, Memory, Mma, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction, is_word,
 };
-use tilewright_ir::{Dim, Handle, HwIndex};
+use tilewright_ir::{Counter, Dim, Handle, HwIndex};
 use tilewright_layout::DType;
 
 use crate::combined::{combined_arrays, shuffled};
@@ -251,14 +251,13 @@ impl<'a> Printer<'a> {
                     self.line(format_args!("{target} = {source};"));
                 }
             }
-            Stmt::For { var, unroll: Unroll::Full, body }
-                if constants::has_to_be_constant(self.program, var, body, &self.constants) =>
+            Stmt::For { counter, unroll: Unroll::Full, body }
+                if constants::has_to_be_constant(self.program, counter, body, &self.constants) =>
             {
-                self.loop_over_constants(var, body)?;
+                self.loop_over_constants(&counter.var, body)?;
             }
-            Stmt::For { var, unroll, body } => {
-                let (name, range) = (var.name(), var.range());
-                let head = format!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1);
+            Stmt::For { counter, unroll, body } => {
+                let head = loop_head(counter);
                 let pragma = match unroll {
                     Unroll::Auto => None,
                     Unroll::By(factor) => Some(format!("#pragma unroll {factor}")),
@@ -491,6 +490,17 @@ fn condition(cond: &Cond) -> String {
         Cond::Less(a, b) => format!("{} < {}", grouped(a), grouped(b)),
         Cond::Equal(a, b) => format!("{} == {}", grouped(a), grouped(b)),
     }
+}
+
+/// The head of a loop. The variable is a `long long` if it passes what an `int` holds before the loop ends.
+fn loop_head(counter: &Counter) -> String {
+    let Counter { var, begin, end, step } = counter;
+    let name = var.name();
+    let is_narrow = i32::try_from(var.range().hi.saturating_add(*step)).is_ok() && !needs_64_bits(begin);
+    let kind = if is_narrow { "int" } else { "long long" };
+    let next = if *step == 1 { format!("++{name}") } else { format!("{name} += {step}") };
+    let goes_on = condition(&Cond::Less(Expr::var(var), end.clone()));
+    format!("for ({kind} {name} = {}; {goes_on}; {next})", c_index(begin))
 }
 
 fn all_of<'a>(conds: impl IntoIterator<Item = &'a Cond>) -> String {

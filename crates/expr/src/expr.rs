@@ -77,6 +77,10 @@ pub enum Node {
     Xor(Expr, Expr),
     /// Bitwise and.
     And(Expr, Expr),
+    /// The lesser of two.
+    Min(Expr, Expr),
+    /// The greater of two.
+    Max(Expr, Expr),
 }
 
 /// An integer expression; cheap to clone and to compare. The facts about its values are computed once, when it is made.
@@ -206,7 +210,9 @@ impl Expr {
             | Node::Div(..)
             | Node::Mod(..)
             | Node::Xor(..)
-            | Node::And(..) => None,
+            | Node::And(..)
+            | Node::Min(..)
+            | Node::Max(..) => None,
         }
     }
 
@@ -219,7 +225,9 @@ impl Expr {
             | Node::Div(a, b)
             | Node::Mod(a, b)
             | Node::Xor(a, b)
-            | Node::And(a, b) => Some((a, b)),
+            | Node::And(a, b)
+            | Node::Min(a, b)
+            | Node::Max(a, b) => Some((a, b)),
         }
     }
 
@@ -251,7 +259,9 @@ impl Expr {
             | Node::Div(a, b)
             | Node::Mod(a, b)
             | Node::Xor(a, b)
-            | Node::And(a, b) => (a.eval(env)?, b.eval(env)?),
+            | Node::And(a, b)
+            | Node::Min(a, b)
+            | Node::Max(a, b) => (a.eval(env)?, b.eval(env)?),
         };
         self.apply(a, b)
     }
@@ -284,6 +294,8 @@ impl Expr {
             Node::Mod(..) => Ok(a.rem_euclid(b)),
             Node::Xor(..) => Ok(a ^ b),
             Node::And(..) => Ok(a & b),
+            Node::Min(..) => Ok(a.min(b)),
+            Node::Max(..) => Ok(a.max(b)),
         }
     }
 
@@ -318,6 +330,26 @@ impl Expr {
         if divisor > 0 && self.multiple() % divisor == 0 { self / divisor } else { (self + (divisor - 1)) / divisor }
     }
 
+    /// The lesser of both.
+    pub fn lesser(self, other: impl Into<Expr>) -> Expr {
+        let other = other.into();
+        match (self.range(), other.range()) {
+            (a, b) if a.hi <= b.lo || self == other => self,
+            (a, b) if b.hi <= a.lo => other,
+            _ => Expr::from_node(Node::Min(self, other)),
+        }
+    }
+
+    /// The greater of both.
+    pub fn greater(self, other: impl Into<Expr>) -> Expr {
+        let other = other.into();
+        match (self.range(), other.range()) {
+            (a, b) if a.lo >= b.hi || self == other => self,
+            (a, b) if b.lo >= a.hi => other,
+            _ => Expr::from_node(Node::Max(self, other)),
+        }
+    }
+
     /// The same expression with variables replaced where `replace` gives an expression; only constants are simplified.
     pub fn substitute(&self, replace: &dyn Fn(&Var) -> Option<Expr>) -> Expr {
         match self.node() {
@@ -329,6 +361,8 @@ impl Expr {
             Node::Mod(a, b) => a.substitute(replace) % b.substitute(replace),
             Node::Xor(a, b) => a.substitute(replace) ^ b.substitute(replace),
             Node::And(a, b) => a.substitute(replace) & b.substitute(replace),
+            Node::Min(a, b) => a.substitute(replace).lesser(b.substitute(replace)),
+            Node::Max(a, b) => a.substitute(replace).greater(b.substitute(replace)),
         }
     }
 }
@@ -336,9 +370,14 @@ impl Expr {
 fn weight_of(node: &Node) -> u32 {
     match node {
         Node::Const(_) | Node::Var(_) => 1,
-        Node::Add(a, b) | Node::Mul(a, b) | Node::Div(a, b) | Node::Mod(a, b) | Node::Xor(a, b) | Node::And(a, b) => {
-            a.weight().saturating_add(b.weight()).saturating_add(1)
-        }
+        Node::Add(a, b)
+        | Node::Mul(a, b)
+        | Node::Div(a, b)
+        | Node::Mod(a, b)
+        | Node::Xor(a, b)
+        | Node::And(a, b)
+        | Node::Min(a, b)
+        | Node::Max(a, b) => a.weight().saturating_add(b.weight()).saturating_add(1),
     }
 }
 
@@ -352,6 +391,8 @@ fn facts_of(node: &Node) -> Facts {
         Node::Mod(a, b) => a.facts().rem(b.facts()),
         Node::Xor(a, b) => a.facts().xor(b.facts()),
         Node::And(a, b) => a.facts().and(b.facts()),
+        Node::Min(a, b) => a.facts().min(b.facts()),
+        Node::Max(a, b) => a.facts().max(b.facts()),
     }
 }
 
@@ -389,7 +430,7 @@ impl fmt::Debug for Expr {
 fn precedence(node: &Node) -> u8 {
     match node {
         Node::Const(value) if *value < 0 => 2,
-        Node::Const(_) | Node::Var(_) => 4,
+        Node::Const(_) | Node::Var(_) | Node::Min(..) | Node::Max(..) => 4,
         Node::Mul(..) | Node::Div(..) | Node::Mod(..) => 3,
         Node::Add(..) => 2,
         Node::And(..) => 1,
@@ -410,6 +451,8 @@ impl fmt::Display for Expr {
             Node::Mod(a, b) => (a, "%", b),
             Node::Xor(a, b) => (a, " ^ ", b),
             Node::And(a, b) => (a, " & ", b),
+            Node::Min(a, b) => return write!(f, "min({a}, {b})"),
+            Node::Max(a, b) => return write!(f, "max({a}, {b})"),
         };
         print_operand(f, a, level)?;
         write!(f, "{symbol}")?;

@@ -59,6 +59,14 @@ impl Facts {
         Facts::new(self.range.and(other.range), multiple)
     }
 
+    pub(crate) fn min(self, other: Facts) -> Facts {
+        Facts::new(self.range.min(other.range), gcd(self.multiple, other.multiple))
+    }
+
+    pub(crate) fn max(self, other: Facts) -> Facts {
+        Facts::new(self.range.max(other.range), gcd(self.multiple, other.multiple))
+    }
+
     /// The facts of values for which both hold.
     pub(crate) fn met(self, other: Facts) -> Facts {
         Facts::new(self.range.intersect(other.range), lcm(self.multiple, other.multiple))

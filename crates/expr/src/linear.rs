@@ -176,6 +176,22 @@ fn linear_of_node(expr: &Expr, known: &mut Known) -> Linear {
             }
         }
         Node::And(a, b) => masked(normalized(a, known), normalized(b, known)),
+        Node::Min(a, b) => chosen(normalized(a, known), normalized(b, known), Expr::lesser),
+        Node::Max(a, b) => chosen(normalized(a, known), normalized(b, known), Expr::greater),
+    }
+}
+
+/// The lesser or the greater of two, in a fixed order; one of them if their difference has a sign.
+fn chosen(a: Expr, b: Expr, choose: fn(Expr, Expr) -> Expr) -> Linear {
+    let (a, b) = if a <= b { (a, b) } else { (b, a) };
+    let rest = normalize(&(&a - &b)).range();
+    match choose(a.clone(), b.clone()) {
+        made if made == a || made == b => linear(&made),
+        made if rest.lo >= 0 || rest.hi <= 0 => {
+            let is_first = matches!(made.node(), Node::Min(..)) == (rest.hi <= 0);
+            linear(if is_first { &a } else { &b })
+        }
+        made => Linear::of_atom(made),
     }
 }
 
@@ -188,7 +204,24 @@ fn product(a: Linear, b: Linear) -> Linear {
             return Linear::of_atom(if a <= b { a * b } else { b * a });
         }
     };
-    other.clone().scaled(number).map(Linear::sorted).unwrap_or_else(|| Linear::of_atom(a.to_expr() * b.to_expr()))
+    let scaled = other.clone().scaled(number).and_then(without_exact_quotients);
+    scaled.unwrap_or_else(|| Linear::of_atom(a.to_expr() * b.to_expr()))
+}
+
+/// `c*k*(x / k) = c*x` for a variable `x` that `k` divides. `None` if a number overflows.
+fn without_exact_quotients(sum: Linear) -> Option<Linear> {
+    let exact = |(coefficient, atom): &(i64, Expr)| {
+        let Node::Div(value, divisor) = atom.node() else { return None };
+        let divides = |k: &i64| *k > 0 && coefficient % k == 0 && value.multiple() % k == 0;
+        let k = divisor.as_const().filter(divides).filter(|_| matches!(value.node(), Node::Var(_)))?;
+        Some((coefficient / k, value.clone()))
+    };
+    if !sum.terms.iter().any(|term| exact(term).is_some()) {
+        return Some(sum.sorted());
+    }
+    let (whole, rest): (Vec<_>, Vec<_>) = sum.terms.into_iter().partition(|term| exact(term).is_some());
+    let rest = Linear { terms: rest, constant: sum.constant }.sorted();
+    whole.iter().filter_map(exact).try_fold(rest, |sum, (factor, value)| sum.plus(&linear(&value).scaled(factor)?))
 }
 
 /// `floor((c*q + rest) / c) = q + floor(rest / c)`, then common factors of rest and divisor cancel.
@@ -326,6 +359,21 @@ mod tests {
     fn division_splits_what_the_divisor_divides() {
         assert_eq!(normalize(&((v("lane", 31) + v("j", 3) * 32) / 32)).to_string(), "j");
         assert_eq!(normalize(&((v("lane", 63) + v("j", 3) * 32) / 32)).to_string(), "j + lane/32");
+    }
+
+    #[test]
+    fn a_quotient_of_a_multiple_times_its_divisor_is_the_multiple() {
+        let n = Expr::var(&Var::multiple_of("n", 64, 4096, 64));
+        assert_eq!(normalize(&((&n / 64 - 1) * 128 + 3)).to_string(), "n*2 - 125");
+        assert_eq!(normalize(&(v("m", 99) / 64 * 64)).to_string(), "m/64*64");
+    }
+
+    #[test]
+    fn the_lesser_of_two_is_known_by_their_difference() {
+        let (t, n) = (v("t", 9), v("n", 99));
+        assert_eq!(normalize(&(&t + &n).lesser(&n + 4 + &t * 2)).to_string(), "n + t");
+        assert_eq!(normalize(&(&t + &n).greater(&n + 4 + &t * 2)).to_string(), "t*2 + n + 4");
+        assert_eq!(normalize(&t.lesser(n)).to_string(), "min(n, t)");
     }
 
     #[test]

@@ -107,6 +107,14 @@ impl ValueRange {
         }
     }
 
+    pub(crate) fn min(self, other: ValueRange) -> ValueRange {
+        ValueRange { lo: self.lo.min(other.lo), hi: self.hi.min(other.hi) }
+    }
+
+    pub(crate) fn max(self, other: ValueRange) -> ValueRange {
+        ValueRange { lo: self.lo.max(other.lo), hi: self.hi.max(other.hi) }
+    }
+
     /// The values whose bits above those of both are all equal to the sign, as those of bitwise operations are.
     fn signed_bits(self, other: ValueRange) -> ValueRange {
         // The complement of a negative number has its bits, without the sign.

@@ -22,6 +22,8 @@ mod language {
             "%" = Mod([Id; 2]),
             "^" = Xor([Id; 2]),
             "&" = And([Id; 2]),
+            "min" = Min([Id; 2]),
+            "max" = Max([Id; 2]),
             Num(i64),
             Var(Symbol),
         }
@@ -56,6 +58,8 @@ impl Analysis<Index> for Ranges {
             Index::Mod([a, b]) => of(a).rem(of(b)),
             Index::Xor([a, b]) => of(a).xor(of(b)),
             Index::And([a, b]) => of(a).and(of(b)),
+            Index::Min([a, b]) => of(a).min(of(b)),
+            Index::Max([a, b]) => of(a).max(of(b)),
         }
     }
 

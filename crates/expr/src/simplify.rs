@@ -76,7 +76,7 @@ fn has_work_for_egg(expr: &Expr) -> bool {
     let here = match expr.node() {
         Node::Div(..) | Node::Mod(..) => nested(a),
         Node::Xor(..) | Node::And(..) => nested(a) || nested(b) || a == b || bits(a) & bits(b) == 0,
-        Node::Const(_) | Node::Var(_) | Node::Add(..) | Node::Mul(..) => false,
+        Node::Min(..) | Node::Max(..) | Node::Const(_) | Node::Var(_) | Node::Add(..) | Node::Mul(..) => false,
     };
     here || has_work_for_egg(a) || has_work_for_egg(b)
 }
@@ -144,6 +144,8 @@ fn to_egg(expr: &Expr, variables: &mut Vec<Var>, out: &mut RecExpr<Index>) -> Id
         Node::Mod(a, b) => Index::Mod([to_egg(a, variables, out), to_egg(b, variables, out)]),
         Node::Xor(a, b) => Index::Xor([to_egg(a, variables, out), to_egg(b, variables, out)]),
         Node::And(a, b) => Index::And([to_egg(a, variables, out), to_egg(b, variables, out)]),
+        Node::Min(a, b) => Index::Min([to_egg(a, variables, out), to_egg(b, variables, out)]),
+        Node::Max(a, b) => Index::Max([to_egg(a, variables, out), to_egg(b, variables, out)]),
     };
     out.add(node)
 }
@@ -159,6 +161,8 @@ fn from_egg(tree: &RecExpr<Index>, at: Id, variables: &[Var]) -> Option<Expr> {
         Index::Mod([a, b]) => child(a)? % child(b)?,
         Index::Xor([a, b]) => child(a)? ^ child(b)?,
         Index::And([a, b]) => child(a)? & child(b)?,
+        Index::Min([a, b]) => child(a)?.lesser(child(b)?),
+        Index::Max([a, b]) => child(a)?.greater(child(b)?),
     })
 }
 
@@ -193,7 +197,7 @@ impl CostFunction<Index> for Instructions {
             Index::Num(value) => (0, Some(*value)),
             Index::Var(_) => (0, None),
             Index::Add(_) | Index::Mul(_) => (SUM, None),
-            Index::Xor(_) | Index::And(_) => (BITWISE, None),
+            Index::Xor(_) | Index::And(_) | Index::Min(_) | Index::Max(_) => (BITWISE, None),
             Index::Div(_) | Index::Mod(_) => (division_cost(divisor), None),
         };
         (sum.saturating_add(own), number)
@@ -205,7 +209,7 @@ fn cost(expr: &Expr) -> u64 {
     let own = match expr.node() {
         Node::Const(_) | Node::Var(_) => 0,
         Node::Add(..) | Node::Mul(..) => SUM,
-        Node::Xor(..) | Node::And(..) => BITWISE,
+        Node::Xor(..) | Node::And(..) | Node::Min(..) | Node::Max(..) => BITWISE,
         Node::Div(_, divisor) | Node::Mod(_, divisor) => division_cost(divisor.as_const()),
     };
     cost(a) + cost(b) + own + 2

@@ -17,6 +17,8 @@ fn eval(tree: &RecExpr<Index>, at: Id, env: &dyn Fn(Symbol) -> i64) -> i64 {
         Index::Mod([a, b]) => go(a).rem_euclid(go(b)),
         Index::Xor([a, b]) => go(a) ^ go(b),
         Index::And([a, b]) => go(a) & go(b),
+        Index::Min([a, b]) => go(a).min(go(b)),
+        Index::Max([a, b]) => go(a).max(go(b)),
     }
 }
 
@@ -124,6 +126,8 @@ fn expression(vars: Vec<Var>) -> impl Strategy<Value = Expr> {
             (inner.clone(), number.clone()).prop_map(|(a, c)| a / c),
             (inner.clone(), number.clone()).prop_map(|(a, c)| a % c),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| a ^ b),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| a.lesser(b)),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| a.greater(b)),
             (inner, prop_oneof![Just(112i64), Just(7), Just(5)]).prop_map(|(a, c)| a & c),
         ]
     })
@@ -192,6 +196,8 @@ fn add_to(tree: &mut RecExpr<Index>, expr: &Expr) -> Id {
         Node::Mod(a, b) => Index::Mod([add_to(tree, a), add_to(tree, b)]),
         Node::Xor(a, b) => Index::Xor([add_to(tree, a), add_to(tree, b)]),
         Node::And(a, b) => Index::And([add_to(tree, a), add_to(tree, b)]),
+        Node::Min(a, b) => Index::Min([add_to(tree, a), add_to(tree, b)]),
+        Node::Max(a, b) => Index::Max([add_to(tree, a), add_to(tree, b)]),
     };
     tree.add(node)
 }

@@ -165,7 +165,9 @@ fn in_element(element: &ElementStmt, from: Handle<Buffer>, to: Handle<Buffer>) -
         ElementStmt::If { cond, then, otherwise, span } => {
             ElementStmt::If { cond: value(cond), then: all(then), otherwise: all(otherwise), span: *span }
         }
-        ElementStmt::For { var, body, span } => ElementStmt::For { var: var.clone(), body: all(body), span: *span },
+        ElementStmt::For { counter, body, span } => {
+            ElementStmt::For { counter: counter.clone(), body: all(body), span: *span }
+        }
     }
 }
 

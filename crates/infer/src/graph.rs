@@ -64,8 +64,7 @@ impl Graph {
             match stmt {
                 Stmt::Op(op) => self.op(kernel, storages, *op),
                 Stmt::Loop(inner) => {
-                    let range = inner.var.range();
-                    let trips = (range.hi - range.lo + 1).max(1).unsigned_abs();
+                    let trips = inner.counter.assumed_trips().max(1).unsigned_abs();
                     self.spread.extend(kernel.spread_over(inner).into_iter().map(|op| (op, trips)));
                     let around = self.executions;
                     self.executions = around.saturating_mul(trips).min(MOST_EXECUTIONS);

@@ -94,10 +94,11 @@ impl<'a> Walk<'a> {
                         self.conditions.pop();
                     }
                 }
-                ElementStmt::For { var, body, .. } => {
+                ElementStmt::For { counter, body, .. } => {
                     let outside = self.turns;
-                    let is_iteration = self.splits.vars().contains(var);
-                    self.turns = if is_iteration { outside } else { outside.saturating_mul(extent(var)) };
+                    let is_iteration = self.splits.vars().contains(&counter.var);
+                    let turns = usize::try_from(counter.assumed_trips()).unwrap_or(1).max(1);
+                    self.turns = if is_iteration { outside } else { outside.saturating_mul(turns) };
                     self.elements(body);
                     self.turns = outside;
                 }

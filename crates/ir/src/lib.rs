@@ -5,6 +5,7 @@
 //! and must pass a verifier: lowering takes a [`VerifiedKernel`], and emission a [`VerifiedProgram`].
 
 mod arena;
+mod counter;
 mod halves;
 mod hw_index;
 pub mod plan;
@@ -15,6 +16,7 @@ pub mod thread;
 pub mod tile;
 
 pub use arena::{Arena, Handle};
+pub use counter::Counter;
 pub use halves::{nearest_bf16, nearest_f16};
 pub use hw_index::{Dim, HwIndex};
 pub use scalar::Scalar;

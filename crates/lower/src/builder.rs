@@ -338,7 +338,7 @@ fn loop_names(body: &[tile::Stmt], names: &mut BTreeSet<String>) {
     for stmt in body {
         match stmt {
             tile::Stmt::Loop(inner) => {
-                names.insert(inner.var.name().to_string());
+                names.insert(inner.counter.var.name().to_string());
                 loop_names(&inner.body, names);
             }
             tile::Stmt::If(branch) => {

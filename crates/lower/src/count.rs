@@ -22,12 +22,12 @@ pub(crate) struct Counts {
 
 /// The instructions of `body`.
 pub(crate) fn count(program: &Program, body: &[Stmt]) -> Counts {
-    let mut counter = Counter::new(program);
+    let mut counter = Tally::new(program);
     counter.body(body);
     counter.counts
 }
 
-struct Counter<'a> {
+struct Tally<'a> {
     program: &'a Program,
     counts: Counts,
     /// Index operations that were counted already.
@@ -49,9 +49,9 @@ struct Around {
     is_unrolled: bool,
 }
 
-impl<'a> Counter<'a> {
-    fn new(program: &'a Program) -> Counter<'a> {
-        Counter {
+impl<'a> Tally<'a> {
+    fn new(program: &'a Program) -> Tally<'a> {
+        Tally {
             program,
             counts: Counts::default(),
             known: BTreeSet::new(),
@@ -81,12 +81,12 @@ impl<'a> Counter<'a> {
             Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Declare(_) | Stmt::Set { .. } => {}
             Stmt::Move { to, from } if is_word(&self.program.registers, [to, from]) => self.add(times),
             Stmt::Move { to, .. } => self.add(times.saturating_mul(to.count)),
-            Stmt::For { var, unroll, body } => {
-                let trips = var.range().hi - var.range().lo + 1;
+            Stmt::For { counter, unroll, body } => {
+                let trips = counter.assumed_trips();
                 let is_unrolled = *unroll == Unroll::Full;
-                // Counter, comparison and branch.
+                // Tally, comparison and branch.
                 self.add(if is_unrolled { 0 } else { product([3, times, trips].into_iter()) });
-                self.loops.push(Around { var: var.clone(), trips, is_unrolled });
+                self.loops.push(Around { var: counter.var.clone(), trips, is_unrolled });
                 self.body(body);
                 self.loops.pop();
             }
@@ -183,7 +183,7 @@ impl<'a> Counter<'a> {
         self.moving_value(&moving);
     }
 
-    /// As [`Counter::value`], of an index without the terms that are constant in each iteration.
+    /// As [`Tally::value`], of an index without the terms that are constant in each iteration.
     fn moving_value(&mut self, moving: &Expr) {
         let Some((a, b)) = moving.operands() else { return };
         if self.known.insert(moving.clone()) {

@@ -75,7 +75,8 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
         });
     });
     let values = |var: &Var| {
-        (var.range().lo..=var.range().hi).take(SECTOR as usize).map(|v| vec![(var.clone(), v)]).collect::<Vec<Env>>()
+        let all = (var.range().lo..=var.range().hi).step_by(var.multiple() as usize);
+        all.take(SECTOR as usize).map(|value| vec![(var.clone(), value)]).collect::<Vec<Env>>()
     };
     let sizes = pitches.iter().flat_map(|(size, bytes)| rows_across_sectors(size, *bytes));
     moving.iter().flat_map(values).chain(sizes).collect()
@@ -92,7 +93,7 @@ fn rows_across_sectors(size: &Var, bytes: i64) -> impl Iterator<Item = Env> {
 /// True when a step of `var` moves the index by a multiple of a sector.
 fn moves_by_sectors(index: &Expr, var: &Var, bytes: i64) -> bool {
     let lo = var.range().lo;
-    let step = normalize(&(index.with(var, lo + 1) - index.with(var, lo)));
+    let step = normalize(&(index.with(var, lo + var.multiple()) - index.with(var, lo)));
     step.as_const().is_some_and(|step| step * bytes % SECTOR as i64 == 0)
 }
 

@@ -5,8 +5,10 @@
 //! barrier that suffices is put before the later op, unless a barrier between the two already orders them.
 //!
 //! The body of a loop is walked three times. First alone, then as the next iteration, so that the end of one iteration is
-//! compared with the beginning of the next. At last it is compared with what comes before the loop: a barrier that is
+//! compared with the beginning of the next: of the next alone if there is a barrier in each iteration, since that orders
+//! those that are further apart, else of all later ones. At last it is compared with what comes before the loop: a barrier that is
 //! still missing then stands before the loop, where it is executed once. An op inside `n` loops is visited `2n + 1` times.
+//! The barriers in a loop that may have no iterations do not order what comes before it with what comes after it.
 //!
 //! Different parameters are assumed not to alias, as in CUDA libraries; only `permute_layout` allows its two operands
 //! to be the same memory.
@@ -26,12 +28,12 @@ use tilewright_layout::axis::Scope;
 
 use accesses::AccessGroup;
 use block::{OpSegment, RequiredBarrier};
-use conflict::conflict;
+use conflict::{Again, conflict};
 use touched::Touched;
 
 /// Inserts the barriers that are needed before the ops of `blocks`.
 pub(crate) fn derive_barriers(program: &Program, blocks: &mut [Block]) {
-    let mut pass = BarrierPass { program, pending: Vec::new(), loops: Vec::new(), next: 0 };
+    let mut pass = BarrierPass { program, pending: Vec::new(), loops: Vec::new(), again: None, next: 0 };
     pass.walk(blocks, Pass::First);
 }
 
@@ -47,6 +49,8 @@ struct BarrierPass<'a> {
     /// Accesses that a later op may still have to be ordered after.
     pending: Vec<AccessGroup>,
     loops: Vec<LoopRef>,
+    /// The loop whose next iteration is being walked.
+    again: Option<Again>,
     /// The number of the next accesses that are found.
     next: usize,
 }
@@ -81,15 +85,22 @@ impl BarrierPass<'_> {
         let (outside, start) = (std::mem::take(&mut self.pending), self.next);
         self.loops.push(block.inner.clone());
         self.walk(&mut block.body, pass);
-        if pass == Pass::First && block.inner.var.range().lo < block.inner.var.range().hi {
+        if pass == Pass::First && block.inner.counter.most_trips() > 1 {
             self.mark_earlier(start, true);
+            let only_next = has_barrier(&block.body, self.widest());
+            let outer = self.again.replace(Again { counter: block.inner.counter.clone(), only_next });
             self.walk(&mut block.body, Pass::Again);
+            self.again = outer;
         }
         // Seen from outside the loop, all of its iterations have finished.
         self.mark_earlier(start, false);
         let inside = std::mem::replace(&mut self.pending, outside);
         let mut missing = None;
+        let before = self.pending.clone();
         self.find_missing(&block.body, &mut missing);
+        if !block.inner.counter.is_never_empty() {
+            self.pending = before;
+        }
         self.loops.pop();
         if let Some((needed, op)) = missing {
             self.pass(needed.scope, 0);
@@ -112,7 +123,11 @@ impl BarrierPass<'_> {
                         self.pass(barrier.scope, 0);
                     }
                     self.loops.push(inner.inner.clone());
+                    let before = self.pending.clone();
                     self.find_missing(&inner.body, missing);
+                    if !inner.inner.counter.is_never_empty() {
+                        self.pending = before;
+                    }
                     self.loops.pop();
                 }
                 Block::If(branches) => {
@@ -245,7 +260,9 @@ impl BarrierPass<'_> {
                 if ordered >= Some(self.widest()) {
                     continue;
                 }
-                let Some((scope, reason)) = conflict(self.program, earlier, later, self.widest()) else { continue };
+                let again = self.again.as_ref().filter(|_| earlier.earlier);
+                let found = conflict(self.program, earlier, later, again, self.widest());
+                let Some((scope, reason)) = found else { continue };
                 if ordered < Some(scope) {
                     merge(&mut needed, scope, reason);
                 }
@@ -253,6 +270,23 @@ impl BarrierPass<'_> {
         }
         needed
     }
+}
+
+/// Whether all threads execute a barrier of this scope in these blocks, whatever data and bounds of loops are.
+fn has_barrier(body: &[Block], widest: Scope) -> bool {
+    let is_widest = |barrier: &Option<RequiredBarrier>| barrier.as_ref().is_some_and(|known| known.scope >= widest);
+    let in_op = |op: &OpBlock| {
+        let own = |part: &OpSegment<_>| matches!(part, OpSegment::Barrier(scope) if *scope >= widest);
+        is_widest(&op.barrier) || (op.guard.is_none() && op.parts().iter().any(own))
+    };
+    body.iter().any(|block| match block {
+        Block::Op(op) => in_op(op),
+        Block::Loop(inner) => {
+            inner.barrier.as_ref().is_some_and(|(barrier, _)| barrier.scope >= widest)
+                || (inner.inner.counter.is_never_empty() && has_barrier(&inner.body, widest))
+        }
+        Block::If(branches) => in_op(&branches.first),
+    })
 }
 
 /// Keeps the widest scope and the reasons for it.

@@ -65,8 +65,8 @@ pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64
 /// How many accesses each thread executes if all conditions hold, and no loop has more than `most` iterations.
 pub(crate) fn steps(body: &[Stmt], most: i64) -> u64 {
     let turns = |stmt: &Stmt| {
-        let Stmt::For { var, .. } = stmt else { return 1 };
-        var.range().hi.saturating_sub(var.range().lo).saturating_add(1).clamp(0, most) as u64
+        let Stmt::For { counter, .. } = stmt else { return 1 };
+        counter.most_trips().clamp(0, most) as u64
     };
     let of = |stmt: &Stmt| {
         let inside = steps(stmt.inner(), most).saturating_mul(turns(stmt));

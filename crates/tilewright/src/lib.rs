@@ -20,7 +20,9 @@ pub use tilewright_viz as viz;
 
 /// The items that kernels are written with.
 pub mod prelude {
-    pub use tilewright_dsl::{Buffer, Elements, Expr, Index, KernelBuilder, Region, Shape, Size, Value, at, kernel};
+    pub use tilewright_dsl::{
+        Buffer, Elements, Expr, Index, KernelBuilder, LoopRange, Region, Shape, Size, Value, at, kernel,
+    };
     pub use tilewright_ir::tile::ReduceKind::{self, AbsMax, AbsSum, Max, Min, SquareSum, Sum};
     pub use tilewright_ir::tile::{Gemm, WarpPolicy};
     pub use tilewright_ir::{Kernel, Target};

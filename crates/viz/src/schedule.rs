@@ -217,7 +217,7 @@ mod tests {
     use tilewright_diag::Span;
     use tilewright_expr::{Expr, Var};
     use tilewright_ir::thread::{Cond, Memory, MemorySpace, Note, RegArray, Regs, Stmt, Unroll};
-    use tilewright_ir::{Arena, Handle, Target};
+    use tilewright_ir::{Arena, Counter, Handle, Target};
     use tilewright_layout::DType;
 
     /// A program of one op on a shared memory, with what its statements are made of.
@@ -351,8 +351,9 @@ mod tests {
         let f = fixture(DType::B32, 1);
         let [outer, inner] = [Var::new("s", 3, 5), Var::new("i", 0, 1)];
         let index = Expr::var(&outer) + Expr::var(&inner) * 8;
-        let inside = Stmt::For { var: inner, unroll: Unroll::Auto, body: vec![f.store(index, 1)] };
-        let body = vec![Stmt::For { var: outer, unroll: Unroll::Auto, body: vec![f.op(vec![inside])] }];
+        let inside = Stmt::For { counter: Counter::of(inner), unroll: Unroll::Auto, body: vec![f.store(index, 1)] };
+        let body =
+            vec![Stmt::For { counter: Counter::of(outer), unroll: Unroll::Auto, body: vec![f.op(vec![inside])] }];
         assert_eq!(rows(&f.schedule(body).unwrap()), ["0  3:0", "1  11:0"]);
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value};
 use tilewright::ir::tile::ElementOp;
-use tilewright::ir::{Arena, Handle, HwIndex};
+use tilewright::ir::{Arena, Counter, Handle, HwIndex};
 use tilewright::layout::{DType, axis};
 
 use super::numbers;
@@ -118,9 +118,10 @@ impl Machine<'_> {
                 let all = active.len() == self.threads.len();
                 if all { self.compare(&self.program.notes[*note].title) } else { Ok(()) }
             }
-            Stmt::For { var, body, .. } => {
-                let range = var.range();
-                for value in range.lo..=range.hi {
+            Stmt::For { counter, body, .. } => {
+                let var = &counter.var;
+                let Some(first) = active.first() else { return Ok(()) };
+                for value in self.counted(counter, *first)? {
                     active.iter().for_each(|at| self.threads[*at].env.push((var.clone(), value)));
                     self.body(body, active)?;
                     active.iter().for_each(|at| self.leave(*at, var));
@@ -278,11 +279,11 @@ impl Machine<'_> {
                     let both = bits.map(|bits| bits.to_le_bytes()[..bytes].to_vec());
                     self.write(at, to, &both.concat())?;
                 }
-                Stmt::For { var, body, .. } => {
-                    for value in var.range().lo..=var.range().hi {
-                        self.threads[at].env.push((var.clone(), value));
+                Stmt::For { counter, body, .. } => {
+                    for value in self.counted(counter, at)? {
+                        self.threads[at].env.push((counter.var.clone(), value));
                         self.run(body, at)?;
-                        self.leave(at, var);
+                        self.leave(at, &counter.var);
                     }
                 }
                 Stmt::If { cond, body } => {
@@ -338,6 +339,12 @@ impl Machine<'_> {
         let bytes = [self.read(at, a)?, self.read(at, b)?].concat();
         let selector = self.expr(at, selector)?;
         Ok((0..4).map(|digit| bytes[(selector >> (4 * digit) & 7) as usize]).collect())
+    }
+
+    /// The values of a loop's variable.
+    fn counted(&self, counter: &Counter, at: usize) -> Result<Vec<i64>, String> {
+        let (begin, end) = (self.expr(at, &counter.begin)?, self.expr(at, &counter.end)?);
+        Ok((begin..end).step_by(counter.step as usize).collect())
     }
 
     fn expr(&self, at: usize, expr: &Expr) -> Result<i64, String> {

@@ -104,7 +104,7 @@ fn a_loop_of_one_short_statement_is_on_one_line() {
         let to = Regs { array: h, first: Expr::var(&var), count: 1, step: 1 };
         let value = Value::Const(DType::F32, Scalar::Float(1.0));
         let inner = vec![Stmt::Assign { to, value }];
-        let body = vec![Stmt::Declare(h), Stmt::For { var, unroll: Unroll::Full, body: inner }];
+        let body = vec![Stmt::Declare(h), Stmt::For { counter: Counter::of(var), unroll: Unroll::Full, body: inner }];
         let program = Program { registers, body, ..Program::new("k", Target::Sm100a, 32) };
         crate::emit(&verify(program).expect("a valid program")).expect("its text").cuda
     };

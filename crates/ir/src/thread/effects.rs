@@ -208,7 +208,8 @@ impl Stmt {
     /// follow.
     pub fn defines(&self) -> &[Var] {
         match self {
-            Stmt::Let { var, .. } | Stmt::LetValue { var, .. } | Stmt::For { var, .. } => std::slice::from_ref(var),
+            Stmt::Let { var, .. } | Stmt::LetValue { var, .. } => std::slice::from_ref(var),
+            Stmt::For { counter, .. } => std::slice::from_ref(&counter.var),
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &[],
@@ -220,7 +221,8 @@ impl Stmt {
     /// The variables that it defines, mutably.
     pub fn defines_mut(&mut self) -> &mut [Var] {
         match self {
-            Stmt::Let { var, .. } | Stmt::LetValue { var, .. } | Stmt::For { var, .. } => std::slice::from_mut(var),
+            Stmt::Let { var, .. } | Stmt::LetValue { var, .. } => std::slice::from_mut(var),
+            Stmt::For { counter, .. } => std::slice::from_mut(&mut counter.var),
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &mut [],
@@ -260,7 +262,7 @@ impl Stmt {
         }
     }
 
-    /// Calls `visit` on the expressions of its named values, indices and conditions, in order. Register indices are
+    /// Calls `visit` on the expressions of its named values, indices, bounds and conditions, in order. Register indices are
     /// not visited: they only contain variables of unrolled loops.
     pub fn exprs(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
@@ -277,8 +279,8 @@ impl Stmt {
             Stmt::Inst(call) => call.memory.iter().map(|(_, index)| index).chain(&call.arguments).for_each(visit),
             Stmt::If { cond, .. } => cond.sides().into_iter().for_each(visit),
             Stmt::Unless { conds, .. } => conds.iter().flat_map(Cond::sides).for_each(visit),
-            Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } => {}
-            Stmt::Mma(_) => {}
+            Stmt::For { counter, .. } => [&counter.begin, &counter.end].into_iter().for_each(visit),
+            Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
         }
     }
 
@@ -295,8 +297,8 @@ impl Stmt {
             }
             Stmt::If { cond, .. } => cond.sides_mut().into_iter().for_each(visit),
             Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(visit),
-            Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } => {}
-            Stmt::Mma(_) => {}
+            Stmt::For { counter, .. } => [&mut counter.begin, &mut counter.end].into_iter().for_each(visit),
+            Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
         }
     }
 
@@ -430,7 +432,7 @@ mod tests {
     fn only_names_of_values_stand_for_data() {
         let var = Var::new("x", 0, 7);
         let value = Value::reg(regs(0).array, 0);
-        let counted = Stmt::For { var: var.clone(), unroll: Unroll::Auto, body: Vec::new() };
+        let counted = Stmt::For { counter: crate::Counter::of(var.clone()), unroll: Unroll::Auto, body: Vec::new() };
         assert!(Stmt::LetValue { var, value }.names_data());
         assert!(!counted.names_data());
     }

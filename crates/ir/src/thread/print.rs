@@ -126,14 +126,13 @@ impl Program {
                 }
                 Stmt::Set { to, value } => writeln!(f, "{} = {value}", self.regs(to))?,
                 Stmt::Move { to, from } => writeln!(f, "{} = {}", self.regs(to), self.regs(from))?,
-                Stmt::For { var, unroll, body } => {
-                    let range = var.range();
+                Stmt::For { counter, unroll, body } => {
                     let unrolled = match unroll {
                         Unroll::Auto => String::new(),
                         Unroll::By(factor) => format!(" unrolled by {factor}"),
                         Unroll::Full => " unrolled".to_string(),
                     };
-                    writeln!(f, "for {} in {}..{}{unrolled}", var.name(), range.lo, range.hi + 1)?;
+                    writeln!(f, "for {counter}{unrolled}")?;
                     self.print_body(f, body, depth + 1)?;
                 }
                 Stmt::If { cond, body } => {

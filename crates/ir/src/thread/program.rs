@@ -3,6 +3,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
 
 use crate::arena::{Arena, Handle};
+use crate::counter::Counter;
 use crate::plan::OpPlan;
 use crate::scalar::Scalar;
 use crate::target::{Target, padded_shared_bytes};
@@ -290,10 +291,10 @@ pub enum Stmt {
         /// Where from.
         from: Regs,
     },
-    /// `for var in its range`
+    /// A loop.
     For {
-        /// The loop variable.
-        var: Var,
+        /// What it counts through.
+        counter: Counter,
         /// How far the CUDA compiler unrolls it.
         unroll: Unroll,
         /// What is repeated.

@@ -25,6 +25,7 @@ use tilewright_layout::axis::Scope;
 use checker::{Checker, Divergence, Iteration};
 
 use crate::arena::Handle;
+use crate::counter::Counter;
 use crate::hw_index::HwIndex;
 use crate::target::Target;
 use crate::thread::effects::{MemoryAccess, Moved, Resource, for_each_stmt};
@@ -124,11 +125,12 @@ impl Checker<'_> {
                     self.report("V0303", "a move between registers of different types".to_string());
                 }
             }
-            Stmt::For { var, unroll, body } => {
-                if *unroll != Unroll::Auto && indexes_with(body, var) {
-                    self.iterations(var, *unroll, body);
+            Stmt::For { counter, unroll, body } => {
+                self.counter(counter);
+                if *unroll != Unroll::Auto && indexes_with(body, &counter.var) {
+                    self.iterations(counter, *unroll, body);
                 } else {
-                    self.body(body);
+                    self.branch(divergence, body);
                 }
                 self.variables.pop();
             }
@@ -174,11 +176,24 @@ impl Checker<'_> {
         }
     }
 
+    /// Checks that the variable of a loop can have all values that the loop gives it.
+    fn counter(&mut self, counter: &Counter) {
+        let Counter { var, begin, end, step } = counter;
+        let last = end.range().hi.saturating_sub(1);
+        let (range, last) = (var.range(), last - last.rem_euclid((*step).max(1)));
+        if *step < 1 || begin.range().lo < range.lo || last > range.hi || begin.multiple() % var.multiple() != 0 {
+            self.report("V0320", format!("`{}` cannot have every value of {counter}", var.name()));
+        }
+    }
+
     /// The iterations of a loop one after the other, since their registers differ, up to the first finding.
-    fn iterations(&mut self, var: &Var, unroll: Unroll, body: &[Stmt]) {
-        let (found, range) = (self.found.len(), var.range());
-        for value in range.lo..=range.hi {
-            self.iterations.push(Iteration { var: var.clone(), value, is_constant: unroll == Unroll::Full });
+    fn iterations(&mut self, counter: &Counter, unroll: Unroll, body: &[Stmt]) {
+        let Some(values) = counter.values() else {
+            return self.report("V0320", format!("an unrolled loop over {counter}, whose bounds are not constant"));
+        };
+        let found = self.found.len();
+        for value in values {
+            self.iterations.push(Iteration { var: counter.var.clone(), value, is_constant: unroll == Unroll::Full });
             self.body(body);
             self.iterations.pop();
             if self.found.len() > found {

@@ -3,6 +3,7 @@
 use tilewright_expr::{EvalError, Expr, Var};
 
 use crate::arena::Handle;
+use crate::counter::Counter;
 use crate::thread::effects::MemoryAccess;
 use crate::thread::program::{Memory, Note, Program, Stmt};
 use crate::thread::warp::{Lanes, WarpState};
@@ -71,7 +72,7 @@ impl Walker<'_> {
             }
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index)?,
             Stmt::LetValue { var, .. } => self.warp.define(var, self.observer.data(var)),
-            Stmt::For { var, body, .. } => self.repeat(var, body)?,
+            Stmt::For { counter, body, .. } => self.repeat(counter, body)?,
             Stmt::If { cond, body } => {
                 let outer = self.warp.narrow(cond)?;
                 self.body(body)?;
@@ -94,9 +95,13 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn repeat(&mut self, var: &Var, body: &[Stmt]) -> Result<(), EvalError> {
+    /// The bounds are uniform: those of the first lane count.
+    fn repeat(&mut self, counter: &Counter, body: &[Stmt]) -> Result<(), EvalError> {
+        let var = &counter.var;
+        let (begin, end) = (self.warp.eval(&counter.begin)?[0], self.warp.eval(&counter.end)?[0]);
+        let (last, step) = (self.observer.last(var).min(end.saturating_sub(1)), counter.step.max(1) as usize);
         let mark = self.warp.mark();
-        for value in var.range().lo..=self.observer.last(var) {
+        for value in (begin..=last).step_by(step) {
             if self.observer.is_done() {
                 break;
             }

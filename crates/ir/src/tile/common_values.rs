@@ -156,9 +156,9 @@ impl Naming<'_> {
                 let (then, otherwise) = (self.elements(then), self.elements(otherwise));
                 (before, ElementStmt::If { cond, then, otherwise, span })
             }
-            ElementStmt::For { var, body, span } => {
+            ElementStmt::For { counter, body, span } => {
                 let body = self.elements(body);
-                (Vec::new(), ElementStmt::For { var, body, span })
+                (Vec::new(), ElementStmt::For { counter, body, span })
             }
         }
     }

@@ -1,12 +1,13 @@
 //! The bounds of tensors, which tiles and accesses may exceed.
 
-use tilewright_expr::linear::normalize;
+use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::points::Splits;
-use tilewright_expr::{Expr, Node};
+use tilewright_expr::{Expr, Node, Var};
 
 use crate::hw_index::Dim;
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::kernel::Kernel;
+use crate::tile::element::ElementStmt;
+use crate::tile::kernel::{Kernel, Stmt};
 
 /// An index that may lie outside of its dimension.
 #[derive(Clone, Debug)]
@@ -17,21 +18,85 @@ pub struct Bound {
     pub extent: Expr,
 }
 
+/// The most variables that are replaced by their last values.
+const MOST_STEPS: usize = 8;
+
 impl Kernel {
-    /// Whether the `extent` indices from `start` on are inside `0..size` in every CTA: either they are inside the least
-    /// `size`, or the start moves by `k` per CTA, they stay inside the `k` indices of the CTA, and there are `size / k`
-    /// CTAs.
+    /// Whether the `extent` indices from `start` on are inside `0..size`, whatever the sizes are, in every CTA and
+    /// iteration: either they are inside the least `size`, or they end inside for the last CTA and the last iteration of
+    /// each loop.
     pub fn lies_inside(&self, start: &Expr, extent: i64, size: &Expr) -> bool {
-        let within = |start: &Expr, end: i64| start.range().lo >= 0 && start.range().hi <= end - extent;
-        within(start, size.range().lo)
-            || Dim::ALL.into_iter().zip(&self.grid).any(|(dimension, grid)| {
-                let ctas = grid.operands().filter(|(whole, _)| *whole == size);
-                let per_cta = ctas.filter(|_| matches!(grid.node(), Node::Div(..)));
-                let k = if grid == size { Some(1) } else { per_cta.and_then(|(_, k)| k.as_const()) };
-                let Some(k) = k.filter(|k| size.multiple() % k == 0) else { return false };
-                let rest = start - &(Expr::var(&self.block(dimension)) * k);
-                within(&normalize(&rest), k)
-            })
+        if start.range().lo < 0 {
+            return false;
+        }
+        start.range().hi <= size.range().lo - extent || self.ends_inside(start, extent, size, MOST_STEPS)
+    }
+
+    /// Whether the indices end inside for the last value of every variable whose last value is known. `steps` is how many
+    /// of them may be replaced.
+    fn ends_inside(&self, start: &Expr, extent: i64, size: &Expr, steps: usize) -> bool {
+        if normalize(&(size - start - extent)).range().lo >= 0 {
+            return true;
+        }
+        let sum = linear(start);
+        let replaced = sum.terms.iter().filter(|(factor, _)| *factor > 0).find_map(|(_, atom)| {
+            let Node::Var(var) = atom.node() else { return None };
+            let ends = self.last_values(var);
+            (!ends.is_empty()).then_some((atom, ends))
+        });
+        let Some((atom, ends)) = replaced.filter(|_| steps > 0) else { return false };
+        let with = |end: Expr| {
+            let terms = sum.terms.iter().map(|(factor, of)| if of == atom { &end * *factor } else { of * *factor });
+            terms.fold(Expr::constant(sum.constant), |sum, term| sum + term)
+        };
+        ends.into_iter().all(|end| self.ends_inside(&normalize(&with(end)), extent, size, steps - 1))
+    }
+
+    /// An expression of sizes that is at least as great as `expr` in every CTA and iteration.
+    pub fn greatest(&self, expr: &Expr) -> Expr {
+        self.extreme(expr, true, MOST_STEPS)
+    }
+
+    /// An expression of sizes that is at least as great as `expr`, or at most as great.
+    fn extreme(&self, expr: &Expr, is_greatest: bool, steps: usize) -> Expr {
+        let of = |operand: &Expr| self.extreme(operand, is_greatest, steps);
+        let end = if is_greatest { expr.range().hi } else { expr.range().lo };
+        match expr.node() {
+            Node::Const(_) => expr.clone(),
+            Node::Var(var) if self.sizes.iter().any(|size| size.var == *var) => expr.clone(),
+            Node::Var(var) => match &self.last_values(var)[..] {
+                [last] if is_greatest && steps > 0 => self.extreme(last, true, steps - 1),
+                _ => Expr::constant(end),
+            },
+            Node::Add(a, b) => of(a) + of(b),
+            Node::Min(a, b) => of(a).lesser(of(b)),
+            Node::Max(a, b) => of(a).greater(of(b)),
+            Node::Mul(a, b) | Node::Div(a, b) => {
+                let Some(number) = b.as_const().filter(|number| *number != 0) else { return Expr::constant(end) };
+                match matches!(expr.node(), Node::Div(..)) {
+                    true => of(a) / number,
+                    false => self.extreme(a, is_greatest == (number > 0), steps) * number,
+                }
+            }
+            Node::Mod(..) | Node::Xor(..) | Node::And(..) => Expr::constant(end),
+        }
+    }
+
+    /// The greatest value of a block index, or of the variable in each loop around ops that has it. None if a loop over
+    /// elements has the same variable, of which nothing more is known than its range.
+    fn last_values(&self, var: &Var) -> Vec<Expr> {
+        let block = Dim::ALL.into_iter().find(|dimension| self.block(*dimension) == *var);
+        match block {
+            Some(dimension) => vec![normalize(&(&self.grid[dimension.index()] - 1))],
+            None if self.parallels.iter().any(|(_, parallel)| counts_elements(&parallel.vars, &parallel.body, var)) => {
+                Vec::new()
+            }
+            None => {
+                let mut ends = Vec::new();
+                last_values(&self.body, var, &mut ends);
+                ends
+            }
+        }
     }
 
     /// The dimensions of a buffer in memory in which an access may be out of bounds, in terms of the variables of its
@@ -55,4 +120,32 @@ impl Kernel {
                 split.ends.is_some_and(|ends| ends.into_iter().all(is_inside))
             })
     }
+}
+
+/// Adds the greatest value of `var` in every loop that counts with it.
+fn last_values(body: &[Stmt], var: &Var, ends: &mut Vec<Expr>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Loop(inner) => {
+                let end = (inner.counter.var == *var).then(|| inner.counter.last());
+                ends.extend(end.filter(|end| !ends.contains(end)));
+                last_values(&inner.body, var, ends);
+            }
+            Stmt::If(branch) => {
+                last_values(&branch.then, var, ends);
+                last_values(&branch.otherwise, var, ends);
+            }
+            Stmt::EachThread(elements) if counts_elements(&[], elements, var) => ends.push(Expr::var(var)),
+            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
+        }
+    }
+}
+
+/// Whether a variable is one of `vars`, or that of a loop over elements.
+fn counts_elements(vars: &[Var], body: &[ElementStmt], var: &Var) -> bool {
+    let is_of_loop = |element: &ElementStmt| matches!(element, ElementStmt::For { counter, .. } if counter.var == *var);
+    vars.contains(var)
+        || body.iter().any(|element| {
+            is_of_loop(element) || element.inner().any(|inner| counts_elements(&[], std::slice::from_ref(inner), var))
+        })
 }

@@ -5,6 +5,7 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::Layout;
 
+use crate::counter::Counter;
 use crate::tile::kernel::Kernel;
 use crate::tile::value::{Access, Coord, Value};
 
@@ -31,8 +32,12 @@ impl Parallel {
     /// each of its statements may be executed for all its iterations before the next statement: its iterations follow
     /// each other in a thread like those of the parallel loop, and neighbours may be moved at once.
     pub fn inner_loop(&self, kernel: &Kernel) -> Option<(&Var, &[ElementStmt])> {
-        let [ElementStmt::For { var, body, .. }] = &self.body[..] else { return None };
-        let is_short = var.range().lo == 0 && var.range().hi < MAX_INNER_ITERATIONS;
+        let [ElementStmt::For { counter, body, .. }] = &self.body[..] else { return None };
+        let var = &counter.var;
+        let is_short = *counter == Counter::of(var.clone())
+            && counter.step == 1
+            && var.range().lo == 0
+            && var.range().hi < MAX_INNER_ITERATIONS;
         let is_plain = body.iter().all(|element| match element {
             ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::AtomicAdd { .. } => true,
             ElementStmt::If { .. } | ElementStmt::For { .. } => false,
@@ -144,8 +149,8 @@ pub enum ElementStmt {
     },
     /// A serial loop inside each iteration.
     For {
-        /// Its variable.
-        var: Var,
+        /// What it counts through.
+        counter: Counter,
         /// What is repeated.
         body: Vec<ElementStmt>,
         /// Where it was written.
@@ -180,7 +185,9 @@ impl ElementStmt {
             ElementStmt::If { cond, then, otherwise, span } => {
                 ElementStmt::If { cond: cond.map_exprs(to), then: all(then), otherwise: all(otherwise), span: *span }
             }
-            ElementStmt::For { var, body, span } => ElementStmt::For { var: var.clone(), body: all(body), span: *span },
+            ElementStmt::For { counter, body, span } => {
+                ElementStmt::For { counter: counter.map_bounds(to), body: all(body), span: *span }
+            }
         }
     }
 

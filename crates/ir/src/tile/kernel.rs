@@ -6,6 +6,7 @@ use tilewright_layout::axis::{LANEID, WARPID};
 use tilewright_layout::{Iter, Layout};
 
 use crate::arena::{Arena, Handle};
+use crate::counter::Counter;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::op::Op;
@@ -98,11 +99,11 @@ pub enum Unroll {
     Pipelined(i64),
 }
 
-/// `for var in begin..end`.
+/// A loop around ops.
 #[derive(Clone, Debug)]
 pub struct Loop {
-    /// The loop variable; its range is the loop's.
-    pub var: Var,
+    /// What it counts through.
+    pub counter: Counter,
     /// Serial or unrolled.
     pub unroll: Unroll,
     /// What is repeated.

@@ -39,7 +39,7 @@ fn in_body<'a>(body: &'a [Stmt], taken: &mut BTreeSet<&'a str>) {
         match stmt {
             Stmt::Op(_) | Stmt::Parallel(_) => {}
             Stmt::Loop(inner) => {
-                taken.insert(inner.var.name());
+                taken.insert(inner.counter.var.name());
                 in_body(&inner.body, taken);
             }
             Stmt::EachThread(elements) => in_elements(elements, taken),
@@ -57,8 +57,8 @@ fn in_elements<'a>(elements: &'a [ElementStmt], taken: &mut BTreeSet<&'a str>) {
             ElementStmt::Let { name, .. } => {
                 taken.insert(name);
             }
-            ElementStmt::For { var, body, .. } => {
-                taken.insert(var.name());
+            ElementStmt::For { counter, body, .. } => {
+                taken.insert(counter.var.name());
                 in_elements(body, taken);
             }
             ElementStmt::If { then, otherwise, .. } => {

@@ -113,13 +113,13 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
     for stmt in body {
         match stmt {
             Stmt::Op(op) => print_op(f, kernel, &kernel.ops[*op], depth)?,
-            Stmt::Loop(Loop { var, unroll, body, .. }) => {
+            Stmt::Loop(Loop { counter, unroll, body, .. }) => {
                 let word = match unroll {
                     Unroll::No => "serial".to_string(),
                     Unroll::Full => "unroll".to_string(),
                     Unroll::Pipelined(stages) => format!("pipelined {stages}"),
                 };
-                writeln!(f, "{:indent$}{word} {}", "", range(var))?;
+                writeln!(f, "{:indent$}{word} {counter}", "")?;
                 print_body(f, kernel, body, depth + 1)?;
             }
             Stmt::Parallel(parallel) => print_parallel(f, kernel, &kernel.parallels[*parallel], depth)?,
@@ -186,8 +186,8 @@ fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Eleme
                     print_elements(f, kernel, otherwise, depth + 1)?;
                 }
             }
-            ElementStmt::For { var, body, .. } => {
-                writeln!(f, "{:indent$}for {}", "", range(var))?;
+            ElementStmt::For { counter, body, .. } => {
+                writeln!(f, "{:indent$}for {counter}", "")?;
                 print_elements(f, kernel, body, depth + 1)?;
             }
         }

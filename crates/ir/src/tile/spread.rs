@@ -10,7 +10,6 @@ impl Kernel {
     /// The reductions of a serial loop that add to a result which nothing else in the loop uses: threads combine their own
     /// elements in each iteration, and exchange them once, after the loop.
     pub fn spread_over(&self, inner: &Loop) -> Vec<Handle<Op>> {
-        let range = inner.var.range();
         let is_spread = |handle: &Handle<Op>| {
             let op = &self.ops[*handle];
             let OpKind::Reduce(attributes) = op.kind else { return false };
@@ -19,7 +18,7 @@ impl Kernel {
             !attributes.clear && op.warp.is_none() && uses == 1
         };
         let ops = inner.body.iter().filter_map(|stmt| if let Stmt::Op(handle) = stmt { Some(*handle) } else { None });
-        if range.lo < range.hi { ops.filter(is_spread).collect() } else { Vec::new() }
+        if inner.counter.most_trips() > 1 { ops.filter(is_spread).collect() } else { Vec::new() }
     }
 
     /// How often a statement names a storage.

@@ -35,6 +35,7 @@ use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::{Expr, Node};
 use tilewright_layout::axis::Scope;
 
+use crate::hw_index::Dim;
 use crate::target::Target;
 use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
 use crate::tile::op::{Op, OpClass};
@@ -199,9 +200,44 @@ fn under_conditions(finding: &mut Diagnostic) {
     finding.help.push("end the loop earlier, and write the last iteration separately, after the loop".to_string());
 }
 
+/// The error for the bound of a loop that uses something other than sizes, block indices and variables of the loops
+/// around it.
+fn no_bound(kernel: &Kernel, inner: &Loop, bound: &Expr, scope: &[Loop]) -> Option<Diagnostic> {
+    let mut known: Vec<_> = Dim::ALL.map(|dimension| kernel.block(dimension)).to_vec();
+    known.extend(kernel.sizes.iter().map(|size| size.var.clone()));
+    known.extend(scope.iter().map(|outer| outer.counter.var.clone()));
+    let mut unknown = None;
+    bound.for_each_var(&mut |var| {
+        if !known.contains(var) {
+            unknown = Some(var.clone());
+        }
+    });
+    let of_loop = format!("the bound `{bound}` of the loop `{}`", inner.counter.var.name());
+    match unknown {
+        None => index::wrong(bound, &bound.to_string(), inner.span),
+        Some(var) if var == kernel.warp() => {
+            let message = format!("{of_loop} differs between threads: it depends on the warp");
+            let finding = Diagnostic::error("K0240", message).label(inner.span, "this loop");
+            Some(finding.help(
+                "all threads of a CTA go through a loop around ops together: use sizes, block indices and \
+                               variables of outer loops in its bounds",
+            ))
+        }
+        Some(var) => {
+            let message = format!("`{}` is not defined where {of_loop} uses it", var.name());
+            let finding = Diagnostic::error("K0217", message).label(inner.span, "this loop");
+            Some(
+                finding
+                    .help("bounds of a loop may use sizes, block indices after k.grid, and variables of outer loops"),
+            )
+        }
+    }
+}
+
 fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Diagnostic>) {
-    let name = inner.var.name();
-    let outer = scope.iter().find(|l| l.var.name() == name).map(|l| l.span);
+    let counter = &inner.counter;
+    let name = counter.var.name();
+    let outer = scope.iter().find(|l| l.counter.var.name() == name).map(|l| l.span);
     let buffer = kernel.buffers.iter().find(|(_, b)| b.name == name).map(|(_, b)| b.span);
     if let Some(first) = outer.or(buffer) {
         found.push(
@@ -212,11 +248,19 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
         );
     }
     check_name(name, inner.span, "a loop variable", found);
-    let range = inner.var.range();
+    found.extend([&counter.begin, &counter.end].into_iter().find_map(|bound| no_bound(kernel, inner, bound, scope)));
+    let range = counter.var.range();
     let too_far = range.lo < i64::from(i32::MIN) || range.hi >= i64::from(i32::MAX);
-    let copies = range.hi.saturating_sub(range.lo).saturating_add(1);
-    if too_far || (inner.unroll == Unroll::Full && copies > MAX_UNROLLED) {
-        let message = format!("the loop `{name}` over {}..{} is too long", range.lo, range.hi.saturating_add(1));
+    if inner.unroll == Unroll::Full && counter.values().is_none() {
+        let message = format!("the loop `{counter}` cannot be unrolled: its length is known only when the kernel runs");
+        let finding = Diagnostic::error("K0228", message).label(inner.span, "this loop");
+        found.push(finding.help("use k.serial, or loop over numbers and test in k.if_ whether an iteration exists"));
+    }
+    if too_far || (inner.unroll == Unroll::Full && counter.most_trips() > MAX_UNROLLED) {
+        let message = match counter.values() {
+            Some(_) => format!("the loop `{counter}` is too long"),
+            None => format!("the loop `{counter}` is too long: `{name}` may be {}", range.hi),
+        };
         found.push(
             Diagnostic::error("K0228", message)
                 .label(inner.span, "this loop")

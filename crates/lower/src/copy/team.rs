@@ -1,6 +1,7 @@
 //! The threads that execute an op together, and the steps in which they do so.
 
 use tilewright_expr::{Expr, Var};
+use tilewright_ir::Counter;
 use tilewright_ir::thread::{Stmt, Unroll};
 use tilewright_ir::tile::{Kernel, Op};
 use tilewright_layout::axis::Scope;
@@ -48,7 +49,7 @@ pub(crate) fn spread_steps(
         let var = Var::new(builder.fresh("i"), 0, whole - 1);
         let inner = make(builder, &(Expr::var(&var) * batch), batch);
         let unroll = if whole <= MOST_WRITTEN_OUT { Unroll::Full } else { Unroll::Auto };
-        body.push(Stmt::For { var, unroll, body: inner });
+        body.push(Stmt::For { counter: Counter::of(var), unroll, body: inner });
     } else if whole == 1 {
         body.extend(make(builder, &Expr::constant(0), batch));
     }

@@ -6,6 +6,7 @@ use num_integer::Integer;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::points::{Splits, extent};
 use tilewright_expr::{Expr, Var};
+use tilewright_ir::Counter;
 use tilewright_ir::thread::{Stmt, Unroll};
 use tilewright_ir::tile::vectors::Movable;
 use tilewright_ir::tile::{ElementStmt, Kernel, Space};
@@ -115,7 +116,7 @@ impl Repeated {
     fn lower(self, kernel: &Kernel, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         let mut body = vec![Stmt::Let { var: self.group, value: self.number }];
         body.extend(written_out(kernel, builder, &self.inside)?);
-        let repeated = Stmt::For { var: self.turn, unroll: Unroll::Full, body };
+        let repeated = Stmt::For { counter: Counter::of(self.turn), unroll: Unroll::Full, body };
         let rest = written_out(kernel, builder, &self.rest)?;
         Ok(std::iter::once(repeated).chain(rest).collect())
     }

@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use tilewright_diag::Span;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Call, Inst, RegArray, Stmt, Unroll, Value as ThreadValue};
-use tilewright_ir::tile::{Access, Coord, ElementOp, ElementStmt, Space, Value};
-use tilewright_ir::{Handle, Scalar};
+use tilewright_ir::tile::{Access, Coord, ElementOp, ElementStmt, Space, Value, iteration_exists};
+use tilewright_ir::{Counter, Handle, Scalar};
 use tilewright_layout::DType;
 
 use super::active_step::ActiveStep;
@@ -55,7 +56,7 @@ impl Lowering<'_> {
             }
             ElementStmt::AtomicAdd { to, value } => self.atomic_add(to, value, place),
             ElementStmt::If { cond, then, otherwise, .. } => self.branch(cond, then, otherwise, place),
-            ElementStmt::For { var, body, .. } => self.repeat(var, body, place),
+            ElementStmt::For { counter, body, span } => self.repeat(counter, body, *span, place),
         }
     }
 
@@ -168,20 +169,32 @@ impl Lowering<'_> {
         found.map(|holds| holds.map_or(Some(None), |known| known.map(Some))).collect()
     }
 
-    fn repeat(&mut self, var: &Var, body: &[ElementStmt], place: &ActiveStep) -> Result<(), Refusal> {
-        let range = var.range();
-        let is_short = range.hi - range.lo < MOST_WRITTEN_OUT;
+    fn repeat(
+        &mut self,
+        counter: &Counter,
+        body: &[ElementStmt],
+        span: Span,
+        place: &ActiveStep,
+    ) -> Result<(), Refusal> {
+        let var = &counter.var;
+        let is_short = counter.values().is_some() && counter.most_trips() <= MOST_WRITTEN_OUT;
         if is_short || body.iter().any(|element| self.indexes_fragment(element, var)) {
-            for value in range.lo..=range.hi {
-                let written: Vec<ElementStmt> = body.iter().map(|element| substituted(element, var, value)).collect();
+            for value in (var.range().lo..=var.range().hi).step_by(counter.step.max(1) as usize) {
+                let Some(conditions) = iteration_exists(counter, value) else { continue };
+                let written = body.iter().map(|element| substituted(element, var, value)).collect();
+                let written = conditions
+                    .into_iter()
+                    .fold(written, |then, cond| vec![ElementStmt::If { cond, then, otherwise: Vec::new(), span }]);
                 self.elements(&written, place)?;
             }
             return Ok(());
         }
-        let fresh = Var::new(self.builder.fresh(var.name()), range.lo, range.hi);
+        let fresh = Var::multiple_of(self.builder.fresh(var.name()), var.range().lo, var.range().hi, var.multiple());
         let renamed: Vec<ElementStmt> = body.iter().map(|element| renamed(element, var, &fresh)).collect();
         let body = self.aside(|this| this.elements(&renamed, place))?;
-        self.out.push(Stmt::For { var: fresh, unroll: Unroll::Auto, body });
+        let [begin, end] = [&counter.begin, &counter.end].map(|bound| self.index(&normalize(bound), place));
+        let counter = Counter { var: fresh, begin, end, step: counter.step };
+        self.out.push(Stmt::For { counter, unroll: Unroll::Auto, body });
         Ok(())
     }
 

@@ -225,7 +225,7 @@ impl Lowering<'_> {
         Ok(with_product(op, dtype, made))
     }
 
-    fn index(&mut self, expr: &Expr, place: &ActiveStep) -> Expr {
+    pub(super) fn index(&mut self, expr: &Expr, place: &ActiveStep) -> Expr {
         self.points.at(expr, place, self.builder, &mut self.out)
     }
 

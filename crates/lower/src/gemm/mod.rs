@@ -14,7 +14,7 @@ use tilewright_ir::plan::Reason;
 use tilewright_ir::product::{Matrix, Product, WarpPart};
 use tilewright_ir::thread::{Mma, RegArray, Regs, Stmt, Unroll};
 use tilewright_ir::tile::{Kernel, Op, OpKind, Space, Tile, tile_title};
-use tilewright_ir::{Handle, Scalar};
+use tilewright_ir::{Counter, Handle, Scalar};
 use tilewright_layout::TileLayout;
 use tilewright_layout::map::Map;
 
@@ -242,7 +242,7 @@ impl Schedule<Context> for GemmSchedule {
         if self.depth() > 1 {
             let step = Var::new(builder.fresh("k"), 0, self.depth() - 1);
             let inner = self.step(builder, &sums, &factors, &Expr::var(&step));
-            body.push(Stmt::For { var: step, unroll: Unroll::Full, body: inner });
+            body.push(Stmt::For { counter: Counter::of(step), unroll: Unroll::Full, body: inner });
         } else {
             body.extend(self.step(builder, &sums, &factors, &Expr::constant(0)));
         }

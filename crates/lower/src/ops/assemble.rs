@@ -49,7 +49,7 @@ impl KernelLowering<'_> {
                         body.push(ThreadStmt::from(Call::plain(barrier.inst())));
                     }
                     let inside = self.assemble(inside);
-                    body.push(ThreadStmt::For { var: inner.var, unroll: Unroll::Auto, body: inside });
+                    body.push(ThreadStmt::For { counter: inner.counter, unroll: Unroll::Auto, body: inside });
                 }
                 Block::If(branches) => {
                     body.push(self.assemble_op(branches.first));

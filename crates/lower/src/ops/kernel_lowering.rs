@@ -3,10 +3,10 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Handle;
 use tilewright_ir::plan::{OpPlan, VariantResult};
 use tilewright_ir::thread::{Cond, for_each_stmt};
-use tilewright_ir::tile::{Kernel, Loop, Op, Stmt, Tile, Unroll, tile_title};
+use tilewright_ir::tile::{If, Kernel, Loop, Op, Stmt, Tile, Unroll, iteration_exists, tile_title};
+use tilewright_ir::{Counter, Handle};
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
 use super::options::Options;
@@ -27,7 +27,7 @@ pub(super) struct KernelLowering<'a> {
     /// Errors found so far.
     pub(super) found: Vec<Diagnostic>,
     /// Iterations of the serial loops around the current op.
-    pub(super) trips: i64,
+    pub(super) trips: Expr,
     /// Serial loops seen so far.
     pub(super) loops: usize,
     /// Statements of the ops lowered so far.
@@ -104,30 +104,49 @@ impl KernelLowering<'_> {
     }
 
     fn repeat(&mut self, inner: &Loop, unrolled: &Substitution) -> Vec<Block> {
-        let range = inner.var.range();
+        let counter = &inner.counter;
+        let values = || {
+            let range = counter.var.range();
+            (range.lo..=range.hi).step_by(counter.step.max(1) as usize)
+        };
         let is_unrolled = inner.unroll == Unroll::Full || self.addresses_registers(inner);
         match is_unrolled {
             false => {
                 let (spread, mut blocks) = self.before_loop(inner, unrolled);
-                let (outer, count) = (self.trips, spread.len());
+                let (outer, count) = (self.trips.clone(), spread.len());
                 self.spread_ops.extend(spread);
-                self.trips = self.trips.saturating_mul(range.hi - range.lo + 1);
+                self.trips = self.trips.clone() * self.most_trips(counter);
                 let body = self.body(&inner.body, unrolled);
                 self.trips = outer;
                 self.loops += 1;
-                let inner = LoopRef { id: self.loops, var: inner.var.clone() };
+                let counter = counter.map_bounds(&|bound| substituted_expr(bound, unrolled));
+                let inner = LoopRef { id: self.loops, counter };
                 blocks.push(Block::Loop(LoopBlock { inner, barrier: None, body }));
                 blocks.extend(self.after_loop(count));
                 blocks
             }
-            true => (range.lo..=range.hi)
-                .flat_map(|value| {
-                    let mut values = unrolled.to_vec();
-                    values.push((inner.var.clone(), value));
-                    self.body(&inner.body, &values)
-                })
-                .collect(),
+            true => values().flat_map(|value| self.iteration(inner, value, unrolled)).collect(),
         }
+    }
+
+    /// One iteration of a loop that is unrolled, under the condition that it exists if only the launch determines that.
+    fn iteration(&mut self, inner: &Loop, value: i64, unrolled: &Substitution) -> Vec<Block> {
+        let counter = inner.counter.map_bounds(&|bound| substituted_expr(bound, unrolled));
+        let Some(conditions) = iteration_exists(&counter, value) else { return Vec::new() };
+        let values = [unrolled, &[(counter.var, value)]].concat();
+        if conditions.is_empty() {
+            return self.body(&inner.body, &values);
+        }
+        let body = conditions.into_iter().fold(inner.body.clone(), |then, cond| {
+            vec![Stmt::If(If { cond, then, otherwise: Vec::new(), span: inner.span })]
+        });
+        self.body(&body, &values)
+    }
+
+    /// How many iterations a loop has at most, as an expression of sizes: for the last CTA, and the last iteration of each
+    /// loop around it.
+    fn most_trips(&self, counter: &Counter) -> Expr {
+        self.kernel.greatest(&counter.trips())
     }
 
     fn op(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
@@ -202,7 +221,7 @@ impl KernelLowering<'_> {
     }
 
     pub(super) fn executions_by(&self, warps: i64) -> Expr {
-        let per_cta = Expr::constant(self.trips.saturating_mul(warps));
+        let per_cta = self.trips.clone() * warps;
         self.kernel.grid.iter().fold(per_cta, |product, ctas| product * ctas.clone())
     }
 }

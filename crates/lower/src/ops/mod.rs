@@ -10,6 +10,7 @@ mod variants;
 pub use options::Options;
 
 use tilewright_diag::{Diagnostic, counted};
+use tilewright_expr::Expr;
 use tilewright_ir::thread::Program;
 use tilewright_ir::{Target, VerifiedKernel};
 
@@ -27,7 +28,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         builder: Builder::new(kernel, target),
         plans: Vec::new(),
         found: Vec::new(),
-        trips: 1,
+        trips: Expr::constant(1),
         loops: 0,
         statements: 0,
         spread_ops: Vec::new(),

@@ -80,7 +80,7 @@ impl KernelLowering<'_> {
 
     /// Whether the loop's variable indexes registers, so that the loop has to be unrolled.
     pub(super) fn addresses_registers(&self, inner: &Loop) -> bool {
-        self.registers_depend(&inner.body, &inner.var)
+        self.registers_depend(&inner.body, &inner.counter.var)
     }
 
     fn registers_depend(&self, body: &[Stmt], var: &Var) -> bool {

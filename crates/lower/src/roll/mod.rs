@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{RegArray, Regs, Stmt, Unroll, for_each_stmt, is_word};
-use tilewright_ir::{Arena, Handle};
+use tilewright_ir::{Arena, Counter, Handle};
 
 use self::copies::interleaved;
 use self::repeats::{Repeat, Repeats};
@@ -99,11 +99,11 @@ impl<'a> Rolling<'a> {
 
     /// A statement with the list inside it rolled up.
     fn inner(&mut self, stmt: Stmt) -> Stmt {
-        let Stmt::For { var, unroll, body } = stmt else { return stmt.map_inner(|body| self.list(body)) };
-        self.scope.push(var.name().to_string());
+        let Stmt::For { counter, unroll, body } = stmt else { return stmt.map_inner(|body| self.list(body)) };
+        self.scope.push(counter.var.name().to_string());
         let body = self.list(body);
         self.scope.pop();
-        Stmt::For { var, unroll, body }
+        Stmt::For { counter, unroll, body }
     }
 
     /// The list with its repeats in loops; `None` if there are none.
@@ -143,7 +143,8 @@ impl<'a> Rolling<'a> {
         let inside = own.union(&others).copied().collect();
         let declared = own.into_iter().filter(|array| !is_declared(first, *array)).map(Stmt::Declare);
         let stepped = repeats.stepped(first, repeat, &Expr::var(&var));
-        (Stmt::For { var, unroll: Unroll::Full, body: declared.chain(stepped).collect() }, inside)
+        let (counter, body) = (Counter::of(var), declared.chain(stepped).collect());
+        (Stmt::For { counter, unroll: Unroll::Full, body }, inside)
     }
 
     /// A name that nothing in the kernel has, nor a loop inside.

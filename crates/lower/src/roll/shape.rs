@@ -136,6 +136,8 @@ fn map_atom(atom: &Expr, change: &mut dyn FnMut(i64) -> Expr) -> Expr {
         Node::Mod(a, b) => operand(a) % operand(b),
         Node::Xor(a, b) => operand(a) ^ operand(b),
         Node::And(a, b) => operand(a) & operand(b),
+        Node::Min(a, b) => operand(a).lesser(operand(b)),
+        Node::Max(a, b) => operand(a).greater(operand(b)),
     }
 }
 

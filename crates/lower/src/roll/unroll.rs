@@ -41,11 +41,11 @@ fn bounded(body: Vec<Stmt>, most: i64) -> (Vec<Stmt>, i64) {
 
 fn bounded_stmt(stmt: Stmt, most: i64) -> (Stmt, i64) {
     match stmt {
-        Stmt::For { var, unroll, body } => {
+        Stmt::For { counter, unroll, body } => {
             let (body, count) = bounded(body, most);
-            let trips = var.range().hi - var.range().lo + 1;
+            let trips = counter.most_trips();
             let unroll = match unroll {
-                Unroll::Full if !is_in_a_register_index(&body, &var) => unrolled(trips, count, most),
+                Unroll::Full if !is_in_a_register_index(&body, &counter.var) => unrolled(trips, count, most),
                 other => other,
             };
             let copies = match unroll {
@@ -53,7 +53,7 @@ fn bounded_stmt(stmt: Stmt, most: i64) -> (Stmt, i64) {
                 Unroll::By(factor) => factor,
                 Unroll::Full => trips,
             };
-            (Stmt::For { var, unroll, body }, count.saturating_mul(copies))
+            (Stmt::For { counter, unroll, body }, count.saturating_mul(copies))
         }
         stmt => {
             let own = match stmt {

@@ -1,15 +1,15 @@
 //! The kernel's body while barriers are derived.
 
-use tilewright_expr::Var;
+use tilewright_ir::Counter;
 use tilewright_ir::plan::Barrier;
 use tilewright_ir::thread::{Cond, Inst, Stmt, Value};
 use tilewright_layout::axis::Scope;
 
-/// A loop of the kernel. Two loops may have the same variable, but not the same `id`.
+/// A loop of the kernel. Two loops may count alike, but not the same `id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoopRef {
     pub(crate) id: usize,
-    pub(crate) var: Var,
+    pub(crate) counter: Counter,
 }
 
 /// A tile op after lowering, before barriers are derived.

@@ -1,19 +1,29 @@
 //! Whether two groups of accesses conflict, and between which threads.
 
 use tilewright_expr::Var;
-use tilewright_ir::Handle;
 use tilewright_ir::thread::{Memory, MemorySpace, Program};
+use tilewright_ir::{Counter, Handle};
 use tilewright_layout::axis::Scope;
 
 use super::accesses::AccessGroup;
 use super::touched::{Conflict, Touched, meet};
 use crate::trace::Env;
 
+/// A loop around two accesses, of which the first belongs to an earlier iteration.
+#[derive(Clone, Debug)]
+pub(super) struct Again {
+    /// What the loop counts through.
+    pub(super) counter: Counter,
+    /// Whether only the next iteration has to be compared.
+    pub(super) only_next: bool,
+}
+
 /// The scope in which `later` has to be ordered after `earlier`, and why; `None` if program order suffices.
 pub(super) fn conflict(
     program: &Program,
     earlier: &AccessGroup,
     later: &AccessGroup,
+    again: Option<&Again>,
     widest: Scope,
 ) -> Option<(Scope, String)> {
     let common = earlier.touched.common(&later.touched);
@@ -23,8 +33,8 @@ pub(super) fn conflict(
     let may = |way: usize| common.iter().any(|(_, ways)| ways[way]).then_some(widest);
     let most = Conflict { by_read: may(0), by_write: may(1) };
     let memories: Vec<Handle<Memory>> = common.iter().map(|(memory, _)| *memory).collect();
-    let conflict = exact(program, earlier, later, &memories, most)
-        .or_else(|| in_shared(program, earlier, later, &memories, most))
+    let conflict = exact(program, earlier, later, again, &memories, most)
+        .or_else(|| in_shared(program, earlier, later, again, &memories, most))
         .unwrap_or(most);
     let found = conflict.scope()?;
     let names: Vec<&str> = memories.iter().map(|memory| program.memories[*memory].name.as_str()).collect();
@@ -48,11 +58,12 @@ fn exact(
     program: &Program,
     earlier: &AccessGroup,
     later: &AccessGroup,
+    again: Option<&Again>,
     common: &[Handle<Memory>],
     most: Conflict,
 ) -> Option<Conflict> {
     let touched: [&Touched; 2] = [&earlier.touched, &later.touched];
-    bytewise(program, [earlier, later], touched, common, most)
+    bytewise(program, ([earlier, later], again), touched, common, most)
 }
 
 /// The same for shared memory, if conditions on block indices, sizes and data may hold or not. `None` for other memory.
@@ -60,18 +71,19 @@ fn in_shared(
     program: &Program,
     earlier: &AccessGroup,
     later: &AccessGroup,
+    again: Option<&Again>,
     common: &[Handle<Memory>],
     most: Conflict,
 ) -> Option<Conflict> {
     let are_shared = common.iter().all(|memory| program.memories[*memory].space == MemorySpace::Shared);
     let touched = are_shared.then(|| [earlier, later].map(|group| group.touched.in_shared(program, &group.loops)))?;
-    bytewise(program, [earlier, later], touched, common, most)
+    bytewise(program, ([earlier, later], again), touched, common, most)
 }
 
 /// The conflict between what two groups are taken to touch.
 fn bytewise(
     program: &Program,
-    [earlier, later]: [&AccessGroup; 2],
+    ([earlier, later], again): ([&AccessGroup; 2], Option<&Again>),
     [a, b]: [&Touched; 2],
     common: &[Handle<Memory>],
     most: Conflict,
@@ -79,14 +91,13 @@ fn bytewise(
     if common.iter().any(|memory| a.is_unknown(*memory) || b.is_unknown(*memory)) {
         return None;
     }
-    let shared: Vec<&Var> = earlier.loops.iter().filter(|l| later.loops.contains(l)).map(|l| &l.var).collect();
-    let all_relevant = shared.iter().all(|var| a.loops.contains(var) && b.loops.contains(var));
+    let shared: Vec<&Var> = earlier.loops.iter().filter(|l| later.loops.contains(l)).map(|l| &l.counter.var).collect();
     let (before, after) = (a.cases(program)?, b.cases(program)?);
     let mut found = Conflict::default();
     for a_case in before {
         for b_case in after {
-            let same_block = agree(&a_case.env, &b_case.env, &a.blocks);
-            if same_block && related(&a_case.env, &b_case.env, &shared, earlier.earlier, all_relevant) {
+            let same_block = agree(&a_case.env, &b_case.env, a.blocks.iter());
+            if same_block && related(&a_case.env, &b_case.env, &shared, again) {
                 found = found.max(meet(&a_case.bytes, &b_case.bytes, most));
                 if found == most {
                     return Some(found);
@@ -102,17 +113,22 @@ fn value(env: &Env, var: &Var) -> Option<i64> {
 }
 
 /// True when both assign the same values to those of these variables that both contain.
-fn agree(a: &Env, b: &Env, vars: &[Var]) -> bool {
-    vars.iter().all(|var| match (value(a, var), value(b, var)) {
+fn agree<'v>(a: &Env, b: &Env, mut vars: impl Iterator<Item = &'v Var>) -> bool {
+    vars.all(|var| match (value(a, var), value(b, var)) {
         (Some(a), Some(b)) => a == b,
         _ => true,
     })
 }
 
-/// Whether accesses with these values can happen in this order: in the same iteration, or with the first in an earlier
-/// one.
-fn related(a: &Env, b: &Env, shared: &[&Var], earlier: bool, all_relevant: bool) -> bool {
-    let pairs: Vec<(i64, i64)> = shared.iter().filter_map(|var| Some((value(a, var)?, value(b, var)?))).collect();
-    let (of_a, of_b): (Vec<i64>, Vec<i64>) = pairs.into_iter().unzip();
-    if earlier { !all_relevant || of_a < of_b } else { of_a == of_b }
+/// Whether accesses with these values of the common loops can happen in this order: in the same iteration, or with the
+/// first in an earlier one of the loop `again`.
+fn related(a: &Env, b: &Env, shared: &[&Var], again: Option<&Again>) -> bool {
+    let Some(Again { counter, only_next }) = again else { return agree(a, b, shared.iter().copied()) };
+    let around = shared.iter().copied().take_while(|var| **var != counter.var);
+    let is_later = match (value(a, &counter.var), value(b, &counter.var)) {
+        (Some(a), Some(b)) if *only_next => b - a == counter.step,
+        (Some(a), Some(b)) => a < b,
+        _ => true,
+    };
+    is_later && agree(a, b, around)
 }

@@ -3,9 +3,11 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use tilewright_expr::Var;
+use num_integer::Integer;
+use tilewright_expr::linear::linear;
+use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr, for_each_stmt};
-use tilewright_ir::{Handle, HwIndex};
+use tilewright_ir::{Counter, Handle, HwIndex};
 use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
 
@@ -22,8 +24,8 @@ pub(super) struct Touched {
     body: Vec<Stmt>,
     /// The memories that they access, in order.
     effects: Vec<Effects>,
-    /// The loop variables that the touched bytes depend on.
-    pub(super) loops: Vec<Var>,
+    /// The enclosing loops that the touched bytes depend on.
+    loops: Vec<Counter>,
     /// The block indices that the touched bytes depend on.
     pub(super) blocks: Vec<Var>,
     /// See [`Touched::cases`].
@@ -107,18 +109,15 @@ impl ThreadSet {
 impl Touched {
     /// What statements inside these loops touch.
     pub(super) fn of(program: &Program, body: Vec<Stmt>, loops: &[LoopRef]) -> Touched {
-        let (mut relevant, mut blocks) = (Vec::new(), Vec::new());
+        let (mut relevant, mut blocks): (Vec<Counter>, Vec<Var>) = (Vec::new(), Vec::new());
         for_each_expr(&body, &mut |expr| {
             expr.for_each_var(&mut |var| {
-                let list = if loops.iter().any(|l| l.var == *var) {
-                    &mut relevant
-                } else if matches!(HwIndex::of(var), Some(HwIndex::Block(_))) {
-                    &mut blocks
-                } else {
-                    return;
-                };
-                if !list.contains(var) {
-                    list.push(var.clone());
+                if let Some(around) = loops.iter().find(|around| around.counter.var == *var) {
+                    if !relevant.contains(&around.counter) {
+                        relevant.push(around.counter.clone());
+                    }
+                } else if matches!(HwIndex::of(var), Some(HwIndex::Block(_))) && !blocks.contains(var) {
+                    blocks.push(var.clone());
                 }
             });
         });
@@ -159,8 +158,10 @@ impl Touched {
             is_whole.then(|| Case { bytes: byte_ranges(program, &touches), env })
         };
         let all = || {
-            let vars: Vec<Var> = self.loops.iter().chain(&self.blocks).cloned().collect();
-            assignments(&vars)?.into_iter().map(traced).collect()
+            let in_loops = self.loops.iter().map(|counter| Some((&counter.var, counted(counter, &self.body)?)));
+            let in_grid = self.blocks.iter().map(|var| Some((var, consecutive(var)?)));
+            let values: Option<Vec<(&Var, Vec<i64>)>> = in_loops.chain(in_grid).collect();
+            assignments(&values?)?.into_iter().map(traced).collect()
         };
         self.cases.get_or_init(all).as_deref()
     }
@@ -215,20 +216,54 @@ fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
 }
 
 /// Every combination of values; `None` if there are more than [`MOST_CASES`].
-fn assignments(vars: &[Var]) -> Option<Vec<Env>> {
+fn assignments(values: &[(&Var, Vec<i64>)]) -> Option<Vec<Env>> {
     let mut all: Vec<Env> = vec![Vec::new()];
-    for var in vars {
-        let range = var.range();
-        let count = usize::try_from(range.hi - range.lo + 1).ok()?;
-        if all.len().saturating_mul(count) > MOST_CASES {
+    for (var, values) in values {
+        if all.len().saturating_mul(values.len()) > MOST_CASES {
             return None;
         }
-        let extended = all.iter().flat_map(|env| {
-            (range.lo..=range.hi).map(|value| env.iter().cloned().chain([(var.clone(), value)]).collect::<Env>())
-        });
-        all = extended.collect();
+        let with = |env: &Env, value: i64| env.iter().cloned().chain([((*var).clone(), value)]).collect::<Env>();
+        all = all.iter().flat_map(|env| values.iter().map(move |value| with(env, *value))).collect();
     }
     Some(all)
+}
+
+/// All values of a variable; `None` if there are more than [`MOST_CASES`].
+fn consecutive(var: &Var) -> Option<Vec<i64>> {
+    let range = var.range();
+    let count = range.hi.checked_sub(range.lo)?.checked_add(1)?;
+    (count <= MOST_CASES as i64).then(|| (range.lo..=range.hi).collect())
+}
+
+/// The values of a loop's variable that have to be told apart: all of them, or those of two periods if statements depend
+/// only on remainders of the variable. `None` if there are more than [`MOST_CASES`].
+fn counted(counter: &Counter, body: &[Stmt]) -> Option<Vec<i64>> {
+    let all = || (counter.var.range().lo..=counter.var.range().hi).step_by(counter.step.max(1) as usize);
+    let count = counter.most_trips();
+    if count <= MOST_CASES as i64 {
+        return Some(all().collect());
+    }
+    let mut period = Some(1);
+    for_each_expr(body, &mut |expr| period = period.and_then(|known| common_period(expr, &counter.var, known)));
+    let turns = period?.checked_div(period?.gcd(&counter.step))?.checked_mul(2)?;
+    (turns <= MOST_CASES as i64).then(|| all().take(turns as usize).collect())
+}
+
+/// The least period of an expression in a variable that is a multiple of `known`: the expression depends on remainders of
+/// the variable only. `None` if there is none.
+fn common_period(expr: &Expr, var: &Var, known: i64) -> Option<i64> {
+    if !expr.mentions(var) {
+        return Some(known);
+    }
+    match (expr.node(), expr.operands()?) {
+        (Node::Mod(..), (of, divisor)) if is_sum_with(of, var) => Some(known.lcm(&divisor.as_const()?)),
+        (_, (a, b)) => common_period(b, var, common_period(a, var, known)?),
+    }
+}
+
+/// Whether an expression is a sum in which the variable occurs only by itself, times a number.
+fn is_sum_with(expr: &Expr, var: &Var) -> bool {
+    linear(expr).terms.iter().all(|(_, atom)| matches!(atom.node(), Node::Var(_)) || !atom.mentions(var))
 }
 
 /// The touched bytes, in order of memory and address.

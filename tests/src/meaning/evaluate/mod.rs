@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use tilewright::ir::tile::{
     Buffer, Claim, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
-use tilewright::ir::{Dim, Handle};
+use tilewright::ir::{Counter, Dim, Handle};
 use tilewright::layout::DType;
 use tilewright::layout::axis::Scope;
 
@@ -71,9 +71,8 @@ impl<'a> Machine<'a> {
         match stmt {
             Stmt::Op(op) => self.op(&self.kernel.ops[*op]),
             Stmt::Loop(inner) => {
-                let range = inner.var.range();
-                for value in range.lo..=range.hi {
-                    self.env.push((inner.var.clone(), value));
+                for value in self.counted(&inner.counter)? {
+                    self.env.push((inner.counter.var.clone(), value));
                     self.body(&inner.body)?;
                     self.env.pop();
                 }
@@ -193,15 +192,21 @@ impl<'a> Machine<'a> {
                 let body = if self.holds(cond)? { then } else { otherwise };
                 self.elements(body)
             }
-            ElementStmt::For { var, body, .. } => {
-                for value in var.range().lo..=var.range().hi {
-                    self.env.push((var.clone(), value));
+            ElementStmt::For { counter, body, .. } => {
+                for value in self.counted(counter)? {
+                    self.env.push((counter.var.clone(), value));
                     self.elements(body)?;
                     self.env.pop();
                 }
                 Ok(())
             }
         }
+    }
+
+    /// The values of a loop's variable.
+    fn counted(&self, counter: &Counter) -> Outcome<Vec<i64>> {
+        let (begin, end) = (self.expr(&counter.begin)?, self.expr(&counter.end)?);
+        Ok((begin..end).step_by(counter.step as usize).collect())
     }
 
     /// The position of an element in its storage; `None` out of bounds of a global tensor.

@@ -2,6 +2,7 @@
 
 use tilewright_expr::{Expr, Var};
 
+use crate::counter::Counter;
 use crate::scalar::Scalar;
 use crate::tile::integers::{Comparison, IndexOp};
 use crate::tile::kernel::Kernel;
@@ -76,6 +77,18 @@ impl KnownFacts {
             && let [Value::Index(a), Value::Index(b)] = &operands[..]
         {
             self.conditions.push(Condition { comparison, sides: [a.clone(), b.clone()], holds });
+        }
+    }
+
+    /// Records that a variable is within the bounds of its loop, as far as its range does not tell.
+    pub(super) fn counted(&mut self, counter: &Counter) {
+        if counter.values().is_some() {
+            return;
+        }
+        let (var, begin, end) = (Expr::var(&counter.var), counter.begin.clone(), counter.end.clone());
+        for (comparison, bound) in [(Comparison::Ge, begin), (Comparison::Lt, end)] {
+            let sides = [&var, &bound].map(|side| self.of_thread(side));
+            self.conditions.push(Condition { comparison, sides, holds: true });
         }
     }
 

@@ -164,11 +164,13 @@ impl<'a> ElementChecker<'a> {
         let mut vars = vec![kernel.warp(), kernel.tid()];
         vars.extend(Dim::ALL.map(|dimension| kernel.block(dimension)));
         vars.extend(kernel.sizes.iter().map(|size| size.var.clone()));
-        vars.extend(scope.iter().map(|outer| outer.var.clone()));
+        vars.extend(scope.iter().map(|outer| outer.counter.var.clone()));
         let of_sizes = kernel.sizes.iter().map(|size| (size.var.name().to_string(), (size.span, FIRST)));
-        let of_loops = scope.iter().map(|outer| (outer.var.name().to_string(), (outer.span, FIRST)));
+        let of_loops = scope.iter().map(|outer| (outer.counter.var.name().to_string(), (outer.span, FIRST)));
         let declared = of_sizes.chain(of_loops).collect();
-        ElementChecker { kernel, vars, names: Vec::new(), declared, known, found }
+        let mut checker = ElementChecker { kernel, vars, names: Vec::new(), declared, known, found };
+        scope.iter().for_each(|outer| checker.known.counted(&outer.counter));
+        checker
     }
 
     /// Declares a variable of a loop; if its name is used again, a label at the loop says `first`.
@@ -243,12 +245,17 @@ impl<'a> ElementChecker<'a> {
                 self.under(cond, true, |this| this.elements(then));
                 self.under(cond, false, |this| this.elements(otherwise));
             }
-            ElementStmt::For { var, body, span } => {
-                let (vars, names) = (self.vars.len(), self.names.len());
-                self.declare(var, *span, FIRST);
+            ElementStmt::For { counter, body, span } => {
+                let (vars, names, mark) = (self.vars.len(), self.names.len(), self.known.mark());
+                for bound in [&counter.begin, &counter.end] {
+                    self.variables(bound, &counter.to_string(), *span);
+                }
+                self.declare(&counter.var, *span, FIRST);
+                self.known.counted(counter);
                 self.elements(body);
                 self.vars.truncate(vars);
                 self.names.truncate(names);
+                self.known.rewind(mark);
             }
         }
     }

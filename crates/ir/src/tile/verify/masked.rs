@@ -137,8 +137,8 @@ impl<'a, 'f> Walk<'a, 'f> {
                 self.under(cond, true, |this| this.elements(then));
                 self.under(cond, false, |this| this.elements(otherwise));
             }
-            ElementStmt::For { var, body, .. } => {
-                self.own.push(var.clone());
+            ElementStmt::For { counter, body, .. } => {
+                self.own.push(counter.var.clone());
                 self.elements(body);
                 self.own.pop();
             }

@@ -189,7 +189,7 @@ fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found:
     for start in &tile.starts {
         let mut unknown = None;
         start.for_each_var(&mut |var| {
-            if !known.contains(var) && !scope.iter().any(|l| l.var == *var) {
+            if !known.contains(var) && !scope.iter().any(|l| l.counter.var == *var) {
                 unknown = Some(var.name().to_string());
             }
         });

@@ -7,6 +7,7 @@ use tilewright_layout::axis::Scope;
 
 use super::owners;
 use super::races::{self, Iterations, WARPS_HELP, Who};
+use crate::counter::Counter;
 use crate::scalar::Scalar;
 use crate::tile::buffer::Space;
 use crate::tile::element::{Claim, ElementStmt};
@@ -76,7 +77,11 @@ fn of_tile(tile: &Tile, effect: Effect, span: Span) -> ElementStmt {
             ElementStmt::Store { to: access, value: Value::Const(Scalar::Int(0)), claim: Claim::None }
         }
     };
-    vars.iter().rev().fold(element, |inner, var| ElementStmt::For { var: var.clone(), body: vec![inner], span })
+    vars.iter().rev().fold(element, |inner, var| ElementStmt::For {
+        counter: Counter::of(var.clone()),
+        body: vec![inner],
+        span,
+    })
 }
 
 /// The error for an op of the whole CTA on a tile that differs between warps: each warp would do part of a different

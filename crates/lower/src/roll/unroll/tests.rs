@@ -1,7 +1,7 @@
 use tilewright_expr::Expr;
 use tilewright_ir::Arena;
 use tilewright_ir::thread::{Cond, RegArray, Regs};
-use tilewright_ir::{Handle, Scalar};
+use tilewright_ir::{Counter, Handle, Scalar};
 use tilewright_layout::DType;
 
 use super::*;
@@ -15,7 +15,7 @@ fn set(first: Expr) -> Stmt {
 }
 
 fn repeated(trips: i64, body: Vec<Stmt>) -> Stmt {
-    Stmt::For { var: Var::new("i", 0, trips - 1), unroll: Unroll::Full, body }
+    Stmt::For { counter: Counter::of(Var::new("i", 0, trips - 1)), unroll: Unroll::Full, body }
 }
 
 fn unroll_of(stmt: Stmt) -> Unroll {
@@ -53,7 +53,11 @@ fn a_long_body_is_not_unrolled() {
 
 #[test]
 fn loops_inside_count_as_they_are_unrolled() {
-    let inner = Stmt::For { var: Var::new("j", 0, 599), unroll: Unroll::Full, body: vec![set(Expr::constant(0))] };
+    let inner = Stmt::For {
+        counter: Counter::of(Var::new("j", 0, 599)),
+        unroll: Unroll::Full,
+        body: vec![set(Expr::constant(0))],
+    };
     assert_eq!(unroll_of(repeated(4, vec![inner.clone()])), Unroll::Full);
     assert_eq!(unroll_of(repeated(5, vec![inner])), Unroll::By(1));
 }

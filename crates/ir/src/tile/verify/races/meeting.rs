@@ -17,6 +17,9 @@ use crate::tile::verify::conditions::Condition;
 /// The error for a conflict among accesses with known indices, or for one that cannot be decided.
 pub(super) fn find(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) -> Option<Diagnostic> {
     let listing = Listing::of(kernel, iterations, touches);
+    if !listing.is_in_reach(&listing.tied()) && are_apart_without_loops(kernel, iterations, touches) {
+        return None;
+    }
     // Variables that shift all accesses alike do not matter, and if nothing meets without them, neither do conditions
     // on them.
     let (some, all) = (listing.tied(), listing.outer());
@@ -31,6 +34,25 @@ pub(super) fn find(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch])
         true => listing.first(&all, false),
         false => Some(listing.undecided()),
     }
+}
+
+/// Whether the dimensions whose indices do not depend on the loops inside iterations already keep all accesses to one
+/// buffer apart: then it does not matter how long those loops are.
+fn are_apart_without_loops(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) -> bool {
+    let is_one_buffer = touches.windows(2).all(|pair| pair[0].access.buffer == pair[1].access.buffer);
+    let dimensions = touches[0].index.as_ref().map_or(0, Vec::len);
+    let is_free = |touch: &&Touch, dimension: usize| {
+        let index = touch.index.as_ref().map(|index| &index[dimension]);
+        index.is_some_and(|index| !touch.inner.iter().any(|var| index.mentions(var)))
+    };
+    let free: Vec<usize> =
+        (0..dimensions).filter(|dimension| touches.iter().all(|touch| is_free(touch, *dimension))).collect();
+    if !is_one_buffer || free.is_empty() || touches.iter().all(|touch| touch.inner.is_empty()) {
+        return false;
+    }
+    let reduced: Vec<Touch> = touches.iter().map(|touch| touch.in_dimensions(&free)).collect();
+    let reduced: Vec<&Touch> = reduced.iter().collect();
+    find(kernel, iterations, &reduced).is_none()
 }
 
 /// Where an access is, as numbers that are equal only for the same byte.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tilewright_expr::{Expr, Var};
 
 use super::iterations::{Iterations, Who};
+use crate::counter::Counter;
 use crate::tile::element::{Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::access_title;
@@ -29,7 +30,7 @@ pub(super) struct Touch<'a> {
     pub(super) kind: Kind,
     /// One expression per dimension; `None` where one of them depends on data.
     pub(super) index: Option<Vec<Expr>>,
-    /// Variables of the loops inside the iteration.
+    /// Variables of the loops inside the iteration that its index or its conditions depend on.
     pub(super) inner: Vec<Var>,
     /// The conditions known at the access, except for those on data.
     pub(super) conditions: Vec<Condition>,
@@ -37,6 +38,14 @@ pub(super) struct Touch<'a> {
     list: usize,
     /// Whether the index has the same value throughout the iteration: the loop does not store to what it is loaded from.
     is_constant: bool,
+}
+
+impl<'a> Touch<'a> {
+    /// The same access in these dimensions only, as if it were executed under no conditions.
+    pub(super) fn in_dimensions(&self, dimensions: &[usize]) -> Touch<'a> {
+        let index = self.index.as_ref().map(|index| dimensions.iter().map(|at| index[*at].clone()).collect());
+        Touch { index, inner: Vec::new(), conditions: Vec::new(), ..self.clone() }
+    }
 }
 
 /// Whether two accesses that meet do not conflict.
@@ -76,8 +85,8 @@ pub(super) fn collect<'a>(kernel: &Kernel, iterations: &Iterations<'a>, around: 
 
 struct Collector<'a> {
     known: KnownFacts,
-    /// Variables of the loops around the current statement, inside the iteration.
-    inner: Vec<Var>,
+    /// What the loops around the current statement, inside the iteration, count through.
+    inner: Vec<Counter>,
     /// The number of the current list of statements, and how many there are so far.
     list: usize,
     lists: usize,
@@ -113,8 +122,8 @@ impl<'a> Collector<'a> {
                     self.known.rewind(mark);
                 }
             }
-            ElementStmt::For { var, body, .. } => {
-                self.inner.push(var.clone());
+            ElementStmt::For { counter, body, .. } => {
+                self.inner.push(counter.clone());
                 self.elements(body);
                 self.inner.pop();
             }
@@ -165,7 +174,15 @@ impl<'a> Collector<'a> {
             Coord::Data(value) => self.known.integer(value),
         });
         let index: Option<Vec<Expr>> = index.collect();
-        let (inner, conditions) = (self.inner.clone(), self.known.conditions().to_vec());
+        let sides = self.known.conditions().iter().flat_map(|condition| &condition.sides);
+        let named: Vec<&Expr> = index.iter().flatten().chain(sides).collect();
+        let is_named = |counter: &&Counter| named.iter().any(|expr| expr.mentions(&counter.var));
+        let counters: Vec<Counter> = self.inner.iter().filter(is_named).cloned().collect();
+        let mark = self.known.mark();
+        counters.iter().for_each(|counter| self.known.counted(counter));
+        let (inner, conditions) =
+            (counters.into_iter().map(|counter| counter.var).collect(), self.known.conditions().to_vec());
+        self.known.rewind(mark);
         self.touches.push(Touch { access, kind, index, inner, conditions, list: self.list, is_constant: true });
     }
 }
