@@ -80,7 +80,7 @@ impl Bounds {
         }
         let (begin, end) = (self.begin.resolved(), self.end.resolved());
         reversed(name, &begin, &end, span).into_iter().for_each(nodes::mistake);
-        let is_empty = end.range().hi <= begin.range().lo;
+        let is_empty = expr::linear::upper_bound(&(&end - &begin)) <= 0;
         let counter = Counter::new(name, begin, end, self.step);
         (!is_empty).then_some((counter.0, Expr::from(counter.1)))
     }

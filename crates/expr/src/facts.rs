@@ -15,8 +15,10 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The facts of values in `range` that are multiples of `multiple`. For a single value that is its magnitude.
+    /// The facts of values in `range` that are multiples of `multiple`: the range ends at multiples. For a single value,
+    /// the multiple is its magnitude.
     pub fn new(range: ValueRange, multiple: i64) -> Facts {
+        let range = if multiple > 1 { range.of_multiples(multiple) } else { range };
         Facts { range, multiple: range.constant().map_or(multiple, i64::saturating_abs) }
     }
 

@@ -125,6 +125,39 @@ pub fn normalize(expr: &Expr) -> Expr {
     linear(expr).to_expr()
 }
 
+/// The most `min` and `max` that are related to the other terms of a sum.
+const MOST_CHOICES: usize = 6;
+
+/// A number that no value of `expr` exceeds. Each `min` that is added, and each `max` that is subtracted, is related to the
+/// other terms: `min(n, t) - t` does not exceed 0.
+pub fn upper_bound(expr: &Expr) -> i64 {
+    upper_bound_of(&linear(expr), MOST_CHOICES)
+}
+
+/// A number that no value of `expr` falls below, related in the same way.
+pub fn lower_bound(expr: &Expr) -> i64 {
+    upper_bound(&(expr * -1)).saturating_neg()
+}
+
+fn upper_bound_of(sum: &Linear, choices: usize) -> i64 {
+    let bounded = |(factor, atom): &(i64, Expr)| match atom.node() {
+        Node::Min(a, b) if *factor > 0 => Some([a.clone(), b.clone()]),
+        Node::Max(a, b) if *factor < 0 => Some([a.clone(), b.clone()]),
+        _ => None,
+    };
+    let plain = sum.range().hi;
+    let Some((at, either)) = sum.terms.iter().enumerate().find_map(|(at, term)| Some((at, bounded(term)?))) else {
+        return plain;
+    };
+    let with = |operand: Expr| {
+        let mut rest = sum.clone();
+        let (factor, _) = rest.terms.remove(at);
+        let whole = linear(&operand).scaled(factor).and_then(|operand| rest.plus(&operand));
+        whole.map_or(i64::MAX, |whole| upper_bound_of(&recombined(whole), choices - 1))
+    };
+    if choices == 0 { plain } else { either.into_iter().map(with).fold(plain, i64::min) }
+}
+
 impl Expr {
     /// Replaces one variable by a number and folds what became constant.
     pub fn with(&self, var: &Var, value: i64) -> Expr {
@@ -374,6 +407,14 @@ mod tests {
         assert_eq!(normalize(&(&t + &n).lesser(&n + 4 + &t * 2)).to_string(), "n + t");
         assert_eq!(normalize(&(&t + &n).greater(&n + 4 + &t * 2)).to_string(), "t*2 + n + 4");
         assert_eq!(normalize(&t.lesser(n)).to_string(), "min(n, t)");
+    }
+
+    #[test]
+    fn bounds_relate_the_lesser_of_two_to_the_other_terms() {
+        let (t, n) = (v("t", 9), v("n", 99));
+        let least = (&t + 3).lesser(&n);
+        assert_eq!((upper_bound(&(&least - &t)), upper_bound(&(&least - &n)), upper_bound(&least)), (3, 0, 12));
+        assert_eq!((lower_bound(&(&n - &least)), lower_bound(&(t.greater(n.clone()) - n))), (0, 0));
     }
 
     #[test]

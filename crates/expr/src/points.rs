@@ -90,7 +90,16 @@ impl<'a> Splits<'a> {
 
 /// How many values a variable can take.
 pub fn extent(var: &Var) -> usize {
-    (var.range().hi - var.range().lo + 1).max(0) as usize
+    let distance = var.range().hi.saturating_sub(value(var, 0));
+    (distance.max(-var.multiple()).div_euclid(var.multiple()) + 1).max(0) as usize
+}
+
+/// The value number `at` of those that a variable can take, counted from 0.
+pub fn value(var: &Var, at: i64) -> i64 {
+    let multiple = var.multiple();
+    let rest = var.range().lo.rem_euclid(multiple);
+    let first = if rest == 0 { var.range().lo } else { var.range().lo.saturating_add(multiple - rest) };
+    first.saturating_add(at.saturating_mul(multiple))
 }
 
 /// The values of a sum for all values of the variables, the last fastest. `None` if it has other variables, or if
@@ -110,7 +119,8 @@ pub fn values(sum: &Linear, vars: &[&Var]) -> Option<Vec<i64>> {
     if greatest > i128::from(i64::MAX) {
         return None;
     }
-    let first: i64 = vars.iter().zip(&factors).map(|(var, factor)| var.range().lo * factor).sum();
+    let first: i64 = vars.iter().zip(&factors).map(|(var, factor)| value(var, 0) * factor).sum();
+    let factors: Vec<i64> = vars.iter().zip(&factors).map(|(var, factor)| var.multiple() * factor).collect();
     let mut values = straight(sum.constant + first, &factors, vars);
     for (factor, Listed { strides, table }) in &others {
         for (sum, point) in values.iter_mut().zip(straight(0, strides, vars)) {
@@ -131,7 +141,7 @@ pub fn counts(sum: &Linear, vars: &[&Var]) -> bool {
     let mut stride = 1;
     let mut expected = Vec::new();
     for var in vars.iter().rev().filter(|var| extent(var) > 1) {
-        if var.range().lo != 0 {
+        if var.range().lo != 0 || var.multiple() != 1 {
             return false;
         }
         expected.push((stride, *var));
@@ -181,12 +191,12 @@ impl Listed {
             strides[at] = points;
             points *= extent(vars[at]) as i64;
         }
-        let value = |point: i64| {
-            let digit = |at: usize| vars[at].range().lo + point / strides[at].max(1) % extent(vars[at]) as i64;
+        let evaluated = |point: i64| {
+            let digit = |at: usize| value(vars[at], point / strides[at].max(1) % extent(vars[at]) as i64);
             let env = |var: &Var| vars.iter().position(|known| *known == var).map(digit);
             atom.eval(&env).ok()
         };
-        let table: Option<Vec<i64>> = (0..points).map(value).collect();
+        let table: Option<Vec<i64>> = (0..points).map(evaluated).collect();
         Some(Listed { strides, table: table? })
     }
 }
@@ -234,6 +244,14 @@ mod tests {
         assert_eq!(values(&divided, &[&i, &other]), None);
         let large = linear(&(Expr::var(&i) * (i64::MAX / 2)));
         assert_eq!(values(&large, &[&i]), None);
+    }
+
+    #[test]
+    fn multiples_are_listed_without_what_is_between_them() {
+        let (i, t) = (Var::new("i", 0, 1), Var::multiple_of("t", -5, 9, 4));
+        assert_eq!((extent(&t), value(&t, 0), value(&t, 3)), (4, -4, 8));
+        let both = Expr::var(&i) * 100 + Expr::var(&t) + Expr::var(&t) / 8 * 10;
+        assert_eq!(listed(&both, &[&i, &t]), [-14, 0, 4, 18, 86, 100, 104, 118]);
     }
 
     #[test]

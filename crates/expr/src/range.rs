@@ -38,6 +38,13 @@ impl ValueRange {
         self.lo >= 0
     }
 
+    /// The least range with the same multiples of a positive number; itself if there are none.
+    pub(crate) fn of_multiples(self, of: i64) -> ValueRange {
+        let up = self.lo.checked_add((-self.lo.rem_euclid(of)).rem_euclid(of)).unwrap_or(self.lo);
+        let down = self.hi.checked_sub(self.hi.rem_euclid(of)).unwrap_or(self.hi);
+        if up <= down { ValueRange { lo: up, hi: down } } else { self }
+    }
+
     pub(crate) fn intersect(self, other: ValueRange) -> ValueRange {
         ValueRange { lo: self.lo.max(other.lo), hi: self.hi.min(other.hi) }
     }

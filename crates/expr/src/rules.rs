@@ -161,12 +161,6 @@ pub const RULES: &[Rule] = &[
         to: "?a",
         when: |m| m.positive("?c").is_some_and(|c| m.facts("?a").is_some_and(|a| a.range.within(0, c))),
     },
-    Rule {
-        name: "mod-of-multiple",
-        from: "(% ?a ?c)",
-        to: "0",
-        when: |m| m.positive("?c").is_some_and(|c| m.facts("?a").is_some_and(|a| a.multiple % c == 0)),
-    },
     Rule { name: "div-drops-low", from: "(/ (+ ?a ?b) ?c)", to: "(/ ?a ?c)", when: |m| m.b_never_carries() },
     Rule { name: "mod-keeps-low", from: "(% (+ ?a ?b) ?c)", to: "(+ (% ?a ?c) ?b)", when: |m| m.b_never_carries() },
     Rule { name: "xor-commutes", from: "(^ ?a ?b)", to: "(^ ?b ?a)", when: always },
@@ -193,7 +187,6 @@ pub const RULES: &[Rule] = &[
     },
     Rule { name: "and-commutes", from: "(& ?a ?b)", to: "(& ?b ?a)", when: always },
     Rule { name: "and-self", from: "(& ?a ?a)", to: "?a", when: always },
-    Rule { name: "and-of-disjoint-bits", from: "(& ?a ?b)", to: "0", when: |m| m.disjoint_bits() },
 ];
 
 struct Condition(fn(&Bound<'_>) -> bool);

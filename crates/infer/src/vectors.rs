@@ -52,7 +52,7 @@ impl Moves {
     /// Elements that a thread could move at once in vectors of `vector` iterations along a dimension.
     pub(crate) fn most_along(&self, nest: &Nest, vector: usize, along: usize) -> usize {
         match nest.turns {
-            1 if self.along == Some(along) => self.most.min(vector * self.elements),
+            1 if self.along == Some(along) => self.most.min(vector.saturating_mul(self.elements)),
             1 => self.most.min(self.elements),
             _ => self.most,
         }

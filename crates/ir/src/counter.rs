@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tilewright_expr::linear::normalize;
+use tilewright_expr::linear::{lower_bound, normalize};
 use tilewright_expr::{Expr, Var};
 
 /// A loop's variable, and the values that it takes: from `begin` to below `end`, every `step`.
@@ -81,7 +81,7 @@ impl Counter {
 
     /// Whether it takes at least one value, whatever sizes and outer variables are.
     pub fn is_never_empty(&self) -> bool {
-        normalize(&(&self.end - &self.begin)).range().lo > 0
+        lower_bound(&(&self.end - &self.begin)) > 0
     }
 
     /// The greatest value, where there is one.

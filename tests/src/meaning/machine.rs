@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
-use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value};
+use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt, Value};
 use tilewright::ir::tile::ElementOp;
-use tilewright::ir::{Arena, Counter, Handle, HwIndex};
+use tilewright::ir::{Counter, Handle, HwIndex};
 use tilewright::layout::{DType, axis};
 
+use super::evaluate::size_at_launch;
 use super::numbers;
 
 /// The bytes of each memory, by its number; `None` for bytes that were never written.
@@ -43,7 +44,7 @@ pub fn execute(program: &Program, memories: &mut Memories, order: Order, copies:
     for z in 0..ctas(2) {
         for y in 0..ctas(1) {
             for x in 0..ctas(0) {
-                let threads = (0..program.threads).map(|_| Thread::new(&program.registers)).collect();
+                let threads = (0..program.threads).map(|_| Thread::new(program)).collect();
                 let mut machine = Machine { program, cta: [x, y, z], threads, memories, order, copies };
                 machine.begin();
                 let all: Vec<usize> = (0..program.threads as usize).collect();
@@ -60,10 +61,11 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(arrays: &Arena<RegArray>) -> Thread {
+    fn new(program: &Program) -> Thread {
+        let arrays = &program.registers;
         let registers =
             arrays.iter().map(|(_, array)| vec![None; (array.len * array.dtype.bytes()) as usize]).collect();
-        Thread { env: Vec::new(), registers }
+        Thread { env: program.sizes.iter().map(|size| (size.clone(), size_at_launch(size))).collect(), registers }
     }
 }
 

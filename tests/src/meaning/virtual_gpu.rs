@@ -8,7 +8,7 @@ use tilewright::runtime::{Built, CudaText, Device, HostTensor, Toolchain, run};
 use tilewright::vgpu::{self, Arg, BufferId, Launch, Memory, Module};
 
 use super::check::{Ended, Wrong, differs, inputs};
-use super::evaluate::{Bytes, Meaningless, Rules, evaluate};
+use super::evaluate::{Bytes, Meaningless, Rules, evaluate, size_at_launch};
 use crate::rng::Rng;
 
 fn wrong(class: &str, what: impl ToString) -> Wrong {
@@ -22,7 +22,9 @@ pub fn check_on(
     toolchain: &Toolchain,
     (device, target): (&Device, Target),
 ) -> Result<Ended, Wrong> {
-    let artifact = match compile(kernel.clone(), &Options::new(target)) {
+    let sizes: Vec<(&str, i64)> =
+        kernel.sizes.iter().map(|size| (size.var.name(), size_at_launch(&size.var))).collect();
+    let artifact = match compile(kernel.clone(), &Options::new(target)).and_then(|made| made.for_sizes(&sizes)) {
         Ok(artifact) => artifact,
         Err(found) => return Ok(Ended::Refused(found.first().map_or("no diagnostic", |finding| finding.code))),
     };
@@ -98,7 +100,11 @@ fn launched(kernel: &Kernel, artifact: &Artifact, module: &Module, given: &Bytes
         cluster: [1; 3],
         overlaps_previous: false,
         dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
-        args: buffers.iter().map(|(_, buffer)| Arg::Buffer { buffer: *buffer, byte_offset: 0 }).collect(),
+        args: buffers
+            .iter()
+            .map(|(_, buffer)| Arg::Buffer { buffer: *buffer, byte_offset: 0 })
+            .chain(artifact.sizes().into_iter().flatten().map(|size| Arg::Bytes((*size as i32).to_le_bytes().to_vec())))
+            .collect(),
     };
     let report = vgpu::run(module, &launch, &mut memory, &vgpu::Options::default());
     report.map_err(|error| {

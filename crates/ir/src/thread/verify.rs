@@ -181,7 +181,8 @@ impl Checker<'_> {
         let Counter { var, begin, end, step } = counter;
         let last = end.range().hi.saturating_sub(1);
         let (range, last) = (var.range(), last - last.rem_euclid((*step).max(1)));
-        if *step < 1 || begin.range().lo < range.lo || last > range.hi || begin.multiple() % var.multiple() != 0 {
+        let is_within = begin.range().lo >= range.lo && last <= range.hi;
+        if *step < 1 || !is_within || begin.multiple() % var.multiple() != 0 {
             self.report("V0320", format!("`{}` cannot have every value of {counter}", var.name()));
         }
     }

@@ -1,6 +1,6 @@
 //! The bounds of tensors, which tiles and accesses may exceed.
 
-use tilewright_expr::linear::{linear, normalize};
+use tilewright_expr::linear::{linear, lower_bound, normalize};
 use tilewright_expr::points::Splits;
 use tilewright_expr::{Expr, Node, Var};
 
@@ -35,7 +35,7 @@ impl Kernel {
     /// Whether the indices end inside for the last value of every variable whose last value is known. `steps` is how many
     /// of them may be replaced.
     fn ends_inside(&self, start: &Expr, extent: i64, size: &Expr, steps: usize) -> bool {
-        if normalize(&(size - start - extent)).range().lo >= 0 {
+        if lower_bound(&(size - start - extent)) >= 0 {
             return true;
         }
         let sum = linear(start);

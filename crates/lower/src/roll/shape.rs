@@ -129,15 +129,14 @@ pub(super) fn map_numbers(expr: &Expr, change: &mut dyn FnMut(i64) -> Expr) -> E
 fn map_atom(atom: &Expr, change: &mut dyn FnMut(i64) -> Expr) -> Expr {
     let mut operand = |of: &Expr| if of.as_const().is_some() { of.clone() } else { map_numbers(of, change) };
     match atom.node() {
-        Node::Const(_) | Node::Var(_) => atom.clone(),
+        // With other numbers, one of the two operands may be known to be the lesser one.
+        Node::Const(_) | Node::Var(_) | Node::Min(..) | Node::Max(..) => atom.clone(),
         Node::Add(a, b) => operand(a) + operand(b),
         Node::Mul(a, b) => operand(a) * operand(b),
         Node::Div(a, b) => operand(a) / operand(b),
         Node::Mod(a, b) => operand(a) % operand(b),
         Node::Xor(a, b) => operand(a) ^ operand(b),
         Node::And(a, b) => operand(a) & operand(b),
-        Node::Min(a, b) => operand(a).lesser(operand(b)),
-        Node::Max(a, b) => operand(a).greater(operand(b)),
     }
 }
 

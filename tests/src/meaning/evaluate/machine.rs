@@ -75,6 +75,8 @@ pub(super) struct Running {
 
 pub(super) struct Machine<'a> {
     pub(super) kernel: &'a Kernel,
+    /// The sizes, with their values.
+    pub(super) sizes: Vec<(Var, i64)>,
     pub(super) storages: Bytes,
     pub(super) env: Vec<(Var, i64)>,
     pub(super) names: Vec<(String, Number)>,

@@ -11,6 +11,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
+use tilewright::expr::Var;
 use tilewright::ir::tile::{
     Buffer, Claim, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
@@ -26,9 +27,33 @@ use values::converted;
 
 /// Runs a kernel whose parameters hold these bytes; what they hold in the end.
 pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Bytes, Meaningless> {
+    let sizes = kernel.sizes.iter().map(|size| (size.var.clone(), size_at_launch(&size.var))).collect();
+    evaluate_for(kernel, parameters, rules, sizes)
+}
+
+/// Whether a kernel has a meaning for every value of its sizes.
+pub fn has_meaning(kernel: &Kernel, parameters: &Bytes, rules: Rules) -> bool {
+    let all = kernel.sizes.iter().fold(vec![Vec::new()], |points: Vec<Vec<(Var, i64)>>, size| {
+        let (range, multiple) = (size.var.range(), size.var.multiple());
+        let values = (range.lo..=range.hi).filter(move |value| value % multiple == 0);
+        let with = |point: Vec<(Var, i64)>| {
+            values.clone().map(move |value| [&point[..], &[(size.var.clone(), value)]].concat())
+        };
+        points.into_iter().flat_map(with).collect()
+    });
+    all.into_iter().all(|sizes| evaluate_for(kernel, parameters.clone(), rules, sizes).is_ok())
+}
+
+fn evaluate_for(
+    kernel: &Kernel,
+    parameters: Bytes,
+    rules: Rules,
+    sizes: Vec<(Var, i64)>,
+) -> Result<Bytes, Meaningless> {
     let (env, names, ctas) = (Vec::new(), Vec::new(), BTreeMap::new());
     let nans = BTreeMap::new();
-    let mut machine = Machine { kernel, storages: parameters, env, names, marks: None, nans, ctas, cta: 0, rules };
+    let mut machine =
+        Machine { kernel, sizes, storages: parameters, env, names, marks: None, nans, ctas, cta: 0, rules };
     let ctas = |dimension: usize| kernel.grid[dimension].as_const().unwrap_or(1);
     for z in 0..ctas(2) {
         for y in 0..ctas(1) {
@@ -43,11 +68,18 @@ pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Byte
     Ok(machine.storages)
 }
 
+/// The value that a size has at the launch that is checked: one in the middle of those allowed.
+pub fn size_at_launch(size: &Var) -> i64 {
+    let (range, multiple) = (size.range(), size.multiple());
+    ((range.lo + range.hi) / 2 / multiple * multiple).max(multiple)
+}
+
 impl<'a> Machine<'a> {
     fn begin_cta(&mut self, at: [i64; 3]) {
         let is_global = |handle: Handle<Buffer>| matches!(self.kernel.buffers[handle].space, Space::Global(_));
         self.nans.retain(|(handle, _), _| is_global(*handle));
         self.env = Dim::ALL.into_iter().zip(at).map(|(dimension, at)| (self.kernel.block(dimension), at)).collect();
+        self.env.extend(self.sizes.iter().cloned());
         for (handle, buffer) in self.kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_none()) {
             let bytes = buffer.dtype.bytes() as usize;
             match buffer.space {

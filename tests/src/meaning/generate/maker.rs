@@ -44,6 +44,8 @@ pub(super) struct Maker<'r> {
     pub(super) names: usize,
     /// The storage that the statement at hand writes.
     pub(super) target: usize,
+    /// A size that is known only at launch.
+    pub(super) size: Option<Size>,
 }
 
 impl Held {

@@ -4,6 +4,7 @@ mod layouts;
 mod maker;
 mod values;
 
+use tilewright::dsl::Bounds;
 use tilewright::ir::Scalar;
 use tilewright::prelude::*;
 
@@ -27,7 +28,9 @@ pub fn random_kernel(rng: &mut Rng) -> Kernel {
         if rng.percent(15) {
             k.no_contraction();
         }
+        let size = rng.percent(40).then(|| k.size("n").multiple_of(*rng.pick(&[1, 1, 2, 4])).max(rng.within(4..=12)));
         let mut maker = Maker::declare(k, rng, threads, bx);
+        maker.size = size;
         for _ in 0..maker.rng.within(1..=5) {
             maker.step(k, 2);
         }
@@ -149,6 +152,7 @@ impl<'r> Maker<'r> {
             scope,
             names,
             target: 0,
+            size: None,
         };
         for held in [maker.fragments.clone(), maker.shared.clone()].concat() {
             maker.start(k, held);
@@ -311,6 +315,7 @@ impl<'r> Maker<'r> {
         let first = if self.rng.percent(20) { self.rng.within(-2..=3) } else { 0 };
         let name = self.name("t");
         let is_unrolled = self.rng.percent(25);
+        let counted = self.counted(first, extent, is_unrolled);
         let steps = self.rng.within(1..=2);
         let body = |k: &mut KernelBuilder, t: Expr| {
             self.scope.vars.push((t, extent));
@@ -321,10 +326,29 @@ impl<'r> Maker<'r> {
             self.fragments.truncate(known);
             self.scope.vars.pop();
         };
-        if is_unrolled {
-            k.unroll(&name, first..first + extent, body)
-        } else {
-            k.serial(&name, first..first + extent, body)
+        if is_unrolled { k.unroll(&name, counted, body) } else { k.serial(&name, counted, body) }
+    }
+
+    /// What a loop counts through: numbers, or up to an expression of the size and of variables around, with a step.
+    fn counted(&mut self, first: i64, extent: i64, is_constant: bool) -> Bounds {
+        let step = *self.rng.pick(&[1, 1, 1, 2, 3]);
+        if is_constant || self.rng.percent(60) {
+            return (first..first + extent).step(step);
+        }
+        let (var, _) = *self.rng.pick(&self.scope.vars.clone());
+        let outer = var + self.rng.within(-1..=2);
+        let end = match self.size {
+            Some(size) => match self.rng.below(4) {
+                0 => Expr::from(size),
+                1 => size.ceil_div(self.rng.within(2..=5)),
+                2 => Expr::from(size) - outer,
+                _ => outer.at_most(size),
+            },
+            None => outer.at_most(extent + 1),
+        };
+        match self.rng.below(3) {
+            0 => (var, end).step(step),
+            _ => (first, end).step(step),
         }
     }
 
@@ -430,7 +454,8 @@ impl<'r> Maker<'r> {
             10 => {
                 let extent = *self.rng.pick(&[0, 1, 2, 3, 9]);
                 let name = self.name("u");
-                k.serial(&name, 0..extent, |k, u| {
+                let counted = self.counted(0, extent, false);
+                k.serial(&name, counted, |k, u| {
                     let scope = self.scope.clone();
                     self.scope.vars.push((u, extent));
                     self.statement(k, to, depth - 1);

@@ -320,7 +320,7 @@ fn digits(vars: &[Var], point: usize) -> Vec<(String, i64)> {
     let mut found: Vec<(String, i64)> = Vec::with_capacity(vars.len());
     for var in vars.iter().rev() {
         let count = tilewright_expr::points::extent(var) as i64;
-        found.push((var.name().to_string(), var.range().lo + rest % count));
+        found.push((var.name().to_string(), tilewright_expr::points::value(var, rest % count)));
         rest /= count;
     }
     found.reverse();

@@ -92,6 +92,14 @@ impl KnownFacts {
         }
     }
 
+    /// Records that a loop has an iteration, if the bounds alone do not tell.
+    pub(super) fn not_empty(&mut self, counter: &Counter) {
+        if !counter.is_never_empty() {
+            let sides = [&counter.begin, &counter.end].map(|side| self.of_thread(side));
+            self.conditions.push(Condition { comparison: Comparison::Lt, sides, holds: true });
+        }
+    }
+
     /// The conditions that an index is in bounds of a dimension.
     pub(super) fn inside(&self, index: &Expr, extent: &Expr) -> [Condition; 2] {
         let index = self.of_thread(index);

@@ -5,6 +5,7 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Expr;
 use tilewright_layout::axis::Scope;
 
+use crate::counter::Counter;
 use crate::hw_index::HwIndex;
 use crate::tile::buffer::Space;
 use crate::tile::element::{ElementStmt, Parallel};
@@ -70,7 +71,10 @@ impl<'a> Uniformity<'a> {
                     self.elements(then, cond.as_deref(), found);
                     self.elements(otherwise, cond.as_deref(), found);
                 }
-                ElementStmt::For { body, .. } => self.elements(body, around, found),
+                ElementStmt::For { counter, body, .. } => {
+                    let bounds = around.map(str::to_string).or_else(|| self.of_bounds(counter));
+                    self.elements(body, bounds.as_deref(), found);
+                }
             }
         }
         self.names.truncate(names);
@@ -89,7 +93,7 @@ impl<'a> Uniformity<'a> {
                 self.of_access(to).or_else(|| self.of_value(value))
             }
             ElementStmt::If { cond, .. } => self.of_value(cond),
-            ElementStmt::For { .. } => None,
+            ElementStmt::For { counter, .. } => self.of_bounds(counter),
         };
         let own = own.map(|on| (element.span(), on));
         own.or_else(|| element.inner().find_map(|inner| self.first(inner)))
@@ -117,6 +121,10 @@ impl<'a> Uniformity<'a> {
             Value::Op(_, operands) => operands.iter().find_map(|operand| self.of_value(operand)),
             Value::Cast(_, _, of) => self.of_value(of),
         }
+    }
+
+    fn of_bounds(&self, counter: &Counter) -> Option<String> {
+        self.of_expr(&counter.begin).or_else(|| self.of_expr(&counter.end))
     }
 
     fn of_access(&self, access: &Access) -> Option<String> {

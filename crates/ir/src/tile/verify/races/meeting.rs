@@ -2,7 +2,7 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::{Linear, linear, normalize};
-use tilewright_expr::points::{extent, values};
+use tilewright_expr::points::{extent, value, values};
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::Layout;
 
@@ -180,7 +180,7 @@ impl<'a> Listing<'a> {
             let mut rest = setting;
             let mut known = Vec::with_capacity(around.len());
             for var in around {
-                known.push((var, var.range().lo + (rest % extent(var)) as i64));
+                known.push((var, value(var, (rest % extent(var)) as i64)));
                 rest /= extent(var);
             }
             let touched: Option<Vec<Touched>> =

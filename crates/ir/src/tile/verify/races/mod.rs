@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::linear;
+use tilewright_expr::points::extent;
 use tilewright_expr::{Node, Var};
 use tilewright_layout::{Iter, TileLayout};
 
@@ -84,6 +85,7 @@ fn is_one_place(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) ->
         let term = sum.terms.iter().find(|(_, atom)| matches!(atom.node(), Node::Var(known) if known == var));
         term.map_or(0, |(stride, _)| *stride)
     };
-    let shard = vars.iter().map(|var| Iter::memory(var.range().hi - var.range().lo + 1, stride(var))).collect();
+    let shard =
+        vars.iter().map(|var| Iter::memory(extent(var) as i64, stride(var).saturating_mul(var.multiple()))).collect();
     is_affine && TileLayout::new(shard, Vec::new(), []).is_ok_and(|layout| matches!(layout.collision(), Ok(None)))
 }

@@ -2,7 +2,7 @@
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
-use tilewright_expr::points::extent;
+use tilewright_expr::points::{extent, value};
 
 use super::iterations::{Iterations, MOST_POINTS, Who};
 use super::touches::{Kind, Touch};
@@ -186,7 +186,7 @@ fn title(iterations: &Iterations, iteration: usize) -> String {
     let mut rest = iteration;
     let mut parts = Vec::with_capacity(iterations.vars.len());
     for var in iterations.vars.iter().rev() {
-        parts.push(format!("{} = {}", var.name(), rest % extent(var)));
+        parts.push(format!("{} = {}", var.name(), value(var, (rest % extent(var)) as i64)));
         rest /= extent(var);
     }
     parts.reverse();

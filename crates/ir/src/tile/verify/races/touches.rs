@@ -177,9 +177,11 @@ impl<'a> Collector<'a> {
         let sides = self.known.conditions().iter().flat_map(|condition| &condition.sides);
         let named: Vec<&Expr> = index.iter().flatten().chain(sides).collect();
         let is_named = |counter: &&Counter| named.iter().any(|expr| expr.mentions(&counter.var));
-        let counters: Vec<Counter> = self.inner.iter().filter(is_named).cloned().collect();
+        let (counters, others): (Vec<Counter>, Vec<Counter>) =
+            self.inner.iter().cloned().partition(|counter| is_named(&counter));
         let mark = self.known.mark();
         counters.iter().for_each(|counter| self.known.counted(counter));
+        others.iter().for_each(|counter| self.known.not_empty(counter));
         let (inner, conditions) =
             (counters.into_iter().map(|counter| counter.var).collect(), self.known.conditions().to_vec());
         self.known.rewind(mark);
