@@ -36,7 +36,7 @@ fn run_ptx(subject: &Subject, ptx: &str) -> Option<Fault> {
     let mut memory = Memory::new();
     let mut inputs = subject.case.inputs.iter();
     let args = subject.artifact.parameters().iter().map(|parameter| {
-        let buffer = if parameter.is_output {
+        let buffer = if parameter.is_output() {
             memory.allocate_poison(&parameter.name, (parameter.memory_elements() * parameter.dtype.bytes()) as usize)
         } else {
             memory.allocate_read_only(&parameter.name, inputs.next().expect("an input").bytes().to_vec())

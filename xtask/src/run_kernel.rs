@@ -117,7 +117,7 @@ fn compared(
     expected: &[HostTensor],
     tolerance: Tolerance,
 ) -> Result<Vec<(String, Comparison)>, TensorError> {
-    let names = parameters.iter().filter(|parameter| parameter.is_output).map(|parameter| parameter.name.clone());
+    let names = parameters.iter().filter(|parameter| parameter.is_output()).map(|parameter| parameter.name.clone());
     Ok(names.zip(compare_all(got, expected, tolerance)?).collect())
 }
 

@@ -142,7 +142,7 @@ fn launch_of(artifact: &Artifact, values: &[i32]) -> (Memory, Launch) {
     let mut memory = Memory::new();
     let mut buffer = |parameter: &Parameter| {
         let bytes = (parameter.memory_elements() * parameter.dtype.bytes()) as usize;
-        let buffer = match parameter.is_output {
+        let buffer = match parameter.is_output() {
             true => memory.allocate_poison(&parameter.name, bytes),
             false => memory.allocate(&parameter.name, vec![DATA; bytes]),
         };

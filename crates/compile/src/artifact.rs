@@ -4,7 +4,7 @@ use tilewright_expr::Expr;
 use tilewright_infer::{Alternative, Inferred, Link};
 use tilewright_ir::plan::OpPlan;
 use tilewright_ir::thread::Program;
-use tilewright_ir::tile::{self, Buffer};
+use tilewright_ir::tile::{self, Buffer, ScalarParameter};
 use tilewright_ir::{Handle, Kernel, Target, VerifiedKernel, VerifiedProgram};
 
 use crate::chosen::Chosen;
@@ -102,6 +102,11 @@ impl Artifact {
     /// The values of the sizes in the order of the parameters; `None` while they are not bound.
     pub fn sizes(&self) -> Option<&[i64]> {
         self.launch.is_bound().then(|| self.launch.values())
+    }
+
+    /// The numbers that are parameters, in their order; they follow the sizes.
+    pub fn scalars(&self) -> &[ScalarParameter] {
+        &self.kernel().scalars
     }
 
     /// The value of an expression of the sizes; sizes that are not bound have their greatest value. An error is a defect.

@@ -72,7 +72,7 @@ impl LaunchShape {
                 dtype: buffer.dtype,
                 shape,
                 layout,
-                is_output: direction == Direction::Output,
+                direction,
                 alignment: 16,
             });
         }

@@ -1,3 +1,4 @@
+use tilewright_ir::tile::Direction;
 use tilewright_layout::{DType, Layout};
 
 /// A parameter of the entry point: a pointer to a tensor.
@@ -11,13 +12,18 @@ pub struct Parameter {
     pub shape: Vec<i64>,
     /// Where each element is in the tensor's memory.
     pub layout: Layout,
-    /// Whether the kernel writes it.
-    pub is_output: bool,
+    /// What the kernel does with it.
+    pub direction: Direction,
     /// The alignment that its pointer must have, in bytes.
     pub alignment: i64,
 }
 
 impl Parameter {
+    /// Whether the kernel writes it, so that a launch returns it.
+    pub fn is_output(&self) -> bool {
+        self.direction.is_written()
+    }
+
     /// Elements of memory: one more than the greatest position.
     pub fn memory_elements(&self) -> i64 {
         self.layout.memory_span()

@@ -3,7 +3,9 @@ use std::cell::Cell;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{self as expr, Var};
 use tilewright_ir::tile::vectors::WIDEST;
-use tilewright_ir::tile::{self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll};
+use tilewright_ir::tile::{
+    self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, ScalarParameter, Space, Stmt, Tile, Unroll,
+};
 use tilewright_ir::{Arena, Dim, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
@@ -14,7 +16,7 @@ use crate::expr::Expr;
 use crate::known_size::KnownSize;
 use crate::later::Later;
 use crate::loop_range::LoopRange;
-use crate::nodes::{self, OpenKernel};
+use crate::nodes::{self, BodyId, OpenKernel};
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::Size;
@@ -28,6 +30,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         name: name.to_string(),
         span: Span::here(),
         sizes: Vec::new(),
+        scalars: Vec::new(),
         grid: [1, 1, 1].map(expr::Expr::constant),
         grid_span: Span::here(),
         threads_span: Span::here(),
@@ -222,6 +225,14 @@ impl<'k> KernelBuilder<'k> {
         Size::new(name, Span::here())
     }
 
+    /// A number that is a parameter of the kernel, passed by value. Use it in statements on elements and in conditions; it
+    /// is given at launch behind the input tensors, as a tensor of one element.
+    #[track_caller]
+    pub fn scalar(&mut self, name: &str, dtype: DType) -> Value {
+        self.kernel.scalars.push(ScalarParameter { name: name.to_string(), dtype, span: Span::here() });
+        Value::of(tile::Value::Named(name.to_string()), BodyId::KERNEL)
+    }
+
     /// CTAs along each dimension of the grid; returns the index of the CTA in each. Call it once.
     #[track_caller]
     pub fn grid<E: Into<Expr>, const N: usize>(&mut self, ctas: [E; N]) -> [Expr; N] {
@@ -284,6 +295,19 @@ impl<'k> KernelBuilder<'k> {
     #[track_caller]
     pub fn output(&mut self, name: &str, dtype: DType, layout: impl IntoLayout) -> Buffer {
         self.buffer(name, dtype, Space::Global(Direction::Output), layout)
+    }
+
+    /// A parameter that is updated in place: the caller gives its values, and a launch returns them as the kernel leaves
+    /// them.
+    #[track_caller]
+    pub fn inout(&mut self, name: &str, dtype: DType, layout: impl IntoLayout) -> Buffer {
+        self.buffer(name, dtype, Space::Global(Direction::InOut), layout)
+    }
+
+    /// A parameter that begins at 0, to which CTAs add: a launch sets every element to 0 first.
+    #[track_caller]
+    pub fn accumulator(&mut self, name: &str, dtype: DType, layout: impl IntoLayout) -> Buffer {
+        self.buffer(name, dtype, Space::Global(Direction::Accumulator), layout)
     }
 
     /// A buffer in shared memory. If only a shape of several rows is given, the compiler chooses where the rows are, by

@@ -26,7 +26,7 @@ use std::sync::LazyLock;
 use indexmap::IndexMap;
 use tera::{Context, Tera};
 use tilewright_diag::Diagnostic;
-use tilewright_ir::thread::{Memory, MemorySpace, Program};
+use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray};
 use tilewright_ir::{Handle, VerifiedProgram, padded_shared_bytes};
 
 use crate::names::SHARED_WINDOW;
@@ -130,7 +130,11 @@ fn parameters(program: &Program, uses: &Uses) -> String {
     };
     let pointers = program.memories.iter().filter_map(parameter);
     let sizes = program.sizes.iter().map(|size| format!("int {}", size.name()));
-    pointers.chain(sizes).collect::<Vec<_>>().join(", ")
+    let scalar = |array: &Handle<RegArray>| {
+        let RegArray { name, dtype, .. } = &program.registers[*array];
+        format!("{} {name}", dtype::c_type(*dtype))
+    };
+    pointers.chain(sizes).chain(program.scalars.iter().map(scalar)).collect::<Vec<_>>().join(", ")
 }
 
 /// Entries of a table on one line.

@@ -124,6 +124,7 @@ mod tests {
             name: "k".to_string(),
             span: Span::here(),
             sizes: Vec::new(),
+            scalars: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
             grid_span: Span::here(),
             threads_span: Span::here(),

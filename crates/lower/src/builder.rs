@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
-use tilewright_ir::tile::{Buffer, CopiedTiles, Direction, Kernel, OpKind, Space};
+use tilewright_ir::tile::{Buffer, CopiedTiles, Direction, Kernel, OpKind, ScalarParameter, Space};
 use tilewright_ir::{Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::map::Map;
 use tilewright_layout::{DType, Layout};
@@ -52,6 +52,7 @@ impl Builder {
         names.extend(kernel.buffers.iter().map(|(_, b)| b.name.clone()));
         names.insert(kernel.name.clone());
         names.extend(kernel.sizes.iter().map(|size| size.var.name().to_string()));
+        names.extend(kernel.scalars.iter().map(|scalar| scalar.name.clone()));
         loop_names(&kernel.body, &mut names);
         let mut builder = Builder {
             program,
@@ -66,6 +67,11 @@ impl Builder {
             copied_tiles: CopiedTiles::of(kernel),
             staged: Vec::new(),
         };
+        for ScalarParameter { name, dtype, .. } in &kernel.scalars {
+            let array = RegArray { name: name.clone(), dtype: *dtype, len: 1, vector: 1 };
+            let array = builder.program.registers.push(array);
+            builder.program.scalars.push(array);
+        }
         let touched = kernel.touched();
         for (handle, buffer) in kernel.buffers.iter() {
             builder.declare_buffer(kernel, handle, buffer, &touched);

@@ -109,7 +109,7 @@ impl Scan<'_> {
     }
 
     fn read(&mut self, regs: &Regs) {
-        if self.found.contains(&regs.array) {
+        if self.found.contains(&regs.array) || self.program.scalars.contains(&regs.array) {
             return;
         }
         let is_written = match registers(regs) {

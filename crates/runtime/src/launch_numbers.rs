@@ -16,10 +16,12 @@ pub(crate) struct LaunchNumbers {
     pub(crate) dynamic_shared_bytes: u32,
     /// The values of the sizes, which are parameters of the kernel.
     pub(crate) sizes: Vec<i32>,
+    /// The bytes of the scalar parameters, which follow the sizes.
+    pub(crate) scalars: Vec<Vec<u8>>,
 }
 
 impl LaunchNumbers {
-    pub(crate) fn of(artifact: &Artifact, sizes: &[i64]) -> Result<LaunchNumbers, Failure> {
+    pub(crate) fn of(artifact: &Artifact, sizes: &[i64], scalars: Vec<Vec<u8>>) -> Result<LaunchNumbers, Failure> {
         let [x, y, z] = artifact.grid().map(|ctas| narrow("the number of CTAs", ctas));
         let sizes: Result<Vec<i32>, Failure> = sizes.iter().map(|size| narrow("a size", *size)).collect();
         Ok(LaunchNumbers {
@@ -27,6 +29,7 @@ impl LaunchNumbers {
             block: [narrow("the number of threads", artifact.threads())?, 1, 1],
             dynamic_shared_bytes: narrow("the size of shared memory", artifact.dynamic_shared_bytes())?,
             sizes: sizes?,
+            scalars,
         })
     }
 }

@@ -3,6 +3,7 @@
 use tilewright_compile::{Artifact, Parameter};
 use tilewright_cuda::{Gpu, GpuArg, GpuBuffer};
 use tilewright_diag::Diagnostic;
+use tilewright_ir::tile::{Direction, ScalarParameter};
 use tilewright_vgpu::{Arg, BufferId, KernelInfo, Launch, Memory, Module, Options, Progress, Report};
 
 use crate::built::Built;
@@ -66,7 +67,8 @@ impl Run {
     }
 }
 
-/// Launches a kernel on a device. `inputs` are the input parameters in order.
+/// Launches a kernel on a device. `inputs` are the values of the parameters that are read, in order, then those of the
+/// scalar parameters, each a tensor of one element.
 pub fn run(artifact: &Artifact, built: &Built, inputs: &[HostTensor], device: &Device) -> Result<Run, Failure> {
     run_watched(artifact, built, inputs, device, &Options::default(), &mut |_| ())
 }
@@ -87,19 +89,21 @@ pub fn run_watched(
             .help("bind them with `artifact.for_sizes(..)`");
         return Err(Failure::new(FailureKind::BadInput, finding));
     };
-    let numbers = LaunchNumbers::of(artifact, sizes)?;
     check_signature(artifact, built, parameters.len(), sizes.len())?;
-    let packed = pack(parameters, inputs)?;
+    let (packed, scalars) = pack(parameters, artifact.scalars(), inputs)?;
+    let numbers = LaunchNumbers::of(artifact, sizes, scalars)?;
     match device {
         Device::Virtual => run_virtual(artifact, built, numbers, packed, options, watch),
         Device::Gpu(gpu) => run_on_gpu(artifact, built, numbers, packed, gpu),
     }
 }
 
-/// The initial memory of a parameter: bytes for an input, a size in bytes for an output.
+/// The initial memory of a parameter.
 enum InitialMemory {
     /// The bytes of an input.
-    Bytes(Vec<u8>),
+    ReadOnly(Vec<u8>),
+    /// The bytes of a tensor that is updated in place, or to which the kernel adds.
+    Written(Vec<u8>),
     /// The size of an output, in bytes.
     Unwritten(usize),
 }
@@ -109,24 +113,41 @@ fn count_inputs(count: usize) -> String {
     format!("{count} {}", if count == 1 { "input" } else { "inputs" })
 }
 
-fn pack(parameters: &[Parameter], inputs: &[HostTensor]) -> Result<Vec<InitialMemory>, Failure> {
+/// The initial memory of every parameter, and the bytes of every scalar.
+fn pack(
+    parameters: &[Parameter],
+    scalars: &[ScalarParameter],
+    inputs: &[HostTensor],
+) -> Result<(Vec<InitialMemory>, Vec<Vec<u8>>), Failure> {
     let bad = |text: String| Failure::new(FailureKind::BadInput, Diagnostic::error("R0604", text));
-    let wanted = parameters.iter().filter(|parameter| !parameter.is_output).count();
+    let tensors = parameters.iter().filter(|parameter| parameter.direction.takes_values()).count();
+    let wanted = tensors + scalars.len();
     if wanted != inputs.len() {
         return Err(bad(format!("the kernel has {}, not {}", count_inputs(wanted), inputs.len())));
     }
     let mut packed = Vec::with_capacity(parameters.len());
     let mut used = 0;
     for parameter in parameters {
-        packed.push(if parameter.is_output {
-            InitialMemory::Unwritten(memory_bytes(parameter)?)
-        } else {
-            let input = &inputs[used];
+        let mut given = || {
             used += 1;
-            InitialMemory::Bytes(input.pack(parameter).map_err(|error| bad(error.to_string()))?)
+            inputs[used - 1].pack(parameter).map_err(|error| bad(error.to_string()))
+        };
+        packed.push(match parameter.direction {
+            Direction::Input => InitialMemory::ReadOnly(given()?),
+            Direction::InOut => InitialMemory::Written(given()?),
+            Direction::Accumulator => InitialMemory::Written(vec![0; memory_bytes(parameter)?]),
+            Direction::Output => InitialMemory::Unwritten(memory_bytes(parameter)?),
         });
     }
-    Ok(packed)
+    let number = |(ScalarParameter { name, dtype, .. }, given): (&ScalarParameter, &HostTensor)| {
+        let is_number = given.dtype() == *dtype && given.shape().iter().product::<i64>() == 1;
+        let (of, shape) = (given.dtype(), given.shape());
+        is_number.then(|| given.bytes().to_vec()).ok_or_else(|| {
+            bad(format!("`{name}` is a {dtype}, but the tensor that was given is {of} of shape {shape:?}; give one of one element"))
+        })
+    };
+    let numbers = scalars.iter().zip(&inputs[tensors..]).map(number).collect::<Result<_, _>>()?;
+    Ok((packed, numbers))
 }
 
 /// The bytes of a parameter's memory.
@@ -137,11 +158,12 @@ fn memory_bytes(parameter: &Parameter) -> Result<usize, Failure> {
 
 /// Edited CUDA must still have the artifact's entry point with its parameters.
 fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: usize) -> Result<(), Failure> {
-    let module = parse(built)?;
+    let (module, scalars) = (parse(built)?, artifact.scalars());
     let wrong = |text: String| {
+        let pointers = format!("{pointers} x pointer{}{}", and_sizes(sizes), and_scalars(scalars));
         let finding = Diagnostic::error("R0603", "the signature in the CUDA text differs from the kernel's")
             .note(text)
-            .help(format!("keep `{}` with its parameters: {pointers} x pointer{}", artifact.entry(), and_sizes(sizes)));
+            .help(format!("keep `{}` with its parameters: {pointers}", artifact.entry()));
         Failure::new(FailureKind::BadInput, finding)
     };
     let Some(kernel) = module.kernel(artifact.entry()) else {
@@ -150,9 +172,10 @@ fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: u
         return Err(wrong(format!("there is no entry point `{}`; {others}", artifact.entry())));
     };
     let KernelInfo { params, .. } = kernel;
-    let (wide, narrow) = params.split_at(pointers.min(params.len()));
-    let fits = wide.len() == pointers && narrow.len() == sizes;
-    if !fits || wide.iter().any(|p| p.size != 8) || narrow.iter().any(|p| p.size != 4) {
+    let given: Vec<usize> = params.iter().map(|param| param.size as usize).collect();
+    let numbers = scalars.iter().map(|scalar| scalar.dtype.bytes() as usize);
+    let expected: Vec<usize> = vec![8; pointers].into_iter().chain(vec![4; sizes]).chain(numbers).collect();
+    if given != expected {
         let sizes: Vec<String> = params.iter().map(|p| format!("{} ({} bytes)", p.name, p.size)).collect();
         return Err(wrong(format!("its parameters are {}", sizes.join(", "))));
     }
@@ -161,6 +184,10 @@ fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: u
 
 fn and_sizes(sizes: usize) -> String {
     if sizes == 0 { String::new() } else { format!(", {sizes} x int") }
+}
+
+fn and_scalars(scalars: &[ScalarParameter]) -> String {
+    scalars.iter().map(|scalar| format!(", {}", scalar.dtype)).collect()
 }
 
 fn parse(built: &Built) -> Result<Module, Failure> {
@@ -184,7 +211,8 @@ fn run_virtual(
         .iter()
         .zip(packed)
         .map(|(parameter, content)| match content {
-            InitialMemory::Bytes(bytes) => memory.allocate_read_only(&parameter.name, bytes),
+            InitialMemory::ReadOnly(bytes) => memory.allocate_read_only(&parameter.name, bytes),
+            InitialMemory::Written(bytes) => memory.allocate(&parameter.name, bytes),
             InitialMemory::Unwritten(len) => memory.allocate_poison(&parameter.name, len),
         })
         .collect();
@@ -199,6 +227,7 @@ fn run_virtual(
             .iter()
             .map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 })
             .chain(numbers.sizes.iter().map(|size| Arg::Bytes(size.to_le_bytes().to_vec())))
+            .chain(numbers.scalars.iter().map(|bytes| Arg::Bytes(bytes.clone())))
             .collect(),
     };
     // Edited text has different line numbers.
@@ -210,7 +239,7 @@ fn run_virtual(
         .map_err(|error| explain::run_error(&error, artifact, built))?;
     let mut outputs = Vec::new();
     for (number, (buffer, parameter)) in buffers.iter().zip(parameters).enumerate() {
-        if !parameter.is_output {
+        if !parameter.is_output() {
             continue;
         }
         if let Some(element) = unwritten_element(&memory, *buffer, parameter) {
@@ -255,7 +284,7 @@ fn run_on_gpu(
     let mut buffers: Vec<GpuBuffer> = Vec::new();
     for content in packed {
         let buffer = match content {
-            InitialMemory::Bytes(bytes) => {
+            InitialMemory::ReadOnly(bytes) | InitialMemory::Written(bytes) => {
                 let buffer = gpu.alloc(bytes.len() as u64).map_err(failed)?;
                 gpu.upload(&buffer, 0, &bytes).map_err(failed)?;
                 buffer
@@ -276,16 +305,18 @@ fn run_on_gpu(
         dynamic_shared_bytes: numbers.dynamic_shared_bytes,
         overlaps_previous: false,
     };
-    let values = numbers.sizes.iter().map(|size| GpuArg::Bytes(size.to_ne_bytes().to_vec()));
+    let sizes = numbers.sizes.iter().map(|size| GpuArg::Bytes(size.to_ne_bytes().to_vec()));
+    let values = sizes.chain(numbers.scalars.iter().map(|bytes| GpuArg::Bytes(bytes.clone())));
     let args: Vec<GpuArg<'_>> = buffers.iter().map(|buffer| GpuArg::Buffer(buffer, 0)).chain(values).collect();
     gpu.launch(&module, &launch, &args).map_err(failed)?;
     gpu.synchronize().map_err(failed)?;
-    let milliseconds = gpu.time(TIMED_LAUNCHES, || gpu.launch(&module, &launch, &args)).map_err(failed)?;
+    // Before the timed launches, which update tensors in place again.
     let mut outputs = Vec::new();
-    for (parameter, buffer) in artifact.parameters().iter().zip(&buffers).filter(|(p, _)| p.is_output) {
+    for (parameter, buffer) in artifact.parameters().iter().zip(&buffers).filter(|(p, _)| p.is_output()) {
         let memory = gpu.download(buffer, 0, buffer.size()).map_err(failed)?;
         outputs.push(HostTensor::unpack(parameter, &memory));
     }
+    let milliseconds = gpu.time(TIMED_LAUNCHES, || gpu.launch(&module, &launch, &args)).map_err(failed)?;
     let timing = GpuTiming { milliseconds, launches: TIMED_LAUNCHES };
     Ok(Run { outputs, report: None, timing: Some(timing), writers: None })
 }

@@ -310,7 +310,7 @@ mod tests {
             dtype: DType::U8,
             shape: vec![2, 3],
             layout,
-            is_output: false,
+            direction: tilewright_ir::tile::Direction::Input,
             alignment: 16,
         };
         let tensor = HostTensor::from_bytes(DType::U8, &[2, 3], vec![1, 2, 3, 4, 5, 6]).unwrap();

@@ -200,7 +200,10 @@ pub fn inputs(kernel: &Kernel, rng: &mut Rng) -> Bytes {
         let bytes = buffer.dtype.bytes() as usize;
         let count = buffer.span_elements() as usize;
         match buffer.space {
-            Space::Global(Direction::Input) => {
+            Space::Global(Direction::Accumulator) => {
+                given.insert(handle, vec![Some(0); count * bytes]);
+            }
+            Space::Global(Direction::Input | Direction::InOut) => {
                 let is_index = buffer.name == "at";
                 let element = |rng: &mut Rng| element(buffer.dtype, is_index, rng).to_le_bytes()[..bytes].to_vec();
                 let held = (0..count).flat_map(|_| element(rng)).map(Some).collect();

@@ -6,7 +6,7 @@ use tilewright_expr::{Expr, Var};
 
 use crate::arena::Handle;
 use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
-use crate::thread::registers::Regs;
+use crate::thread::registers::{RegArray, Regs};
 use crate::thread::value::Value;
 use crate::tile::ElementOp;
 
@@ -25,6 +25,10 @@ impl fmt::Display for Program {
         writeln!(f, "program {} for {} grid ({x},{y},{z}) threads {}", self.name, self.target, self.threads)?;
         for size in &self.sizes {
             writeln!(f, "  size {}", size.name())?;
+        }
+        for array in &self.scalars {
+            let RegArray { name, dtype, .. } = &self.registers[*array];
+            writeln!(f, "  scalar {dtype} {name}")?;
         }
         for (_, memory) in self.memories.iter() {
             let space = match memory.space {

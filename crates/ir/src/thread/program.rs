@@ -21,6 +21,8 @@ pub struct Program {
     pub target: Target,
     /// Sizes known only at launch: integer parameters, after the pointers.
     pub sizes: Vec<Var>,
+    /// Numbers that are parameters, after the sizes: each a register that has its value from the beginning.
+    pub scalars: Vec<Handle<RegArray>>,
     /// CTAs along x, y and z.
     pub grid: [Expr; 3],
     /// Threads of one CTA.
@@ -52,6 +54,7 @@ impl Program {
             name: name.to_string(),
             target,
             sizes: Vec::new(),
+            scalars: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
             threads,
             memories: Arena::new(),

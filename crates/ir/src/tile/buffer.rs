@@ -41,8 +41,40 @@ pub enum Space {
 pub enum Direction {
     /// Only reads it.
     Input,
-    /// Writes every element.
+    /// Writes every element; their values before the launch do not matter.
     Output,
+    /// Reads and writes it: a tensor that is updated in place.
+    InOut,
+    /// Adds to it: the launch sets every element to 0 first.
+    Accumulator,
+}
+
+impl Direction {
+    /// Whether the caller gives values.
+    pub fn takes_values(self) -> bool {
+        match self {
+            Direction::Input | Direction::InOut => true,
+            Direction::Output | Direction::Accumulator => false,
+        }
+    }
+
+    /// Whether the kernel may write it.
+    pub fn is_written(self) -> bool {
+        match self {
+            Direction::Input => false,
+            Direction::Output | Direction::InOut | Direction::Accumulator => true,
+        }
+    }
+
+    /// What it is called in the printed IR.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Input => "input",
+            Direction::Output => "output",
+            Direction::InOut => "inout",
+            Direction::Accumulator => "accumulator",
+        }
+    }
 }
 
 /// A buffer, or another name for one.

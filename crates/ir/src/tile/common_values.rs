@@ -83,7 +83,8 @@ pub fn name_common_values(kernel: &mut Kernel) {
     let taken = kernel.taken_names().into_iter().map(str::to_string).collect();
     let mut parallels = std::mem::take(&mut kernel.parallels);
     let mut body = std::mem::take(&mut kernel.body);
-    let mut naming = Naming { kernel, taken, dtypes: Vec::new(), found: Vec::new() };
+    let dtypes = kernel.scalars.iter().map(|scalar| (scalar.name.clone(), Some(scalar.dtype))).collect();
+    let mut naming = Naming { kernel, taken, dtypes, found: Vec::new() };
     for parallel in parallels.iter_mut() {
         parallel.body = naming.elements(std::mem::take(&mut parallel.body));
     }

@@ -3,7 +3,7 @@
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::axis::{LANEID, WARPID};
-use tilewright_layout::{Iter, Layout};
+use tilewright_layout::{DType, Iter, Layout};
 
 use crate::arena::{Arena, Handle};
 use crate::counter::Counter;
@@ -23,6 +23,8 @@ pub struct Kernel {
     pub span: Span,
     /// Sizes known only at launch, in the order of the parameters.
     pub sizes: Vec<Size>,
+    /// Numbers that are parameters, in their order; they follow the sizes.
+    pub scalars: Vec<ScalarParameter>,
     /// CTAs along x, y and z: numbers, or expressions of the sizes.
     pub grid: [Expr; 3],
     /// Where the grid was set; where the kernel was written, if it was not.
@@ -55,6 +57,17 @@ pub struct Kernel {
 pub struct Size {
     /// Its variable: the name, a divisor, and the range from 1 up. A launch checks divisor and range.
     pub var: Var,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// A number that is a parameter of the kernel, passed by value. Statements on elements use it by its name.
+#[derive(Clone, Debug)]
+pub struct ScalarParameter {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub dtype: DType,
     /// Where it was written.
     pub span: Span,
 }
@@ -113,6 +126,11 @@ pub struct Loop {
 }
 
 impl Kernel {
+    /// The dtype of the scalar parameter with this name.
+    pub fn scalar_dtype(&self, name: &str) -> Option<DType> {
+        self.scalars.iter().find(|scalar| scalar.name == name).map(|scalar| scalar.dtype)
+    }
+
     /// The most bytes of a buffer in memory that a thread moves at once.
     pub fn widest_access(&self, buffer: Handle<Buffer>) -> i64 {
         match self.buffers[buffer].space {

@@ -31,7 +31,7 @@ pub use edges::Bound;
 pub use element::{Claim, ElementStmt, Parallel};
 pub use integers::{Comparison, IndexOp, IntegerRange};
 pub use iteration::iteration_exists;
-pub use kernel::{If, Kernel, Loop, Size, Stmt, Unroll};
+pub use kernel::{If, Kernel, Loop, ScalarParameter, Size, Stmt, Unroll};
 pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand};
 pub use open::with_open_placed;
 pub use prepare::prepare;

@@ -7,7 +7,7 @@ use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 
 impl Kernel {
-    /// The first of `base`, `base2`, `base3` and so on that no buffer, size, loop or value in the kernel has.
+    /// The first of `base`, `base2`, `base3` and so on that no buffer, parameter, loop or value in the kernel has.
     pub fn free_name(&self, base: &str) -> String {
         let taken = self.taken_names();
         let mut name = base.to_string();
@@ -25,6 +25,7 @@ impl Kernel {
             HwIndex::ALL.map(HwIndex::name).into_iter().chain([self.name.as_str()]).collect();
         taken.extend(self.buffers.iter().map(|(_, buffer)| buffer.name.as_str()));
         taken.extend(self.sizes.iter().map(|size| size.var.name()));
+        taken.extend(self.scalars.iter().map(|scalar| scalar.name.as_str()));
         for (_, parallel) in self.parallels.iter() {
             taken.extend(parallel.vars.iter().map(|var| var.name()));
             in_elements(&parallel.body, &mut taken);

@@ -4,9 +4,9 @@ use std::fmt;
 
 use tilewright_expr::{Expr, Var};
 
-use crate::tile::buffer::{Buffer, Direction, Space};
+use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{Claim, ElementStmt, Parallel};
-use crate::tile::kernel::{If, Kernel, Loop, Size, Stmt, Unroll};
+use crate::tile::kernel::{If, Kernel, Loop, ScalarParameter, Size, Stmt, Unroll};
 use crate::tile::op::Op;
 use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
@@ -63,8 +63,7 @@ impl Kernel {
 
 fn space_name(space: Space) -> &'static str {
     match space {
-        Space::Global(Direction::Input) => "input",
-        Space::Global(Direction::Output) => "output",
+        Space::Global(direction) => direction.name(),
         Space::Shared => "shared",
         Space::Fragment => "fragment",
     }
@@ -78,6 +77,9 @@ impl fmt::Display for Kernel {
             let multiple =
                 if var.multiple() > 1 { format!(", a multiple of {}", var.multiple()) } else { String::new() };
             writeln!(f, "  size {}: up to {}{multiple}", var.name(), var.range().hi)?;
+        }
+        for ScalarParameter { name, dtype, .. } in &self.scalars {
+            writeln!(f, "  scalar {name}: {dtype}")?;
         }
         if self.allow_conversions {
             writeln!(f, "  conversions allowed")?;

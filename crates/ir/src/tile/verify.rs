@@ -114,6 +114,7 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     for size in &kernel.sizes {
         sizes::check(kernel, size, found);
     }
+    (0..kernel.scalars.len()).for_each(|at| sizes::check_scalar(kernel, at, found));
     found.extend(kernel.grid.iter().find_map(|ctas| sizes::unknown_size(kernel, ctas, kernel.grid_span)));
     found.extend(kernel.grid.iter().filter_map(|ctas| index::wrong(ctas, &ctas.to_string(), kernel.grid_span)));
     // The number of CTAs depends on the sizes.

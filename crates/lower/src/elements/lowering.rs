@@ -8,14 +8,14 @@ use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Cond, RegArray, Regs, Stmt, Value as ThreadValue};
 use tilewright_ir::tile::vectors::{Mask, firsts};
-use tilewright_ir::tile::{Buffer, Kernel, Value};
+use tilewright_ir::tile::{Buffer, Kernel, ScalarParameter, Value};
 use tilewright_layout::DType;
 
 use super::active_step::ActiveStep;
 use super::known_slots::KnownSlots;
 use super::memory::Address;
 use super::moved::VectorAccess;
-use super::names::Name;
+use super::names::{Name, Named};
 use super::nest::Nest;
 use super::points::Points;
 use crate::builder::{Builder, regs};
@@ -86,6 +86,11 @@ impl<'a> Lowering<'a> {
     pub(super) fn new(kernel: &'a Kernel, builder: &'a mut Builder, nest: &'a Nest) -> Lowering<'a> {
         let points = Points::new(&nest.vars, &nest.steps, Expr::var(&kernel.thread()));
         let firsts = firsts(&nest.steps, &nest.steps.owners());
+        let of_scalar = |(scalar, array): (&ScalarParameter, &Handle<RegArray>)| Name {
+            name: scalar.name.clone(),
+            value: Named::Kept(ThreadValue::reg(*array, 0), scalar.dtype),
+        };
+        let names = kernel.scalars.iter().zip(&builder.program.scalars).map(of_scalar).collect();
         Lowering {
             kernel,
             builder,
@@ -94,7 +99,7 @@ impl<'a> Lowering<'a> {
             firsts,
             slots: BTreeMap::new(),
             addresses: Vec::new(),
-            names: Vec::new(),
+            names,
             named_together: None,
             declared: Vec::new(),
             moved: Vec::new(),

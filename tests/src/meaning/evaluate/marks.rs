@@ -2,7 +2,7 @@
 //! ordered.
 
 use tilewright::ir::Handle;
-use tilewright::ir::tile::{Buffer, Claim, Direction, Space};
+use tilewright::ir::tile::{Buffer, Claim, Space};
 
 use super::machine::{Machine, Meaningless, Outcome, Touch};
 
@@ -56,7 +56,7 @@ impl Machine<'_> {
 
     /// Fails if one CTA writes a byte that another accesses, since the result depends on their order.
     pub(super) fn among_ctas(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<()> {
-        if self.kernel.buffers[storage].space != Space::Global(Direction::Output) {
+        if !matches!(self.kernel.buffers[storage].space, Space::Global(direction) if direction.is_written()) {
             return Ok(());
         }
         let kind = match touch {

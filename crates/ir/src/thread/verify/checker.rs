@@ -69,7 +69,7 @@ impl<'a> Checker<'a> {
             program,
             found: Vec::new(),
             variables: HwIndex::ALL.into_iter().map(variable).chain(sizes).collect(),
-            arrays: Vec::new(),
+            arrays: program.scalars.iter().map(|array| (*array, vec![true])).collect(),
             divergence: Divergence::None,
             iterations: Vec::new(),
             conditions: 0,

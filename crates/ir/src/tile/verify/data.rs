@@ -223,7 +223,8 @@ impl<'a, 'f> Walk<'a, 'f> {
     }
 
     fn dtype(&self, value: &Value) -> Option<DType> {
-        value.dtype(&self.kernel.buffers, &|name| self.named(name)?.dtype)
+        let dtype = |name: &str| self.named(name).map_or_else(|| self.kernel.scalar_dtype(name), |known| known.dtype);
+        value.dtype(&self.kernel.buffers, &dtype)
     }
 
     fn named(&self, name: &str) -> Option<&Name<'a>> {
@@ -246,7 +247,10 @@ impl<'a, 'f> Walk<'a, 'f> {
             Value::Const(Scalar::Int(number)) => ((*number).into(), (*number).into()),
             Value::Const(Scalar::Float(number)) => of_float(*number),
             Value::Index(expr) => (expr.range().lo.into(), expr.range().hi.into()),
-            Value::Named(name) => self.named(name).map_or(ALL, |known| known.range),
+            Value::Named(name) => match self.named(name) {
+                Some(known) => known.range,
+                None => self.kernel.scalar_dtype(name).map_or(ALL, of_dtype),
+            },
             Value::Load(access) => of_dtype(self.kernel.buffers[access.buffer].dtype),
             Value::Cast(dtype, narrowing, of) => {
                 let is_float = self.dtype(of).is_some_and(DType::is_float);

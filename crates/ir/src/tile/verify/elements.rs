@@ -167,8 +167,10 @@ impl<'a> ElementChecker<'a> {
         vars.extend(scope.iter().map(|outer| outer.counter.var.clone()));
         let of_sizes = kernel.sizes.iter().map(|size| (size.var.name().to_string(), (size.span, FIRST)));
         let of_loops = scope.iter().map(|outer| (outer.counter.var.name().to_string(), (outer.span, FIRST)));
-        let declared = of_sizes.chain(of_loops).collect();
-        let mut checker = ElementChecker { kernel, vars, names: Vec::new(), declared, known, found };
+        let of_scalars = kernel.scalars.iter().map(|scalar| (scalar.name.clone(), (scalar.span, FIRST)));
+        let declared = of_sizes.chain(of_loops).chain(of_scalars).collect();
+        let names = kernel.scalars.iter().map(|scalar| (scalar.name.clone(), Type::Of(scalar.dtype))).collect();
+        let mut checker = ElementChecker { kernel, vars, names, declared, known, found };
         scope.iter().for_each(|outer| checker.known.counted(&outer.counter));
         checker
     }

@@ -1,10 +1,10 @@
-//! Checks of sizes that are known only at launch.
+//! Checks of sizes that are known only at launch, and of numbers that are parameters.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Expr;
 
 use super::identifiers::check_name;
-use crate::tile::kernel::{Kernel, Size};
+use crate::tile::kernel::{Kernel, ScalarParameter, Size};
 
 /// Checks that a size has a unique name and fits in 31 bits.
 pub(super) fn check(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
@@ -28,6 +28,28 @@ pub(super) fn check(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
                 .label(size.span, "this size")
                 .help("a size has 31 bits: k.size(\"m\").multiple_of(4).max(1 << 20)"),
         );
+    }
+}
+
+/// Checks that a scalar parameter has a unique name and a dtype that is a number.
+pub(super) fn check_scalar(kernel: &Kernel, at: usize, found: &mut Vec<Diagnostic>) {
+    let ScalarParameter { name, dtype, span } = &kernel.scalars[at];
+    check_name(name, *span, "a scalar", found);
+    let buffer = kernel.buffers.iter().find(|(_, buffer)| buffer.name == *name).map(|(_, buffer)| buffer.span);
+    let size = kernel.sizes.iter().find(|size| size.var.name() == name).map(|size| size.span);
+    let other = kernel.scalars[..at].iter().find(|other| other.name == *name).map(|other| other.span);
+    if let Some(first) = buffer.or(size).or(other) {
+        found.push(
+            Diagnostic::error("K0204", format!("the name `{name}` is taken"))
+                .label(*span, "this scalar")
+                .label(first, "first used here")
+                .help("give the scalar another name"),
+        );
+    }
+    if dtype.is_opaque() {
+        let message = format!("the scalar `{name}` cannot be {dtype}");
+        let finding = Diagnostic::error("K0233", message).label(*span, "this scalar");
+        found.push(finding.help("opaque elements can be moved, but not computed with"));
     }
 }
 

@@ -15,7 +15,7 @@ use crate::tile::value::{Access, Coord, Value};
 
 /// Reports a condition around ops that differs between threads.
 pub(super) fn check_condition(kernel: &Kernel, cond: &Value, span: Span, found: &mut Vec<Diagnostic>) {
-    let Some(on) = (Uniformity { kernel, names: Vec::new() }).of_value(cond) else { return };
+    let Some(on) = Uniformity::new(kernel).of_value(cond) else { return };
     let message = format!("the condition `{}` differs between threads: it depends on {on}", value_title(kernel, cond));
     found.push(
         Diagnostic::error("K0240", message)
@@ -26,13 +26,13 @@ pub(super) fn check_condition(kernel: &Kernel, cond: &Value, span: Span, found: 
 
 /// Reports stores to fragments that make the copies of threads differ.
 pub(super) fn check_fragments(kernel: &Kernel, body: &[ElementStmt], found: &mut Vec<Diagnostic>) {
-    let mut uniformity = Uniformity { kernel, names: Vec::new() };
+    let mut uniformity = Uniformity::new(kernel);
     uniformity.elements(body, None, found);
 }
 
 /// Reports a hardware index that differs between threads in a parallel loop whose iterations any thread may execute.
 pub(super) fn check_iterations(kernel: &Kernel, parallel: &Parallel, found: &mut Vec<Diagnostic>) {
-    let mut uniformity = Uniformity { kernel, names: Vec::new() };
+    let mut uniformity = Uniformity::new(kernel);
     let first = parallel.body.iter().find_map(|element| uniformity.first(element));
     let Some((span, on)) = first.filter(|_| parallel.layout.is_none()) else { return };
     let vars: Vec<&str> = parallel.vars.iter().map(|var| var.name()).collect();
@@ -54,6 +54,11 @@ struct Uniformity<'a> {
 }
 
 impl<'a> Uniformity<'a> {
+    fn new(kernel: &'a Kernel) -> Uniformity<'a> {
+        let names = kernel.scalars.iter().map(|scalar| (scalar.name.as_str(), None)).collect();
+        Uniformity { kernel, names }
+    }
+
     /// `around` is the hardware index that the enclosing conditions depend on, if it differs between threads.
     fn elements(&mut self, body: &'a [ElementStmt], around: Option<&str>, found: &mut Vec<Diagnostic>) {
         let names = self.names.len();
