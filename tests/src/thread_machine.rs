@@ -257,8 +257,8 @@ mod tests {
         let body = vec![Stmt::Declare(array), load(0), load(1), Stmt::If { cond, body: vec![compute] }, store];
         let (name, notes, plans) = ("k".to_string(), Arena::new(), Vec::new());
         let target = Target::Sm100a;
-        let (sizes, grid) = (Vec::new(), [1, 1, 1].map(Expr::constant));
-        let program = Program { name, target, sizes, grid, threads, memories, registers, notes, body, plans };
+        let (sizes, scalars, grid) = (Vec::new(), Vec::new(), [1, 1, 1].map(Expr::constant));
+        let program = Program { name, target, sizes, scalars, grid, threads, memories, registers, notes, body, plans };
         let mut contents: Contents = (0..2 * threads * elements).map(|at| ((a.index(), at), 100 + at)).collect();
         execute(&program, &mut contents)?;
         Ok(contents.range((b.index(), 0i64)..).map(|(_, value)| *value).collect())

@@ -1,11 +1,13 @@
 //! What is decided on values as the user wrote them, before layouts are inferred.
 
 use crate::tile::contract::contract;
+use crate::tile::edge_masks::with_edge_masks;
 use crate::tile::kernel::Kernel;
 use crate::tile::unused_names::without_unused_names;
 use crate::tile::verify::VerifiedKernel;
 
-/// The kernel without names that nothing uses, and with products fused into sums.
+/// The kernel without names that nothing uses, with conditions where elements beyond an edge would count, and with
+/// products fused into sums.
 pub fn prepare(kernel: VerifiedKernel) -> Kernel {
-    contract(without_unused_names(kernel.into_kernel()))
+    contract(with_edge_masks(without_unused_names(kernel.into_kernel())))
 }

@@ -7,6 +7,7 @@ use num_integer::Integer;
 use tilewright_expr::linear::linear;
 use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr, for_each_stmt};
+use tilewright_ir::tile::Effect;
 use tilewright_ir::{Counter, Handle, HwIndex};
 use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
@@ -40,6 +41,8 @@ pub(super) struct Effects {
     pub(super) memory: Handle<Memory>,
     pub(super) reads: bool,
     pub(super) writes: bool,
+    /// Whether every access is atomic: these are in no order among each other.
+    is_atomic: bool,
     /// Whether the touched bytes depend on data, or on a size that is known only at launch.
     pub(super) is_unknown: bool,
 }
@@ -139,6 +142,9 @@ impl Touched {
     pub(super) fn common(&self, later: &Touched) -> Vec<(Handle<Memory>, [bool; 2])> {
         let common = |here: &Effects| {
             let there = later.effects.iter().find(|there| there.memory == here.memory)?;
+            if here.is_atomic && there.is_atomic {
+                return None;
+            }
             let ways = [here.writes && there.reads, there.writes];
             ways.contains(&true).then_some((here.memory, ways))
         };
@@ -199,11 +205,13 @@ fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
         for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
             for access in stmt.accesses() {
                 let (reads, writes) = (access.effect.reads(), access.effect.writes());
-                let effects = Effects { memory: program.owner(access.memory), reads, writes, is_unknown };
+                let is_atomic = access.effect == Effect::Update;
+                let effects = Effects { memory: program.owner(access.memory), reads, writes, is_atomic, is_unknown };
                 match all.iter_mut().find(|known| known.memory == effects.memory) {
                     Some(known) => {
                         known.reads |= reads;
                         known.writes |= writes;
+                        known.is_atomic &= is_atomic;
                         known.is_unknown |= is_unknown;
                     }
                     None => all.push(effects),

@@ -1,0 +1,454 @@
+//! Leaves out what is [not valid](super::valid_extents) where it would count: in reductions and products of tiles that hang
+//! over the edge of a tensor, in what is added to an element, and in stores whose index is such data.
+//!
+//! The user writes no condition for this. A zero is left where it is neutral: in sums, and in products with a finite number.
+
+use tilewright_diag::Span;
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
+
+use crate::arena::Handle;
+use crate::counter::Counter;
+use crate::scalar::Scalar;
+use crate::tile::attributes::{Gemm, Reduce, ReduceKind};
+use crate::tile::buffer::{Buffer, Space};
+use crate::tile::element::{Claim, ElementStmt, Parallel};
+use crate::tile::kernel::{If, Kernel, Loop, Stmt};
+use crate::tile::op::{Op, OpKind};
+use crate::tile::tiles::Tile;
+use crate::tile::valid_extents::{Limits, State, Valid, both, joined};
+use crate::tile::value::{Access, Coord, ElementOp, Value};
+
+/// The most times that the body of a loop is walked until what is valid at its beginning does not change any more.
+const MOST_WALKS: usize = 4;
+
+/// The kernel with conditions where invalid elements would count.
+pub(super) fn with_edge_masks(mut kernel: Kernel) -> Kernel {
+    let body = std::mem::take(&mut kernel.body);
+    let mut masks = Masks { kernel, state: State::new(), outer: Vec::new(), is_final: true };
+    let body = masks.body(body);
+    Kernel { body, ..masks.kernel }
+}
+
+struct Masks {
+    kernel: Kernel,
+    state: State,
+    /// The names of the loops around.
+    outer: Vec<String>,
+    /// Whether what is valid at the current statement is known; otherwise nothing is changed yet.
+    is_final: bool,
+}
+
+/// A nest while its statements are looked at.
+struct Nest {
+    /// Its variables, and those of the loops inside it.
+    vars: Vec<Var>,
+    names: Vec<(String, Limits)>,
+    /// How many conditions of the user are around the current statement.
+    conditions: usize,
+}
+
+impl Masks {
+    fn body(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
+        let mut out = Vec::with_capacity(body.len());
+        for stmt in body {
+            match stmt {
+                Stmt::Op(handle) => {
+                    out.extend(self.op(handle));
+                    out.push(Stmt::Op(handle));
+                }
+                Stmt::Loop(inner) => out.push(Stmt::Loop(self.repeat(inner))),
+                Stmt::Parallel(handle) => {
+                    self.parallel(handle);
+                    out.push(Stmt::Parallel(handle));
+                }
+                Stmt::EachThread(elements) => {
+                    elements.iter().for_each(|element| self.forget_written(element));
+                    out.push(Stmt::EachThread(elements));
+                }
+                Stmt::If(If { cond, then, otherwise, span }) => {
+                    let before = self.state.clone();
+                    let then = self.body(then);
+                    let after = std::mem::replace(&mut self.state, before);
+                    let otherwise = self.body(otherwise);
+                    self.state = joined(&after, &self.state);
+                    out.push(Stmt::If(If { cond, then, otherwise, span }));
+                }
+            }
+        }
+        out
+    }
+
+    /// A loop. What an iteration leaves is what the next one begins with, for the value of the variable before.
+    fn repeat(&mut self, inner: Loop) -> Loop {
+        let (counter, is_final) = (inner.counter.clone(), self.is_final);
+        let before = self.state.clone();
+        self.outer.push(counter.var.name().to_string());
+        self.is_final = false;
+        // While what is valid at the beginning of a loop around is not known yet, one walk has to do: an op inside `n` loops is
+        // looked at `MOST_WALKS * n` times, not a power of that.
+        for _ in 0..if is_final { MOST_WALKS } else { 0 } {
+            let head = self.state.clone();
+            self.body(inner.body.clone());
+            let earlier = Expr::var(&counter.var) - counter.step;
+            self.state = joined(&before, &self.in_iteration(&counter, &earlier));
+            if self.state == head {
+                break;
+            }
+        }
+        self.is_final = is_final;
+        let body = self.body(inner.body);
+        self.outer.pop();
+        self.state = joined(&before, &self.in_iteration(&counter, &counter.last()));
+        Loop { body, ..inner }
+    }
+
+    /// What is valid where the loop's variable has this value.
+    fn in_iteration(&self, counter: &Counter, value: &Expr) -> State {
+        let replaced = |expr: &Expr| expr.substitute(&|var| (*var == counter.var).then(|| value.clone()));
+        self.state.iter().map(|(buffer, valid)| (*buffer, valid.map(&replaced))).collect()
+    }
+
+    /// The statements in front of an op, whose operands are changed if they are masked.
+    fn op(&mut self, handle: Handle<Op>) -> Vec<Stmt> {
+        let op = self.kernel.ops[handle].clone();
+        match (op.kind, &op.operands[..]) {
+            (OpKind::Copy | OpKind::PermuteLayout | OpKind::ConvertLayout, [dst, src]) => {
+                let valid = self.kernel.valid_tile(&self.state, src);
+                self.write(dst, valid);
+                Vec::new()
+            }
+            (OpKind::Fill(_), [dst]) => {
+                let extents = vec![None; dst.non_unit_extents().len()];
+                self.write(dst, Valid { extents, is_zero: true });
+                Vec::new()
+            }
+            (OpKind::Reduce(reduce), [dst, src]) => self.reduce(handle, reduce, [dst, src], op.span),
+            (OpKind::Gemm(gemm), [c, a, b]) => self.gemm(handle, gemm, [c, a, b], op.span),
+            (OpKind::AtomicAdd, [dst, _]) => {
+                self.state.remove(&dst.buffer);
+                Vec::new()
+            }
+            // The verifier has checked that the op has the operands of its row.
+            _ => Vec::new(),
+        }
+    }
+
+    /// Records what is valid of a tile that is written. Tiles of several stages are not followed.
+    fn write(&mut self, dst: &Tile, valid: Valid) {
+        let buffer = &self.kernel.buffers[dst.buffer];
+        let is_one_of_several = (0..dst.extents.len()).any(|at| dst.extents[at] == 1 && buffer.shape[at] > 1);
+        if matches!(buffer.space, Space::Global(_)) {
+            return;
+        }
+        let is_whole = dst.extents == buffer.shape;
+        let mut tile_extents = valid.extents.into_iter();
+        let extents = (0..dst.extents.len()).map(|at| match dst.extents[at] {
+            1 => None,
+            _ => tile_extents.next().flatten().map(|extent| normalize(&(extent + dst.starts[at].clone()))),
+        });
+        let valid = Valid { extents: extents.collect(), is_zero: valid.is_zero };
+        self.forget_views(dst.buffer);
+        if is_one_of_several || (!is_whole && !valid.is_everywhere()) {
+            self.state.remove(&dst.buffer);
+        } else if is_whole {
+            self.set(dst.buffer, valid);
+        }
+    }
+
+    fn set(&mut self, buffer: Handle<Buffer>, valid: Valid) {
+        match valid.is_everywhere() {
+            true => self.state.remove(&buffer),
+            false => self.state.insert(buffer, valid),
+        };
+    }
+
+    /// Forgets what is known of other names of a buffer's storage.
+    fn forget_views(&mut self, buffer: Handle<Buffer>) {
+        let storage = self.kernel.storage(buffer);
+        let kernel = &self.kernel;
+        self.state.retain(|other, _| *other == buffer || kernel.storage(*other) != storage);
+    }
+
+    /// Forgets what is known of what a statement writes.
+    fn forget_written(&mut self, element: &ElementStmt) {
+        let mut written = Vec::new();
+        element.for_each_access(&mut |access, writes| written.extend(writes.then_some(access.buffer)));
+        written.into_iter().for_each(|buffer| {
+            self.forget_views(buffer);
+            self.state.remove(&buffer);
+        });
+    }
+
+    fn reduce(&mut self, handle: Handle<Op>, reduce: Reduce, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
+        let Reduce { kind, dimension, clear } = reduce;
+        let known = self.state.get(&src.buffer).cloned();
+        let known = known.unwrap_or(Valid { extents: vec![None; src.extents.len()], is_zero: true });
+        let is_neutral = known.is_zero && !matches!(kind, ReduceKind::Max | ReduceKind::Min);
+        let limit = known.extents[dimension].clone().filter(|_| !is_neutral);
+        let masked = limit.map(|limit| self.masked(src, (dimension, limit), neutral(&self.kernel, kind, src), span));
+        let left = (0..src.extents.len()).filter(|at| *at != dimension && src.extents[*at] != 1);
+        let valid = Valid { extents: left.map(|at| known.extents[at].clone()).collect(), is_zero: known.is_zero };
+        let earlier = self.state.get(&dst.buffer).cloned();
+        self.write(dst, valid);
+        if let (false, Some(earlier)) = (clear, earlier) {
+            let now = self.state.get(&dst.buffer).map_or_else(|| earlier.clone(), |now| both(now, &earlier));
+            self.set(dst.buffer, now);
+        }
+        self.with_operand(handle, 1, masked)
+    }
+
+    /// A product: its rows and columns are valid as those of the factors are. Along K, one factor has to be 0 where the other
+    /// is invalid, and that one a number.
+    fn gemm(&mut self, handle: Handle<Op>, gemm: Gemm, [c, a, b]: [&Tile; 3], span: Span) -> Vec<Stmt> {
+        let mut before = Vec::new();
+        let mut outer = Vec::new();
+        for (place, tile, is_transposed) in [(1, a, gemm.transpose_a), (2, b, gemm.transpose_b)] {
+            let dimensions: Vec<usize> = matrix_dimensions(tile);
+            let known = self.state.get(&tile.buffer).cloned();
+            let of = |at: usize| known.as_ref().and_then(|known| known.extents[*dimensions.get(at)?].clone());
+            let (kept, summed) = if (place == 1) == is_transposed { (1, 0) } else { (0, 1) };
+            outer.push(of(kept));
+            let limit = of(summed).filter(|_| known.as_ref().is_some_and(|known| !known.is_zero));
+            if let Some(limit) = limit {
+                let zero = zero_of(&self.kernel, tile);
+                let masked = self.masked(tile, (dimensions[summed], limit), zero, span);
+                before.extend(self.with_operand(handle, place, Some(masked)));
+            }
+        }
+        let valid = Valid { extents: outer, is_zero: false };
+        if c.matrix().is_some() && c.non_unit_extents().len() == 2 {
+            let earlier = self.state.get(&c.buffer).cloned().filter(|_| !gemm.clear);
+            self.write(c, valid);
+            if let Some(earlier) = earlier {
+                let now = self.state.get(&c.buffer).map_or_else(|| earlier.clone(), |now| both(now, &earlier));
+                self.set(c.buffer, now);
+            }
+        }
+        before
+    }
+
+    /// Makes a masked tile an operand of an op; the statements that mask it.
+    fn with_operand(&mut self, op: Handle<Op>, place: usize, masked: Option<(Vec<Stmt>, Tile)>) -> Vec<Stmt> {
+        let Some((before, tile)) = masked else { return Vec::new() };
+        if self.is_final {
+            self.kernel.ops[op].operands[place] = tile;
+        }
+        before
+    }
+
+    /// A copy of a whole fragment in which the elements from a limit on have this value; memory is changed where it is.
+    fn masked(
+        &mut self,
+        tile: &Tile,
+        (dimension, limit): (usize, Expr),
+        value: Scalar,
+        span: Span,
+    ) -> (Vec<Stmt>, Tile) {
+        if !self.is_final {
+            return (Vec::new(), tile.clone());
+        }
+        let buffer = self.kernel.buffers[tile.buffer].clone();
+        let vars = self.variables(&tile.non_unit_extents());
+        let of_dimension = tile.extents[..dimension].iter().filter(|extent| **extent != 1).count();
+        let at = tile.starts[dimension].clone() + Expr::var(&vars[of_dimension]);
+        let is_valid = Value::Op(ElementOp::Lt, [Value::Index(at), Value::Index(limit)].into());
+        let chosen = [is_valid, Value::Load(tile.access(&vars, span)), Value::Const(value)];
+        let to = match buffer.space {
+            Space::Fragment => {
+                let name = self.kernel.free_name(&format!("{}_masked", buffer.name));
+                let own = Buffer { name, view_of: None, order: None, span, ..buffer };
+                Tile { buffer: self.kernel.buffers.push(own), ..tile.clone() }
+            }
+            Space::Shared | Space::Global(_) => tile.clone(),
+        };
+        let value = Value::Op(ElementOp::Select, chosen.into());
+        let body = vec![ElementStmt::Store { to: to.access(&vars, span), value, claim: Claim::None }];
+        let parallel = Parallel { vars, body, layout: None, vector: None, span };
+        (vec![Stmt::Parallel(self.kernel.parallels.push(parallel))], to)
+    }
+
+    /// Variables for these extents, with names that nothing around has.
+    fn variables(&self, extents: &[i64]) -> Vec<Var> {
+        let is_taken = |name: &str| {
+            let buffer = self.kernel.buffers.iter().any(|(_, buffer)| buffer.name == name);
+            let size = self.kernel.sizes.iter().any(|size| size.var.name() == name);
+            buffer || size || self.outer.iter().any(|outer| outer == name) || self.kernel.scalar_dtype(name).is_some()
+        };
+        let mut free = (0..).flat_map(|round| {
+            ["i", "j", "k", "l"].map(|base| if round == 0 { base.to_string() } else { format!("{base}{round}") })
+        });
+        let mut name = || free.by_ref().find(|name| !is_taken(name)).unwrap_or_default();
+        extents.iter().map(|extent| Var::new(name(), 0, extent - 1)).collect()
+    }
+
+    fn parallel(&mut self, handle: Handle<Parallel>) {
+        let parallel = self.kernel.parallels[handle].clone();
+        let mut nest = Nest { vars: parallel.vars.clone(), names: Vec::new(), conditions: 0 };
+        let body = self.elements(parallel.body, &mut nest);
+        if self.is_final {
+            self.kernel.parallels[handle].body = body;
+        }
+    }
+
+    fn elements(&mut self, body: Vec<ElementStmt>, nest: &mut Nest) -> Vec<ElementStmt> {
+        let (vars, names) = (nest.vars.len(), nest.names.len());
+        let body = body.into_iter().map(|element| self.element(element, nest)).collect();
+        nest.vars.truncate(vars);
+        nest.names.truncate(names);
+        body
+    }
+
+    fn element(&mut self, element: ElementStmt, nest: &mut Nest) -> ElementStmt {
+        match element {
+            ElementStmt::Let { name, value, span } => {
+                let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value);
+                nest.names.push((name.clone(), limits));
+                ElementStmt::Let { name, value, span }
+            }
+            ElementStmt::Store { to, value, claim } => self.store(to, value, claim, nest),
+            ElementStmt::AtomicAdd { to, value } => {
+                let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value);
+                let of_index = self.limits_of_index(&to, nest);
+                let counts = if limits.is_zero { of_index } else { limits.and(&of_index) };
+                let span = to.span;
+                guarded(ElementStmt::AtomicAdd { to, value }, &counts, span, nest)
+            }
+            ElementStmt::If { cond, then, otherwise, span } => {
+                nest.conditions += 1;
+                let before = self.state.clone();
+                let then = self.elements(then, nest);
+                let after = std::mem::replace(&mut self.state, before);
+                let otherwise = self.elements(otherwise, nest);
+                self.state = joined(&after, &self.state);
+                nest.conditions -= 1;
+                ElementStmt::If { cond, then, otherwise, span }
+            }
+            ElementStmt::For { counter, body, span } => {
+                nest.vars.push(counter.var.clone());
+                let body = self.elements(body, nest);
+                nest.vars.pop();
+                ElementStmt::For { counter, body, span }
+            }
+        }
+    }
+
+    /// The limits of the data in an index.
+    fn limits_of_index(&self, to: &Access, nest: &Nest) -> Limits {
+        to.index.iter().fold(Limits::default(), |all, coord| match coord {
+            Coord::At(_) => all,
+            Coord::Data(value) => all.and(&self.kernel.limits(&self.state, &nest.vars, &nest.names, value)),
+        })
+    }
+
+    fn store(&mut self, to: Access, value: Value, claim: Claim, nest: &Nest) -> ElementStmt {
+        let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value);
+        let (is_local, span) = (!matches!(self.kernel.buffers[to.buffer].space, Space::Global(_)), to.span);
+        let mut counts = self.limits_of_index(&to, nest);
+        if is_local && let Some(others) = others_of_update(&to, &value) {
+            // What is valid already stays so: invalid inputs do not change it.
+            let own = self.kernel.limits(&self.state, &nest.vars, &nest.names, &Value::Load(to.clone()));
+            let given = others.iter().fold(Limits { is_zero: true, ..Limits::default() }, |all, value| {
+                let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, value);
+                Limits { is_zero: all.is_zero && (limits.is_zero || limits.of.is_empty()), ..all.and(&limits) }
+            });
+            let is_neutral = given.is_zero && is_sum_with(&to, &value);
+            let stays_zero = is_neutral || matches!(value, Value::Op(ElementOp::Mul, _));
+            if let Some(known) = self.state.get_mut(&to.buffer) {
+                known.is_zero &= stays_zero;
+            }
+            let of = given.of.into_iter().filter(|(var, limit)| !is_neutral && own.limit(var) != Some(limit)).collect();
+            counts = counts.and(&Limits { of, is_zero: false });
+        } else if is_local {
+            self.stored(&to, limits, nest);
+        }
+        guarded(ElementStmt::Store { to, value, claim }, &counts, span, nest)
+    }
+
+    /// Records what is valid of a buffer after a store of a value with these limits.
+    fn stored(&mut self, to: &Access, limits: Limits, nest: &Nest) {
+        let shape = self.kernel.buffers[to.buffer].shape.clone();
+        let extent = |coord: &Coord, extent: i64, limits: &Limits| match coord {
+            Coord::At(index) if index.as_const() == Some(0) && extent == 1 => Some(None),
+            Coord::At(index) => {
+                let var = nest.vars.iter().find(|var| *index == Expr::var(var) && var.range().hi == extent - 1)?;
+                Some(limits.limit(var).cloned())
+            }
+            Coord::Data(_) => None,
+        };
+        // A condition of the user says what happens at the edge.
+        let limits = if nest.conditions > 0 { Limits::default() } else { limits };
+        let extent = |coord: &Coord, of: i64| extent(coord, of, &limits);
+        let extents: Option<Vec<_>> = to.index.iter().zip(&shape).map(|(coord, of)| extent(coord, *of)).collect();
+        self.forget_views(to.buffer);
+        let earlier = self.state.get(&to.buffer).cloned().filter(|_| nest.conditions > 0);
+        match extents {
+            Some(extents) => {
+                let valid = Valid { extents, is_zero: limits.is_zero };
+                self.set(to.buffer, earlier.map_or(valid.clone(), |earlier| both(&valid, &earlier)));
+            }
+            None => {
+                self.state.remove(&to.buffer);
+            }
+        }
+    }
+}
+
+/// A statement that is executed only within these limits. A condition of the user has said what happens at the edge.
+fn guarded(element: ElementStmt, limits: &Limits, span: Span, nest: &Nest) -> ElementStmt {
+    if nest.conditions > 0 {
+        return element;
+    }
+    limits.of.iter().fold(element, |element, (var, limit)| {
+        let cond = Value::Op(ElementOp::Lt, [Value::Index(Expr::var(var)), Value::Index(limit.clone())].into());
+        ElementStmt::If { cond, then: vec![element], otherwise: Vec::new(), span }
+    })
+}
+
+/// The other operands of a value that updates an element, which is itself an operand; `None` for other values.
+fn others_of_update<'v>(to: &Access, value: &'v Value) -> Option<Vec<&'v Value>> {
+    let Value::Op(op, operands) = value else { return None };
+    let (own, others): (Vec<&Value>, Vec<&Value>) = operands.iter().partition(|operand| is_load_of(to, operand));
+    (*op != ElementOp::Select && own.len() == 1).then_some(others)
+}
+
+/// Whether a value is an element plus or minus something.
+fn is_sum_with(to: &Access, value: &Value) -> bool {
+    let Value::Op(op, operands) = value else { return false };
+    match (op, &operands[..]) {
+        (ElementOp::Add, _) => true,
+        (ElementOp::Sub, [own, _]) | (ElementOp::Fma, [_, _, own]) => is_load_of(to, own),
+        _ => false,
+    }
+}
+
+fn is_load_of(to: &Access, value: &Value) -> bool {
+    let is_same =
+        |(one, other): (&Coord, &Coord)| matches!((one, other), (Coord::At(one), Coord::At(other)) if one == other);
+    matches!(value, Value::Load(access) if access.buffer == to.buffer && access.index.iter().zip(&to.index).all(is_same))
+}
+
+/// The dimensions of a tile that are the rows and the columns of the matrix that it is.
+fn matrix_dimensions(tile: &Tile) -> Vec<usize> {
+    let mut dimensions: Vec<usize> = (0..tile.extents.len()).collect();
+    while dimensions.len() > 2 {
+        let Some(unit) = dimensions.iter().position(|at| tile.extents[*at] == 1) else { break };
+        dimensions.remove(unit);
+    }
+    dimensions
+}
+
+fn zero_of(kernel: &Kernel, tile: &Tile) -> Scalar {
+    if kernel.buffers[tile.buffer].dtype.is_float() { Scalar::Float(0.0) } else { Scalar::Int(0) }
+}
+
+/// A value that changes no result of a reduction. For floats, `max` and `min` of a number and NaN are the number.
+fn neutral(kernel: &Kernel, kind: ReduceKind, tile: &Tile) -> Scalar {
+    let dtype = kernel.buffers[tile.buffer].dtype;
+    match (kind, dtype.integers()) {
+        (ReduceKind::Max | ReduceKind::Min, None) => Scalar::Float(f64::NAN),
+        (ReduceKind::Max, Some((least, _))) => Scalar::Int(least as i64),
+        (ReduceKind::Min, Some((_, most))) => Scalar::Int(most as i64),
+        (ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum | ReduceKind::AbsMax, _) => zero_of(kernel, tile),
+    }
+}
