@@ -1,0 +1,224 @@
+//! Tiles that hang over an edge: what lies beyond does not count, though the user writes no condition.
+
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::*;
+use tilewright::runtime::Tolerance;
+use tilewright_tests::pages::{check, tensor};
+
+/// Negative numbers, exact in f16: a 0 would be the greatest.
+fn negative(at: i64) -> f64 {
+    -1.0 - ((at * 37) % 101) as f64 / 16.0
+}
+
+const LENGTHS: [i64; 6] = [1, 63, 64, 65, 130, 200];
+
+/// Reduces a vector, a tile of 64 at a time.
+fn reduced(kind: ReduceKind, dtype: DType) -> Kernel {
+    kernel("reduced", move |k| {
+        let n = k.size("n");
+        let x = k.input("x", dtype, (n,));
+        let y = k.output("y", dtype, [1]);
+        k.threads(32);
+        let (tile, result) = (k.fragment("tile", dtype, [64]), k.fragment("result", dtype, [1]));
+        k.copy(tile, x.sub((at(0, 64),)));
+        k.reduce(kind, result, tile, 0);
+        k.serial("t", (64, n).step(64), |k, t| {
+            k.copy(tile, x.sub((at(t, 64),)));
+            k.reduce(kind, result, tile, 0).accumulate();
+        });
+        k.copy(y, result);
+    })
+}
+
+#[test]
+fn a_zero_beyond_the_edge_is_neither_the_greatest_nor_the_least() {
+    for (kind, sign) in [(Max, 1.0), (Min, -1.0)] {
+        for dtype in [F32, F16, I32] {
+            for n in LENGTHS {
+                let number =
+                    move |at: i64| if dtype.is_float() { sign * negative(at) } else { sign * (-9 - at) as f64 };
+                let greatest = (0..n).map(|at| sign * number(at)).fold(f64::NEG_INFINITY, f64::max);
+                let y = tensor(dtype, &[1], |_| sign * greatest);
+                let x = tensor(dtype, &[n], number);
+                check(&reduced(kind, dtype), &[("n", n)], &[x], &[y], Tolerance::EXACT);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_zero_is_left_where_it_is_neutral() {
+    for kind in [Sum, AbsSum, SquareSum, AbsMax] {
+        let artifact = compile(reduced(kind, F32), &Options::new(Target::Sm100a)).expect("the kernel is right");
+        assert!(!artifact.cuda().contains("tile_masked"), "{kind:?}");
+    }
+    let artifact = compile(reduced(Max, F32), &Options::new(Target::Sm100a)).expect("the kernel is right");
+    assert!(artifact.cuda().contains("tile_masked"));
+}
+
+/// The sum of the exponentials of each row, whose columns are held at once.
+fn exponentials() -> Kernel {
+    kernel("exponentials", |k| {
+        let (rows, cols) = (k.size("rows"), k.size("cols").max(256));
+        let x = k.input("x", F32, (rows, cols));
+        let y = k.output("y", F32, (rows,));
+        let [block] = k.grid([rows.ceil_div(2)]);
+        k.threads(64);
+        let held = k.fragment("held", F32, [2, 256]);
+        let (most, sum) = (k.fragment("most", F32, [2]), k.fragment("sum", F32, [2]));
+        k.copy(held, x.sub((at(block * 2, 2), at(0, 256))));
+        k.reduce(Max, most, held, 1);
+        k.parallel([2, 256], |k, [i, j]| {
+            let shifted = k.named("shifted", held.at((i, j)) - most.at((i,)));
+            k.store(held, (i, j), shifted.exp());
+        });
+        k.reduce(Sum, sum, held, 1);
+        k.copy(y.sub((at(block * 2, 2),)), sum);
+    })
+}
+
+#[test]
+fn what_is_computed_beyond_the_edge_does_not_count() {
+    for cols in [1, 100, 255, 256] {
+        let y = tensor(F32, &[3], |row| {
+            let all: Vec<f64> = (row * cols..row * cols + cols).map(negative).collect();
+            let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            all.iter().map(|x| (x - most).exp()).sum()
+        });
+        let x = tensor(F32, &[3, cols], negative);
+        let tolerance = Tolerance { absolute: 0.0, relative: 1e-5 };
+        check(&exponentials(), &[("rows", 3), ("cols", cols)], &[x], &[y], tolerance);
+    }
+}
+
+#[test]
+fn an_update_leaves_what_was_valid() {
+    let kernel = kernel("running", |k| {
+        let n = k.size("n");
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [1]);
+        k.threads(64);
+        let tile = k.fragment("tile", F32, [64]);
+        let (best, most) = (k.fragment("best", F32, [64]), k.fragment("most", F32, [1]));
+        k.fill(best, -1e30);
+        k.serial("t", (..n).step(64), |k, t| {
+            k.copy(tile, x.sub((at(t, 64),)));
+            k.parallel([64], |k, [i]| k.store(best, (i,), best.at((i,)).max(tile.at((i,)))));
+        });
+        k.reduce(Max, most, best, 0);
+        k.copy(y, most);
+    });
+    for n in LENGTHS {
+        let y = tensor(F32, &[1], |_| (0..n).map(negative).fold(f64::NEG_INFINITY, f64::max));
+        check(&kernel, &[("n", n)], &[tensor(F32, &[n], negative)], &[y], Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn nothing_is_added_or_stored_at_an_index_from_beyond_the_edge() {
+    let kernel = kernel("scattered", |k| {
+        let n = k.size("n").max(256);
+        let to = k.input("to", I32, (n,));
+        let counts = k.accumulator("counts", I32, [8]);
+        let last = k.output("last", I32, [256]);
+        let [block] = k.grid([n.ceil_div(64)]);
+        k.threads(64);
+        k.parallel([256], |k, [i]| {
+            k.if_(block.eq(0), |k| k.store(last, (i,), -7));
+        });
+        k.parallel([64], |k, [i]| {
+            let place = k.named("place", to.at((block * 64 + i,)));
+            k.atomic_add(counts, (place.max(0).min(7),), 1);
+        });
+    });
+    for n in LENGTHS {
+        let place = |at: i64| (at * 5 + 3) % 11;
+        let counts = tensor(I32, &[8], |bin| (0..n).filter(|at| place(*at).min(7) == bin).count() as f64);
+        let last = tensor(I32, &[256], |_| -7.0);
+        let to = tensor(I32, &[n], |at| place(at) as f64);
+        check(&kernel, &[("n", n)], &[to], &[counts, last], Tolerance::EXACT);
+    }
+}
+
+/// `softmax(x)*w` for one row of scores that are so low that an exponential of 0 overflows.
+fn weighted() -> Kernel {
+    kernel("weighted", |k| {
+        let n = k.size("n").max(64);
+        let x = k.input("x", F16, (16, n));
+        let w = k.input("w", F16, (n, 8));
+        let y = k.output("y", F32, [16, 8]);
+        k.threads(32);
+        let (held, scores) = (k.fragment("held", F32, [16, 64]), k.fragment("scores", F16, [16, 64]));
+        let most = k.fragment("most", F32, [16]);
+        let weights = k.shared("weights", F16, [64, 8]);
+        let sums = k.fragment("sums", F32, [16, 8]);
+        k.fill(sums, 0.0);
+        k.parallel([16, 64], |k, [i, j]| k.store(held, (i, j), x.at((i, j)).cast(F32)));
+        k.reduce(Max, most, held, 1);
+        k.parallel([16, 64], |k, [i, j]| {
+            k.store(scores, (i, j), (held.at((i, j)) - most.at((i,))).exp().cast(F16));
+        });
+        k.copy(weights, w.sub((at(0, 64), ..)));
+        k.gemm(sums, scores, weights);
+        k.copy(y, sums);
+    })
+}
+
+#[test]
+fn a_product_does_not_multiply_infinity_by_the_zeros_beyond_the_edge() {
+    for n in [8, 30, 64] {
+        let low = move |at: i64| -300.0 + (at % n % 3) as f64;
+        let y = tensor(F32, &[16, 8], |at| {
+            (0..n).map(|j| half((low(j) + 300.0 - if n > 2 { 2.0 } else { 0.0 }).exp()) * weight(j * 8 + at % 8)).sum()
+        });
+        let inputs = [tensor(F16, &[16, n], low), tensor(F16, &[n, 8], weight)];
+        check(&weighted(), &[("n", n)], &inputs, &[y], Tolerance { absolute: 1e-2, relative: 2e-3 });
+    }
+}
+
+fn weight(at: i64) -> f64 {
+    (at % 5) as f64 * 0.25
+}
+
+/// Rounded to f16.
+fn half(x: f64) -> f64 {
+    tensor(F16, &[1], |_| x).number(0).expect("a number")
+}
+
+#[test]
+fn or_zero_counts_beyond_the_edge() {
+    let kernel = |or_zero: bool| {
+        kernel("padded", move |k| {
+            let n = k.size("n").max(64);
+            let x = k.input("x", F32, (n,));
+            let y = k.output("y", F32, [1]);
+            k.threads(32);
+            let (held, most) = (k.fragment("held", F32, [64]), k.fragment("most", F32, [1]));
+            k.parallel([64], |k, [i]| {
+                let element = x.at((i,));
+                k.store(held, (i,), if or_zero { element.or_zero() } else { element });
+            });
+            k.reduce(Max, most, held, 0);
+            k.copy(y, most);
+        })
+    };
+    let x = [tensor(F32, &[9], negative)];
+    let greatest = (0..9).map(negative).fold(f64::NEG_INFINITY, f64::max);
+    check(&kernel(true), &[("n", 9)], &x, &[tensor(F32, &[1], |_| 0.0)], Tolerance::EXACT);
+    check(&kernel(false), &[("n", 9)], &x, &[tensor(F32, &[1], |_| greatest)], Tolerance::EXACT);
+}
+
+#[test]
+fn a_condition_of_the_user_decides_what_counts() {
+    let kernel = kernel("filled", |k| {
+        let n = k.size("n").max(64);
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [1]);
+        k.threads(32);
+        let (held, least) = (k.fragment("held", F32, [64]), k.fragment("least", F32, [1]));
+        k.parallel([64], |k, [i]| k.store(held, (i,), i.lt(n).select(x.at((i,)), -99.0)));
+        k.reduce(Min, least, held, 0);
+        k.copy(y, least);
+    });
+    check(&kernel, &[("n", 9)], &[tensor(F32, &[9], negative)], &[tensor(F32, &[1], |_| -99.0)], Tolerance::EXACT);
+}
