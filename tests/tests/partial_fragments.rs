@@ -74,6 +74,21 @@ fn a_part_that_one_warp_writes_is_zero_for_the_others() {
     computes(&named, &[], &[tensor(F32, &[64], |i| if i < 32 { 0.0 } else { 3.0 })]);
 }
 
+/// The conditions on lane and warp are one in CUDA, and nothing else mentions the warp.
+#[test]
+fn rows_that_some_warps_and_lanes_hold_are_filled() {
+    let filled = kernel("filled", |k| {
+        k.threads(96);
+        let y = k.output("y", F32, [33]);
+        let held = S([3, 3, 11], [1 * WARPID, 1 * LANEID, 1 * M]) + R([10], [3 * LANEID]);
+        let (rows, most) = (k.fragment("rows", F32, ([3, 33], held)), k.fragment("most", F32, [33]));
+        k.fill(rows.sub((0..2, ..)), 3.5);
+        k.reduce(Max, most, rows, 0);
+        k.copy(y, most);
+    });
+    computes(&filled, &[], &[tensor(F32, &[33], |_| 3.5)]);
+}
+
 /// What every thread writes before it reads needs no zero.
 #[test]
 fn no_zero_is_stored_where_everything_is_written() {

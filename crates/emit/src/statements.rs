@@ -118,9 +118,17 @@ impl<'a> Printer<'a> {
         indices.lines(MOST_COLUMNS - 2)
     }
 
+    /// Notes the hardware indices of these statements, and of the conditions that are printed as one.
     fn find_indices(&mut self, body: &[Stmt]) {
         let mut find = |expr: &Expr| expr.for_each_var(&mut |var| self.indices.extend(HwIndex::of(var)));
-        body.iter().for_each(|stmt| stmt.exprs(&mut find));
+        for stmt in body {
+            match stmt {
+                Stmt::If { cond, body } => {
+                    conjunction(cond, body).0.into_iter().flat_map(Cond::sides).for_each(&mut find);
+                }
+                other => other.exprs(&mut find),
+            }
+        }
     }
 
     pub(crate) fn body(&mut self, body: &[Stmt]) -> Result<(), Diagnostic> {
