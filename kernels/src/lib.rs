@@ -2,6 +2,7 @@
 //!
 //! Those with a size `threads` declare no layouts of registers: these are inferred, for any of their sizes.
 
+mod adamw;
 mod attention;
 mod bias_gelu;
 mod blocks;
@@ -9,6 +10,7 @@ mod column_reduce;
 mod config;
 mod elementwise;
 mod gemm;
+mod histogram;
 mod layer_norm;
 mod numbers;
 mod plan_then_buffer_layout;
@@ -25,12 +27,14 @@ pub use config::{Config, ConfigError, KernelEntry, ShapeKey};
 
 /// Every kernel.
 pub const KERNELS: &[KernelEntry] = &[
+    adamw::ENTRY,
     attention::ENTRY,
     bias_gelu::ENTRY,
     column_reduce::MAX,
     column_reduce::SUM,
     elementwise::ENTRY,
     gemm::ENTRY,
+    histogram::ENTRY,
     layer_norm::ENTRY,
     plan_then_buffer_layout::ENTRY,
     rms_norm::ENTRY,

@@ -311,6 +311,22 @@ fn loops() {
     );
     assert_mistake("endless_loop", kernel("k", |k| k.serial("i", 0..3_000_000_000, |_, _| {})));
     assert_mistake("endless_unroll", kernel("k", |k| k.unroll("i", 0..1 << 20, |_, _| {})));
+    assert_mistake(
+        "unrolled_up_to_a_size",
+        kernel("k", |k| {
+            let n = k.size("n");
+            k.unroll("i", ..n, |_, _| {});
+        }),
+    );
+    assert_mistake("step_of_nothing", kernel("k", |k| k.serial("i", (0..8).step(0), |_, _| {})));
+    assert_mistake(
+        "loop_up_to_a_warp",
+        kernel("k", |k| {
+            k.threads(64);
+            let warp = k.warp_id();
+            k.serial("i", ..warp + 1, |_, _| {});
+        }),
+    );
     let end = i64::MIN;
     assert_mistake("inverted_loop", kernel("k", |k| k.serial("i", 0..end, |_, _| {})));
     assert_mistake(

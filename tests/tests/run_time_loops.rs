@@ -30,12 +30,12 @@ fn row_sums(step: bool) -> Kernel {
         let part = k.fragment("part", F32, [64]);
         let sum = k.fragment("sum", F32, [1]);
         k.fill(sum, 0.0);
-        let mut add = |k: &mut KernelBuilder, first: Expr| {
+        let add = |k: &mut KernelBuilder, first: Expr| {
             k.copy(part, x.sub((row, at(first, 64))));
             k.reduce(Sum, sum, part, 0).accumulate();
         };
         match step {
-            true => k.serial("t", (..cols).step(64), &mut add),
+            true => k.serial("t", (..cols).step(64), add),
             false => k.serial("t", ..cols.ceil_div(64), |k, t| add(k, t * 64)),
         };
         k.copy(y.sub((at(row, 1),)), sum);
@@ -146,7 +146,7 @@ fn two_stages_need_one_barrier_in_an_iteration_and_one_needs_two() {
     assert_eq!((barriers(Some(9), 2), barriers(None, 2)), (1, 1));
     assert_eq!((barriers(Some(9), 3), barriers(None, 3)), (1, 1));
     for (stages, n) in [(1, 5), (2, 1), (2, 6), (3, 8)] {
-        let y = tensor(F32, &[n, 128], |at| number(at / 128 * 128 + (at % 128 ^ 64)));
+        let y = tensor(F32, &[n, 128], |at| number(at / 128 * 128 + ((at % 128) ^ 64)));
         check(&staged(None, stages), &[("n", n)], &[tensor(F32, &[n, 128], number)], &[y], Tolerance::EXACT);
     }
 }

@@ -81,14 +81,14 @@ impl Expr {
     #[track_caller]
     pub fn at_most(self, other: impl Into<Expr>) -> Expr {
         let other = other.into();
-        Expr::of(self.unnormalized().lesser(other.unnormalized()), self.body().and(other.body()))
+        Expr::of(self.unnormalized().at_most(other.unnormalized()), self.body().and(other.body()))
     }
 
     /// The greater of both.
     #[track_caller]
     pub fn at_least(self, other: impl Into<Expr>) -> Expr {
         let other = other.into();
-        Expr::of(self.unnormalized().greater(other.unnormalized()), self.body().and(other.body()))
+        Expr::of(self.unnormalized().at_least(other.unnormalized()), self.body().and(other.body()))
     }
 }
 

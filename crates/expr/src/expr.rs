@@ -331,7 +331,7 @@ impl Expr {
     }
 
     /// The lesser of both.
-    pub fn lesser(self, other: impl Into<Expr>) -> Expr {
+    pub fn at_most(self, other: impl Into<Expr>) -> Expr {
         let other = other.into();
         match (self.range(), other.range()) {
             (a, b) if a.hi <= b.lo || self == other => self,
@@ -341,7 +341,7 @@ impl Expr {
     }
 
     /// The greater of both.
-    pub fn greater(self, other: impl Into<Expr>) -> Expr {
+    pub fn at_least(self, other: impl Into<Expr>) -> Expr {
         let other = other.into();
         match (self.range(), other.range()) {
             (a, b) if a.lo >= b.hi || self == other => self,
@@ -361,8 +361,8 @@ impl Expr {
             Node::Mod(a, b) => a.substitute(replace) % b.substitute(replace),
             Node::Xor(a, b) => a.substitute(replace) ^ b.substitute(replace),
             Node::And(a, b) => a.substitute(replace) & b.substitute(replace),
-            Node::Min(a, b) => a.substitute(replace).lesser(b.substitute(replace)),
-            Node::Max(a, b) => a.substitute(replace).greater(b.substitute(replace)),
+            Node::Min(a, b) => a.substitute(replace).at_most(b.substitute(replace)),
+            Node::Max(a, b) => a.substitute(replace).at_least(b.substitute(replace)),
         }
     }
 }

@@ -209,8 +209,8 @@ fn linear_of_node(expr: &Expr, known: &mut Known) -> Linear {
             }
         }
         Node::And(a, b) => masked(normalized(a, known), normalized(b, known)),
-        Node::Min(a, b) => chosen(normalized(a, known), normalized(b, known), Expr::lesser),
-        Node::Max(a, b) => chosen(normalized(a, known), normalized(b, known), Expr::greater),
+        Node::Min(a, b) => chosen(normalized(a, known), normalized(b, known), Expr::at_most),
+        Node::Max(a, b) => chosen(normalized(a, known), normalized(b, known), Expr::at_least),
     }
 }
 
@@ -404,17 +404,17 @@ mod tests {
     #[test]
     fn the_lesser_of_two_is_known_by_their_difference() {
         let (t, n) = (v("t", 9), v("n", 99));
-        assert_eq!(normalize(&(&t + &n).lesser(&n + 4 + &t * 2)).to_string(), "n + t");
-        assert_eq!(normalize(&(&t + &n).greater(&n + 4 + &t * 2)).to_string(), "t*2 + n + 4");
-        assert_eq!(normalize(&t.lesser(n)).to_string(), "min(n, t)");
+        assert_eq!(normalize(&(&t + &n).at_most(&n + 4 + &t * 2)).to_string(), "n + t");
+        assert_eq!(normalize(&(&t + &n).at_least(&n + 4 + &t * 2)).to_string(), "t*2 + n + 4");
+        assert_eq!(normalize(&t.at_most(n)).to_string(), "min(n, t)");
     }
 
     #[test]
     fn bounds_relate_the_lesser_of_two_to_the_other_terms() {
         let (t, n) = (v("t", 9), v("n", 99));
-        let least = (&t + 3).lesser(&n);
+        let least = (&t + 3).at_most(&n);
         assert_eq!((upper_bound(&(&least - &t)), upper_bound(&(&least - &n)), upper_bound(&least)), (3, 0, 12));
-        assert_eq!((lower_bound(&(&n - &least)), lower_bound(&(t.greater(n.clone()) - n))), (0, 0));
+        assert_eq!((lower_bound(&(&n - &least)), lower_bound(&(t.at_least(n.clone()) - n))), (0, 0));
     }
 
     #[test]

@@ -161,8 +161,8 @@ fn from_egg(tree: &RecExpr<Index>, at: Id, variables: &[Var]) -> Option<Expr> {
         Index::Mod([a, b]) => child(a)? % child(b)?,
         Index::Xor([a, b]) => child(a)? ^ child(b)?,
         Index::And([a, b]) => child(a)? & child(b)?,
-        Index::Min([a, b]) => child(a)?.lesser(child(b)?),
-        Index::Max([a, b]) => child(a)?.greater(child(b)?),
+        Index::Min([a, b]) => child(a)?.at_most(child(b)?),
+        Index::Max([a, b]) => child(a)?.at_least(child(b)?),
     })
 }
 

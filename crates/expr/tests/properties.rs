@@ -126,8 +126,8 @@ fn expression(vars: Vec<Var>) -> impl Strategy<Value = Expr> {
             (inner.clone(), number.clone()).prop_map(|(a, c)| a / c),
             (inner.clone(), number.clone()).prop_map(|(a, c)| a % c),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| a ^ b),
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| a.lesser(b)),
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| a.greater(b)),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| a.at_most(b)),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| a.at_least(b)),
             (inner, prop_oneof![Just(112i64), Just(7), Just(5)]).prop_map(|(a, c)| a & c),
         ]
     })

@@ -76,7 +76,7 @@ impl Counter {
 
     /// How many values it takes.
     pub fn trips(&self) -> Expr {
-        normalize(&(&self.end - &self.begin)).greater(0).ceil_div(self.step)
+        normalize(&(&self.end - &self.begin)).at_least(0).ceil_div(self.step)
     }
 
     /// Whether it takes at least one value, whatever sizes and outer variables are.

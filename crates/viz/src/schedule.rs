@@ -238,9 +238,9 @@ mod tests {
         let registers_of_op = registers.push(RegArray { name: "r".to_string(), dtype, len: 4, vector: 1 });
         notes.push(Note { title: "permute_layout(b, a)".to_string(), details: Vec::new(), span: Span::here() });
         let (name, target) = ("k".to_string(), Target::Sm100a);
-        let (sizes, grid) = (Vec::new(), [1, 1, 1].map(Expr::constant));
+        let (sizes, scalars, grid) = (Vec::new(), Vec::new(), [1, 1, 1].map(Expr::constant));
         let (body, plans) = (Vec::new(), Vec::new());
-        let program = Program { name, target, sizes, grid, threads, memories, registers, notes, body, plans };
+        let program = Program { name, target, sizes, scalars, grid, threads, memories, registers, notes, body, plans };
         Fixture { program, tile, registers: registers_of_op }
     }
 

@@ -69,8 +69,8 @@ impl Kernel {
                 _ => Expr::constant(end),
             },
             Node::Add(a, b) => of(a) + of(b),
-            Node::Min(a, b) => of(a).lesser(of(b)),
-            Node::Max(a, b) => of(a).greater(of(b)),
+            Node::Min(a, b) => of(a).at_most(of(b)),
+            Node::Max(a, b) => of(a).at_least(of(b)),
             Node::Mul(a, b) | Node::Div(a, b) => {
                 let Some(number) = b.as_const().filter(|number| *number != 0) else { return Expr::constant(end) };
                 match matches!(expr.node(), Node::Div(..)) {

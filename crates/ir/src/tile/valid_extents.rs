@@ -66,7 +66,7 @@ fn lesser(a: &Expr, b: &Expr) -> Expr {
     if a == b || a.weight().saturating_add(b.weight()) > MOST_OPERATIONS {
         return a.clone();
     }
-    normalize(&a.clone().lesser(b.clone()))
+    normalize(&a.clone().at_most(b.clone()))
 }
 
 /// What is valid whichever of two ways led here.

@@ -257,7 +257,8 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
         let finding = Diagnostic::error("K0228", message).label(inner.span, "this loop");
         found.push(finding.help("use k.serial, or loop over numbers and test in k.if_ whether an iteration exists"));
     }
-    if too_far || (inner.unroll == Unroll::Full && counter.most_trips() > MAX_UNROLLED) {
+    let is_unrolled = inner.unroll == Unroll::Full && counter.values().is_some();
+    if too_far || (is_unrolled && counter.most_trips() > MAX_UNROLLED) {
         let message = match counter.values() {
             Some(_) => format!("the loop `{counter}` is too long"),
             None => format!("the loop `{counter}` is too long: `{name}` may be {}", range.hi),

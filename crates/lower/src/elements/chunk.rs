@@ -119,7 +119,7 @@ impl<'a> Lowering<'a> {
         if !body.iter().all(is_plain) {
             return places.iter().try_for_each(|place| self.elements(body, place));
         }
-        let mut names: Vec<Vec<Name>> = vec![Vec::new(); places.len()];
+        let mut names: Vec<Vec<Name>> = vec![self.names.clone(); places.len()];
         for element in body {
             self.named_together = Some(NamedTogether { steps: chunk.steps.clone(), array: None });
             for (place, names) in places.iter().zip(&mut names) {

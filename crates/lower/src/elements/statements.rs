@@ -194,7 +194,7 @@ impl Lowering<'_> {
         let body = self.aside(|this| this.elements(&renamed, place))?;
         let [begin, end] = [&counter.begin, &counter.end].map(|bound| self.index(&normalize(bound), place));
         // For threads without an iteration of the nest, the bounds may be anything; for the others this changes nothing.
-        let (begin, end) = (begin.greater(fresh.range().lo), end.lesser(fresh.range().hi.saturating_add(1)));
+        let (begin, end) = (begin.at_least(fresh.range().lo), end.at_most(fresh.range().hi.saturating_add(1)));
         let counter = Counter { var: fresh, begin, end, step: counter.step };
         self.out.push(Stmt::For { counter, unroll: Unroll::Auto, body });
         Ok(())
