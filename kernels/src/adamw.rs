@@ -69,7 +69,9 @@ fn adamw(config: &Config) -> Kernel {
 fn reference(_: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
     let shape = inputs[0].shape();
     let [gradient, x, mean, square] = [0, 1, 2, 3].map(|at| elements(&inputs[at]));
-    let [rate, beta1, beta2, epsilon, decay, correction1, correction2] = SCALARS.map(|(_, value)| value);
+    // As they are passed, rounded to f32: `1 - beta2` depends on their last bits.
+    let scalars: Vec<f64> = inputs[4..].iter().flat_map(elements).collect();
+    let [rate, beta1, beta2, epsilon, decay, correction1, correction2] = std::array::from_fn(|at| scalars[at]);
     let combined = |beta: f64, old: &[f64], new: &dyn Fn(f64) -> f64| -> Vec<f64> {
         old.iter().zip(&gradient).map(|(old, g)| beta * old + (1.0 - beta) * new(*g)).collect()
     };
