@@ -14,7 +14,7 @@ use crate::tile::attributes::{Gemm, Reduce, ReduceKind};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
-use crate::tile::op::{Op, OpKind};
+use crate::tile::op::{Effect, Op, OpClass, OpKind};
 use crate::tile::tiles::Tile;
 use crate::tile::valid_extents::{Limits, State, Valid, both, joined};
 use crate::tile::value::{Access, Coord, ElementOp, Value};
@@ -112,25 +112,35 @@ impl Masks {
     /// The statements in front of an op, whose operands are changed if they are masked.
     fn op(&mut self, handle: Handle<Op>) -> Vec<Stmt> {
         let op = self.kernel.ops[handle].clone();
-        match (op.kind, &op.operands[..]) {
-            (OpKind::Copy | OpKind::PermuteLayout | OpKind::ConvertLayout, [dst, src]) => {
-                let valid = self.kernel.valid_tile(&self.state, src);
-                self.write(dst, valid);
-                Vec::new()
+        match (op.kind.info().class, op.kind, &op.operands[..]) {
+            (OpClass::Reduction, OpKind::Reduce(reduce), [dst, src]) => {
+                self.reduce(handle, reduce, [dst, src], op.span)
             }
-            (OpKind::Fill(_), [dst]) => {
-                let extents = vec![None; dst.non_unit_extents().len()];
-                self.write(dst, Valid { extents, is_zero: true });
-                Vec::new()
-            }
-            (OpKind::Reduce(reduce), [dst, src]) => self.reduce(handle, reduce, [dst, src], op.span),
-            (OpKind::Gemm(gemm), [c, a, b]) => self.gemm(handle, gemm, [c, a, b], op.span),
-            (OpKind::AtomicAdd, [dst, _]) => {
-                self.state.remove(&dst.buffer);
+            (OpClass::Product, OpKind::Gemm(gemm), [c, a, b]) => self.gemm(handle, gemm, [c, a, b], op.span),
+            (OpClass::Elementwise | OpClass::Permutation | OpClass::Conversion, ..) => {
+                self.moved(&op);
                 Vec::new()
             }
             // The verifier has checked that the op has the operands of its row.
-            _ => Vec::new(),
+            (OpClass::Reduction | OpClass::Product, ..) => Vec::new(),
+        }
+    }
+
+    /// An op that computes each element from those at the same index: what it writes is valid where all that it reads is.
+    fn moved(&mut self, op: &Op) {
+        let reads = (0..op.operands.len()).filter(|place| op.effect(*place).reads());
+        let read: Vec<Valid> = reads.map(|place| self.kernel.valid_tile(&self.state, &op.operands[place])).collect();
+        for (place, dst) in op.operands.iter().enumerate() {
+            match op.effect(place) {
+                Effect::Write => {
+                    let everywhere = Valid { extents: vec![None; dst.non_unit_extents().len()], is_zero: true };
+                    self.write(dst, read.iter().fold(everywhere, |all, valid| both(&all, valid)));
+                }
+                Effect::Update => {
+                    self.state.remove(&dst.buffer);
+                }
+                Effect::Read | Effect::Move => {}
+            }
         }
     }
 
