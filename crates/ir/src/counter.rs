@@ -68,10 +68,8 @@ impl Counter {
 
     /// The number of values that costs assume: their number, or at most 64 where the kernel alone does not determine it.
     pub fn assumed_trips(&self) -> i64 {
-        match self.values() {
-            Some(values) => i64::try_from(values.count()).unwrap_or(i64::MAX),
-            None => self.most_trips().clamp(0, ASSUMED_TRIPS),
-        }
+        let most = self.most_trips();
+        if self.values().is_some() { most } else { most.clamp(0, ASSUMED_TRIPS) }
     }
 
     /// How many values it takes.
