@@ -114,6 +114,70 @@ fn an_update_leaves_what_was_valid() {
     }
 }
 
+/// A running value of 64 elements, updated with every tile of a vector, and reduced.
+fn check_running(kind: ReduceKind, begin: f64, update: fn(Value, Value) -> Value, expected: fn(i64) -> f64) {
+    let kernel = kernel("running", move |k| {
+        let n = k.size("n");
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [1]);
+        k.threads(64);
+        let tile = k.fragment("tile", F32, [64]);
+        let (running, result) = (k.fragment("running", F32, [64]), k.fragment("result", F32, [1]));
+        k.fill(running, begin);
+        k.serial("t", (..n).step(64), |k, t| {
+            k.copy(tile, x.sub((at(t, 64),)));
+            k.parallel([64], |k, [i]| k.store(tile, (i,), tile.at((i,)) - 1.0));
+            k.parallel([64], |k, [i]| {
+                let new = k.named("new", update(running.at((i,)), tile.at((i,))));
+                k.store(running, (i,), new);
+            });
+            k.parallel([64], |k, [i]| k.store(running, (i,), update(running.at((i,)), tile.at((i,)))));
+        });
+        k.reduce(kind, result, running, 0);
+        k.copy(y, result);
+    });
+    for n in LENGTHS {
+        let y = tensor(F32, &[1], |_| expected(n));
+        check(&kernel, &[("n", n)], &[tensor(F32, &[n], negative)], &[y], Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn an_update_by_a_name_leaves_what_was_valid() {
+    check_running(
+        Max,
+        -1e30,
+        |old, new| old.max(new),
+        |n| (0..n).map(|at| negative(at) - 1.0).fold(f64::NEG_INFINITY, f64::max),
+    );
+}
+
+#[test]
+fn a_scaled_sum_is_scaled_where_the_term_is_not_valid() {
+    let kernel = kernel("scaled", |k| {
+        let n = k.size("n");
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [1]);
+        k.threads(64);
+        let tile = k.fragment("tile", F32, [64]);
+        let (sum, result) = (k.fragment("sum", F32, [64]), k.fragment("result", F32, [1]));
+        k.fill(sum, 0.0);
+        k.serial("t", (..n).step(64), |k, t| {
+            k.copy(tile, x.sub((at(t, 64),)));
+            k.parallel([64], |k, [i]| k.store(tile, (i,), tile.at((i,)) - 1.0));
+            k.parallel([64], |k, [i]| k.store(sum, (i,), sum.at((i,)) * 0.5 + tile.at((i,))));
+        });
+        k.reduce(Sum, result, sum, 0);
+        k.copy(y, result);
+    });
+    for n in LENGTHS {
+        let tiles = (n + 63) / 64;
+        let weight = |at: i64| 0.5f64.powi((tiles - 1 - at / 64) as i32);
+        let y = tensor(F32, &[1], |_| (0..n).map(|at| (negative(at) - 1.0) * weight(at)).sum());
+        check(&kernel, &[("n", n)], &[tensor(F32, &[n], negative)], &[y], Tolerance::EXACT);
+    }
+}
+
 #[test]
 fn nothing_is_added_or_stored_at_an_index_from_beyond_the_edge() {
     let kernel = kernel("scattered", |k| {

@@ -65,7 +65,7 @@ fn a_number_of_another_type_is_refused() {
     let mut given = inputs(8, 0.5);
     given[3] = tensor(F32, &[1], |_| 0.5);
     let wrong =
-        "error[R0604]: `half` is a f16, but the tensor that was given is f32 of shape [1]; give one of one element";
+        "error[R0604]: `half` is f16, but the tensor that was given is f32 of shape [1]; give one of one element";
     assert_eq!(told(&given), wrong);
     given.pop();
     assert_eq!(told(&given), "error[R0604]: the kernel has 4 inputs, not 3");

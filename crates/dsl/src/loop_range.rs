@@ -81,8 +81,8 @@ impl Bounds {
         let (begin, end) = (self.begin.resolved(), self.end.resolved());
         reversed(name, &begin, &end, span).into_iter().for_each(nodes::mistake);
         let is_empty = expr::linear::upper_bound(&(&end - &begin)) <= 0;
-        let counter = Counter::new(name, begin, end, self.step);
-        (!is_empty).then_some((counter.0, Expr::from(counter.1)))
+        let (counter, first) = Counter::new(name, begin, end, self.step);
+        (!is_empty).then_some((counter, Expr::from(first)))
     }
 }
 

@@ -178,6 +178,23 @@ impl fmt::Display for EvalError {
 
 impl std::error::Error for EvalError {}
 
+impl Node {
+    /// The two operands of an operation.
+    fn operands(&self) -> Option<(&Expr, &Expr)> {
+        match self {
+            Node::Const(_) | Node::Var(_) => None,
+            Node::Add(a, b)
+            | Node::Mul(a, b)
+            | Node::Div(a, b)
+            | Node::Mod(a, b)
+            | Node::Xor(a, b)
+            | Node::And(a, b)
+            | Node::Min(a, b)
+            | Node::Max(a, b) => Some((a, b)),
+        }
+    }
+}
+
 impl Expr {
     /// A number.
     pub fn constant(value: i64) -> Expr {
@@ -218,17 +235,7 @@ impl Expr {
 
     /// The two operands, if this is an operation.
     pub fn operands(&self) -> Option<(&Expr, &Expr)> {
-        match self.node() {
-            Node::Const(_) | Node::Var(_) => None,
-            Node::Add(a, b)
-            | Node::Mul(a, b)
-            | Node::Div(a, b)
-            | Node::Mod(a, b)
-            | Node::Xor(a, b)
-            | Node::And(a, b)
-            | Node::Min(a, b)
-            | Node::Max(a, b) => Some((a, b)),
-        }
+        self.node().operands()
     }
 
     /// Calls `visit` on every variable, once per occurrence, left to right.
@@ -251,19 +258,13 @@ impl Expr {
 
     /// Its value where `env` gives the values of the variables.
     pub fn eval(&self, env: &dyn Fn(&Var) -> Option<i64>) -> Result<i64, EvalError> {
-        let (a, b) = match self.node() {
-            Node::Const(value) => return Ok(*value),
-            Node::Var(var) => return env(var).ok_or_else(|| EvalError::Unbound(var.name().to_string())),
-            Node::Add(a, b)
-            | Node::Mul(a, b)
-            | Node::Div(a, b)
-            | Node::Mod(a, b)
-            | Node::Xor(a, b)
-            | Node::And(a, b)
-            | Node::Min(a, b)
-            | Node::Max(a, b) => (a.eval(env)?, b.eval(env)?),
+        let Some((a, b)) = self.operands() else {
+            return match self.node() {
+                Node::Var(var) => env(var).ok_or_else(|| EvalError::Unbound(var.name().to_string())),
+                _ => self.apply(0, 0),
+            };
         };
-        self.apply(a, b)
+        self.apply(a.eval(env)?, b.eval(env)?)
     }
 
     /// Its values for `N` threads at once, where `env` gives the values of the variables for all of them.
@@ -368,17 +369,7 @@ impl Expr {
 }
 
 fn weight_of(node: &Node) -> u32 {
-    match node {
-        Node::Const(_) | Node::Var(_) => 1,
-        Node::Add(a, b)
-        | Node::Mul(a, b)
-        | Node::Div(a, b)
-        | Node::Mod(a, b)
-        | Node::Xor(a, b)
-        | Node::And(a, b)
-        | Node::Min(a, b)
-        | Node::Max(a, b) => a.weight().saturating_add(b.weight()).saturating_add(1),
-    }
+    node.operands().map_or(1, |(a, b)| a.weight().saturating_add(b.weight()).saturating_add(1))
 }
 
 fn facts_of(node: &Node) -> Facts {

@@ -59,6 +59,12 @@ impl Counter {
         Some((begin..end).step_by(step))
     }
 
+    /// The values that it can take, whatever its bounds are.
+    pub fn possible(&self) -> impl Iterator<Item = i64> + Clone + use<> {
+        let range = self.var.range();
+        (range.lo..=range.hi).step_by(usize::try_from(self.step).unwrap_or(1).max(1))
+    }
+
     /// The most values that it takes.
     pub fn most_trips(&self) -> i64 {
         let range = self.var.range();

@@ -84,7 +84,7 @@ impl<'a> Tally<'a> {
             Stmt::For { counter, unroll, body } => {
                 let trips = counter.assumed_trips();
                 let is_unrolled = *unroll == Unroll::Full;
-                // Tally, comparison and branch.
+                // The counter, a comparison and a branch.
                 self.add(if is_unrolled { 0 } else { product([3, times, trips].into_iter()) });
                 self.loops.push(Around { var: counter.var.clone(), trips, is_unrolled });
                 self.body(body);

@@ -143,7 +143,9 @@ fn pack(
         let is_number = given.dtype() == *dtype && given.shape().iter().product::<i64>() == 1;
         let (of, shape) = (given.dtype(), given.shape());
         is_number.then(|| given.bytes().to_vec()).ok_or_else(|| {
-            bad(format!("`{name}` is a {dtype}, but the tensor that was given is {of} of shape {shape:?}; give one of one element"))
+            bad(format!(
+                "`{name}` is {dtype}, but the tensor that was given is {of} of shape {shape:?}; give one of one element"
+            ))
         })
     };
     let numbers = scalars.iter().zip(&inputs[tensors..]).map(number).collect::<Result<_, _>>()?;

@@ -16,6 +16,7 @@ use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
 use crate::tile::op::{Effect, Op, OpClass, OpKind};
 use crate::tile::tiles::Tile;
+use crate::tile::updates::{Update, Updates};
 use crate::tile::valid_extents::{Limits, State, Valid, both, joined};
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 
@@ -44,6 +45,8 @@ struct Nest {
     /// Its variables, and those of the loops inside it.
     vars: Vec<Var>,
     names: Vec<(String, Limits)>,
+    /// The values of the names.
+    values: Vec<(String, Value)>,
     /// How many conditions of the user are around the current statement.
     conditions: usize,
 }
@@ -201,11 +204,16 @@ impl Masks {
         let valid = Valid { extents: left.map(|at| known.extents[at].clone()).collect(), is_zero: known.is_zero };
         let earlier = self.state.get(&dst.buffer).cloned();
         self.write(dst, valid);
-        if let (false, Some(earlier)) = (clear, earlier) {
-            let now = self.state.get(&dst.buffer).map_or_else(|| earlier.clone(), |now| both(now, &earlier));
-            self.set(dst.buffer, now);
-        }
+        self.accumulated(dst.buffer, earlier.filter(|_| !clear));
         self.with_operand(handle, 1, masked)
+    }
+
+    /// A result that was added to what a buffer had is valid where both are.
+    fn accumulated(&mut self, buffer: Handle<Buffer>, earlier: Option<Valid>) {
+        if let Some(earlier) = earlier {
+            let now = self.state.get(&buffer).map_or_else(|| earlier.clone(), |now| both(now, &earlier));
+            self.set(buffer, now);
+        }
     }
 
     /// A product: its rows and columns are valid as those of the factors are. Along K, one factor has to be 0 where the other
@@ -230,10 +238,7 @@ impl Masks {
         if c.matrix().is_some() && c.non_unit_extents().len() == 2 {
             let earlier = self.state.get(&c.buffer).cloned().filter(|_| !gemm.clear);
             self.write(c, valid);
-            if let Some(earlier) = earlier {
-                let now = self.state.get(&c.buffer).map_or_else(|| earlier.clone(), |now| both(now, &earlier));
-                self.set(c.buffer, now);
-            }
+            self.accumulated(c.buffer, earlier);
         }
         before
     }
@@ -294,7 +299,7 @@ impl Masks {
 
     fn parallel(&mut self, handle: Handle<Parallel>) {
         let parallel = self.kernel.parallels[handle].clone();
-        let mut nest = Nest { vars: parallel.vars.clone(), names: Vec::new(), conditions: 0 };
+        let mut nest = Nest { vars: parallel.vars.clone(), names: Vec::new(), values: Vec::new(), conditions: 0 };
         let body = self.elements(parallel.body, &mut nest);
         if self.is_final {
             self.kernel.parallels[handle].body = body;
@@ -306,6 +311,7 @@ impl Masks {
         let body = body.into_iter().map(|element| self.element(element, nest)).collect();
         nest.vars.truncate(vars);
         nest.names.truncate(names);
+        nest.values.truncate(names);
         body
     }
 
@@ -314,6 +320,7 @@ impl Masks {
             ElementStmt::Let { name, value, span } => {
                 let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value);
                 nest.names.push((name.clone(), limits));
+                nest.values.push((name.clone(), value.clone()));
                 ElementStmt::Let { name, value, span }
             }
             ElementStmt::Store { to, value, claim } => self.store(to, value, claim, nest),
@@ -355,24 +362,32 @@ impl Masks {
         let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value);
         let (is_local, span) = (!matches!(self.kernel.buffers[to.buffer].space, Space::Global(_)), to.span);
         let mut counts = self.limits_of_index(&to, nest);
-        if is_local && let Some(others) = others_of_update(&to, &value) {
+        if is_local && let Some(update) = self.update(&to, &value, nest) {
             // What is valid already stays so: invalid inputs do not change it.
-            let own = self.kernel.limits(&self.state, &nest.vars, &nest.names, &Value::Load(to.clone()));
-            let given = others.iter().fold(Limits { is_zero: true, ..Limits::default() }, |all, value| {
-                let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, value);
-                Limits { is_zero: all.is_zero && (limits.is_zero || limits.of.is_empty()), ..all.and(&limits) }
-            });
-            let is_neutral = given.is_zero && is_sum_with(&to, &value);
-            let stays_zero = is_neutral || matches!(value, Value::Op(ElementOp::Mul, _));
             if let Some(known) = self.state.get_mut(&to.buffer) {
-                known.is_zero &= stays_zero;
+                known.is_zero &= update.keeps_zero;
             }
-            let of = given.of.into_iter().filter(|(var, limit)| !is_neutral && own.limit(var) != Some(limit)).collect();
-            counts = counts.and(&Limits { of, is_zero: false });
-        } else if is_local {
+            counts = counts.and(&update.guard);
+            return guarded(ElementStmt::Store { to, value: update.value, claim }, &counts, span, nest);
+        }
+        if is_local {
             self.stored(&to, limits, nest);
         }
         guarded(ElementStmt::Store { to, value, claim }, &counts, span, nest)
+    }
+
+    /// The update that a store is, if its value depends on the element that it replaces.
+    fn update(&self, to: &Access, value: &Value, nest: &Nest) -> Option<Update> {
+        let limits = |value: &Value| self.kernel.limits(&self.state, &nest.vars, &nest.names, value);
+        let mut updates = Updates { to, own: limits(&Value::Load(to.clone())), limits: &limits, names: Vec::new() };
+        for (name, value) in &nest.values {
+            let update = updates.part(value, false);
+            updates.names.push((name, update.map(|update| update.all)));
+        }
+        let under_condition = nest.conditions > 0;
+        let update = updates.part(value, true)?;
+        // A condition of the user has said what happens at the edge.
+        Some(if under_condition { Update { value: value.clone(), ..update } } else { update })
     }
 
     /// Records what is valid of a buffer after a store of a value with these limits.
@@ -413,29 +428,6 @@ fn guarded(element: ElementStmt, limits: &Limits, span: Span, nest: &Nest) -> El
         let cond = Value::Op(ElementOp::Lt, [Value::Index(Expr::var(var)), Value::Index(limit.clone())].into());
         ElementStmt::If { cond, then: vec![element], otherwise: Vec::new(), span }
     })
-}
-
-/// The other operands of a value that updates an element, which is itself an operand; `None` for other values.
-fn others_of_update<'v>(to: &Access, value: &'v Value) -> Option<Vec<&'v Value>> {
-    let Value::Op(op, operands) = value else { return None };
-    let (own, others): (Vec<&Value>, Vec<&Value>) = operands.iter().partition(|operand| is_load_of(to, operand));
-    (*op != ElementOp::Select && own.len() == 1).then_some(others)
-}
-
-/// Whether a value is an element plus or minus something.
-fn is_sum_with(to: &Access, value: &Value) -> bool {
-    let Value::Op(op, operands) = value else { return false };
-    match (op, &operands[..]) {
-        (ElementOp::Add, _) => true,
-        (ElementOp::Sub, [own, _]) | (ElementOp::Fma, [_, _, own]) => is_load_of(to, own),
-        _ => false,
-    }
-}
-
-fn is_load_of(to: &Access, value: &Value) -> bool {
-    let is_same =
-        |(one, other): (&Coord, &Coord)| matches!((one, other), (Coord::At(one), Coord::At(other)) if one == other);
-    matches!(value, Value::Load(access) if access.buffer == to.buffer && access.index.iter().zip(&to.index).all(is_same))
 }
 
 /// The dimensions of a tile that are the rows and the columns of the matrix that it is.

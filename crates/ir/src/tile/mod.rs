@@ -21,6 +21,7 @@ mod tiles;
 mod touched;
 mod unread;
 mod unused_names;
+mod updates;
 mod valid_extents;
 mod value;
 pub mod vectors;

@@ -179,7 +179,7 @@ impl Lowering<'_> {
         let var = &counter.var;
         let is_short = counter.values().is_some() && counter.most_trips() <= MOST_WRITTEN_OUT;
         if is_short || body.iter().any(|element| self.indexes_fragment(element, var)) {
-            for value in (var.range().lo..=var.range().hi).step_by(counter.step.max(1) as usize) {
+            for value in counter.possible() {
                 let Some(conditions) = iteration_exists(counter, value) else { continue };
                 let written = body.iter().map(|element| substituted(element, var, value)).collect();
                 let written = conditions

@@ -105,10 +105,7 @@ impl KernelLowering<'_> {
 
     fn repeat(&mut self, inner: &Loop, unrolled: &Substitution) -> Vec<Block> {
         let counter = &inner.counter;
-        let values = || {
-            let range = counter.var.range();
-            (range.lo..=range.hi).step_by(counter.step.max(1) as usize)
-        };
+        let values = || counter.possible();
         let is_unrolled = inner.unroll == Unroll::Full || self.addresses_registers(inner);
         match is_unrolled {
             false => {

@@ -246,7 +246,7 @@ fn consecutive(var: &Var) -> Option<Vec<i64>> {
 /// The values of a loop's variable that have to be told apart: all of them, or those of two periods if statements depend
 /// only on remainders of the variable. `None` if there are more than [`MOST_CASES`].
 fn counted(counter: &Counter, body: &[Stmt]) -> Option<Vec<i64>> {
-    let all = || (counter.var.range().lo..=counter.var.range().hi).step_by(counter.step.max(1) as usize);
+    let all = || counter.possible();
     let count = counter.most_trips();
     if count <= MOST_CASES as i64 {
         return Some(all().collect());
