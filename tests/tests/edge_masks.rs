@@ -47,6 +47,17 @@ fn a_zero_beyond_the_edge_is_neither_the_greatest_nor_the_least() {
 }
 
 #[test]
+fn a_zero_beyond_the_edge_is_not_the_least_of_any_unsigned_integer() {
+    for dtype in [U8, U16, U32, U64] {
+        for n in LENGTHS {
+            let x = tensor(dtype, &[n], |at| (200 - at.min(190)) as f64);
+            let y = tensor(dtype, &[1], |_| (200 - (n - 1).min(190)) as f64);
+            check(&reduced(Min, dtype), &[("n", n)], &[x], &[y], Tolerance::EXACT);
+        }
+    }
+}
+
+#[test]
 fn a_zero_is_left_where_it_is_neutral() {
     for kind in [Sum, AbsSum, SquareSum, AbsMax] {
         let artifact = compile(reduced(kind, F32), &Options::new(Target::Sm100a)).expect("the kernel is right");

@@ -1,5 +1,9 @@
 //! Attributes of ops.
 
+use tilewright_layout::DType;
+
+use crate::scalar::Scalar;
+
 /// How elements are combined into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReduceKind {
@@ -18,6 +22,26 @@ pub enum ReduceKind {
 }
 
 impl ReduceKind {
+    /// The neutral value: combining it with a part of this dtype changes nothing; `None` for a dtype without numbers.
+    ///
+    /// `max` and `min` of floats return the number where one operand is NaN, so their neutral value is NaN: an infinity
+    /// would be the result of a row that has only NaN, and only in the layouts that use the neutral value. For sums of
+    /// floats it is -0, since -0 + -0 is -0 but 0 + -0 is 0. The absolute value of the least integer is itself, so
+    /// `absmax` starts from it as well.
+    pub fn neutral(self, dtype: DType) -> Option<Scalar> {
+        let is_sum = matches!(self, ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum);
+        if dtype.is_float() {
+            return Some(Scalar::Float(if is_sum { -0.0 } else { f64::NAN }));
+        }
+        let (least, most) = dtype.integers()?;
+        Some(Scalar::Int(match self {
+            ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => 0,
+            ReduceKind::Max | ReduceKind::AbsMax => least as i64,
+            // The bits of the greatest u64 are those of -1.
+            ReduceKind::Min => most as i64,
+        }))
+    }
+
     /// Every kind.
     pub const ALL: &'static [ReduceKind] = &[
         ReduceKind::Sum,

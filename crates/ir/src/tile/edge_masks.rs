@@ -6,6 +6,7 @@
 use tilewright_diag::Span;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
+use tilewright_layout::DType;
 
 use crate::arena::Handle;
 use crate::counter::Counter;
@@ -18,7 +19,7 @@ use crate::tile::op::{Effect, Op, OpClass, OpKind};
 use crate::tile::tiles::Tile;
 use crate::tile::updates::{Update, Updates};
 use crate::tile::valid_extents::{Limits, State, Valid, both, joined};
-use crate::tile::value::{Access, Coord, ElementOp, Value};
+use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value};
 
 /// The most times that the body of a loop is walked until what is valid at its beginning does not change any more.
 const MOST_WALKS: usize = 4;
@@ -199,7 +200,8 @@ impl Masks {
         let known = known.unwrap_or(Valid { extents: vec![None; src.extents.len()], is_zero: true });
         let is_neutral = known.is_zero && !matches!(kind, ReduceKind::Max | ReduceKind::Min);
         let limit = known.extents[dimension].clone().filter(|_| !is_neutral);
-        let masked = limit.map(|limit| self.masked(src, (dimension, limit), neutral(&self.kernel, kind, src), span));
+        let neutral = kind.neutral(self.kernel.buffers[src.buffer].dtype);
+        let masked = limit.zip(neutral).map(|(limit, value)| self.masked(src, (dimension, limit), value, span));
         let left = (0..src.extents.len()).filter(|at| *at != dimension && src.extents[*at] != 1);
         let valid = Valid { extents: left.map(|at| known.extents[at].clone()).collect(), is_zero: known.is_zero };
         let earlier = self.state.get(&dst.buffer).cloned();
@@ -268,7 +270,7 @@ impl Masks {
         let of_dimension = tile.extents[..dimension].iter().filter(|extent| **extent != 1).count();
         let at = tile.starts[dimension].clone() + Expr::var(&vars[of_dimension]);
         let is_valid = Value::Op(ElementOp::Lt, [Value::Index(at), Value::Index(limit)].into());
-        let chosen = [is_valid, Value::Load(tile.access(&vars, span)), Value::Const(value)];
+        let chosen = [is_valid, Value::Load(tile.access(&vars, span)), constant(value, buffer.dtype)];
         let to = match buffer.space {
             Space::Fragment => {
                 let name = self.kernel.free_name(&format!("{}_masked", buffer.name));
@@ -440,17 +442,17 @@ fn matrix_dimensions(tile: &Tile) -> Vec<usize> {
     dimensions
 }
 
-fn zero_of(kernel: &Kernel, tile: &Tile) -> Scalar {
-    if kernel.buffers[tile.buffer].dtype.is_float() { Scalar::Float(0.0) } else { Scalar::Int(0) }
+/// A number as a value of this dtype; negative ones stand for the unsigned number with the same bits.
+fn constant(value: Scalar, dtype: DType) -> Value {
+    let is_unsigned = dtype.integers().is_some_and(|(least, _)| least == 0);
+    match value {
+        Scalar::Int(number) if number < 0 && is_unsigned => {
+            Value::Cast(dtype, Narrowing::Wraps, Value::Const(value).into())
+        }
+        _ => Value::Const(value),
+    }
 }
 
-/// A value that changes no result of a reduction. For floats, `max` and `min` of a number and NaN are the number.
-fn neutral(kernel: &Kernel, kind: ReduceKind, tile: &Tile) -> Scalar {
-    let dtype = kernel.buffers[tile.buffer].dtype;
-    match (kind, dtype.integers()) {
-        (ReduceKind::Max | ReduceKind::Min, None) => Scalar::Float(f64::NAN),
-        (ReduceKind::Max, Some((least, _))) => Scalar::Int(least as i64),
-        (ReduceKind::Min, Some((_, most))) => Scalar::Int(most as i64),
-        (ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum | ReduceKind::AbsMax, _) => zero_of(kernel, tile),
-    }
+fn zero_of(kernel: &Kernel, tile: &Tile) -> Scalar {
+    if kernel.buffers[tile.buffer].dtype.is_float() { Scalar::Float(0.0) } else { Scalar::Int(0) }
 }

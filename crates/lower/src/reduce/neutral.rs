@@ -15,26 +15,9 @@ pub(super) fn combine(kind: ReduceKind) -> ElementOp {
     }
 }
 
-/// The neutral value: combining it with a part of this dtype changes nothing.
-///
-/// `max` and `min` of floats return the number where one operand is NaN, so their neutral value is NaN: an infinity
-/// would be the result of a row that has only NaN, and only in the layouts that use the neutral value. For sums of
-/// floats it is -0, since -0 + -0 is -0 but 0 + -0 is 0. The absolute value of the least integer is itself, so
-/// `absmax` starts from it as well. Error: a dtype without numbers.
+/// The [neutral value](ReduceKind::neutral). Error: a dtype without numbers.
 pub(super) fn neutral(kind: ReduceKind, dtype: DType) -> Result<Scalar, Refusal> {
-    if dtype.is_float() {
-        return Ok(Scalar::Float(match kind {
-            ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => -0.0,
-            ReduceKind::Max | ReduceKind::AbsMax | ReduceKind::Min => f64::NAN,
-        }));
-    }
-    let (least, most) = dtype.integers().ok_or_else(|| format!("no neutral value of {dtype}"))?;
-    Ok(Scalar::Int(match kind {
-        ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => 0,
-        ReduceKind::Max | ReduceKind::AbsMax => least as i64,
-        // The bits of the greatest u64 are those of -1.
-        ReduceKind::Min => most as i64,
-    }))
+    kind.neutral(dtype).ok_or_else(|| Refusal::from(format!("no neutral value of {dtype}")))
 }
 
 #[cfg(test)]
