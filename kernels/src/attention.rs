@@ -70,7 +70,7 @@ fn attention(config: &Config) -> Kernel {
         k.reduce(Max, max, scores, 1);
         k.parallel([block], |k, [i]| k.store(max, (i,), max.at((i,)) * scale));
         k.parallel([block, cols], |k, [i, j]| {
-            k.store(scores, (i, j), (scores.at((i, j)) * scale - max.at((i,))).exp2_ftz())
+            k.store(scores, (i, j), (scores.at((i, j)) * scale - max.at((i,))).fast_exp2())
         });
         k.reduce(Sum, sum, scores, 1);
         k.parallel([block, cols], |k, [i, j]| k.store(weights, (i, j), scores.at((i, j)).cast(F16)));

@@ -50,7 +50,7 @@ fn bias_gelu(config: &Config) -> Kernel {
         k.parallel([block, cols], |k, [i, j]| {
             let place = (cta * block + i, j);
             let v = k.named("v", x.at(place).cast(F32) + added.at((j,)).cast(F32));
-            let gelu = v / (1.0 + (v * (v * v * (-2.0 * ROOT * CUBE) - 2.0 * ROOT)).exp());
+            let gelu = v / (1.0 + (v * (v * v * (-2.0 * ROOT * CUBE) - 2.0 * ROOT)).fast_exp());
             k.store(y, place, (residual.at(place).cast(F32) + gelu).cast(config.dtype));
         });
     })

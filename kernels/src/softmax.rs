@@ -38,7 +38,7 @@ fn softmax(config: &Config) -> Kernel {
         let sum = k.fragment("sum", F32, [block]);
         k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), x.at((first + i, j))));
         k.reduce(Max, max, v, 1);
-        k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), (v.at((i, j)) - max.at((i,))).exp()));
+        k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), (v.at((i, j)) - max.at((i,))).fast_exp()));
         k.reduce(Sum, sum, v, 1);
         k.parallel([block], |k, [i]| k.store(sum, (i,), 1.0 / sum.at((i,))));
         k.parallel([block, cols], |k, [i, j]| k.store(y, (first + i, j), v.at((i, j)) * sum.at((i,))));

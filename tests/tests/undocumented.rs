@@ -33,7 +33,7 @@ const OPERATORS: [(&str, &str, &str); 4] = [
 ];
 
 /// The traits of operators, and how they are written.
-const SIGNS: [(&str, &str); 10] = [
+const SIGNS: [(&str, &str); 12] = [
     ("Add", " + "),
     ("Sub", " - "),
     ("Mul", " * "),
@@ -42,6 +42,8 @@ const SIGNS: [(&str, &str); 10] = [
     ("BitXor", " ^ "),
     ("BitAnd", " & "),
     ("BitOr", " | "),
+    ("Shl", " << "),
+    ("Shr", " >> "),
     ("Neg", "-"),
     ("Not", "!"),
 ];

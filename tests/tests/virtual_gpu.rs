@@ -17,7 +17,7 @@ const LEVELS: [&[&str]; 5] = [
     &["-G"],
     &["--Ofast-compile=max"],
     &["--Ofast-compile=min"],
-    &["--fmad=false", "--extra-device-vectorization"],
+    &["--fmad=true", "--extra-device-vectorization"],
 ];
 
 fn nvrtc(test: &str, target: Target) -> Option<Nvrtc> {

@@ -326,7 +326,7 @@ mod tests {
         let key = CacheKey::new(&REQUEST, (13, 5));
         assert_eq!(key, CacheKey::new(&REQUEST, (13, 5)));
         assert_eq!(key.to_string().len(), 64);
-        let extra = ["--fmad=false".to_string()];
+        let extra = ["--fmad=true".to_string()];
         let others = [
             CacheKey::new(&REQUEST, (13, 6)),
             CacheKey::new(&Request { source: "other", ..REQUEST }, (13, 5)),

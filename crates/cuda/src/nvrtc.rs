@@ -149,10 +149,17 @@ mod tests {
 
     #[test]
     fn the_callers_options_come_after_the_fixed_ones() {
-        let extra = ["--fmad=false".to_string()];
+        let extra = ["--fmad=true".to_string()];
         assert_eq!(
             request(&extra).all_options(),
-            ["--gpu-architecture=sm_100a", "-lineinfo", "--ptxas-options=-v", "--std=c++17", "--fmad=false"]
+            [
+                "--gpu-architecture=sm_100a",
+                "-lineinfo",
+                "--ptxas-options=-v",
+                "--std=c++17",
+                "--fmad=false",
+                "--fmad=true"
+            ]
         );
     }
 

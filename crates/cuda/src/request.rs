@@ -13,7 +13,8 @@ pub struct Request<'a> {
     pub name: &'a str,
     /// The target, such as `sm_100a`.
     pub target: &'a str,
-    /// Options beyond those that are always given (target, line information, C++17, the report of ptxas).
+    /// Options beyond those that are always given (target, line information, C++17, no fusion of products with sums that the text does
+    /// not ask for, the report of ptxas).
     pub options: &'a [String],
 }
 
@@ -25,6 +26,7 @@ impl Request<'_> {
             "-lineinfo".to_string(),
             "--ptxas-options=-v".to_string(),
             "--std=c++17".to_string(),
+            "--fmad=false".to_string(),
         ];
         options.extend_from_slice(self.options);
         options

@@ -1,7 +1,7 @@
-//! `+ - * / % ^ &` between expressions, values, sizes and numbers in all combinations. Indices and integers give an
+//! `+ - * / % ^ & | << >>` between expressions, values, sizes and numbers in all combinations. Indices and integers give an
 //! expression; with a value or a floating-point number as an operand, the result is a value.
 
-use std::ops::{Add, BitAnd, BitXor, Div, Mul, Neg, Rem, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
 
 use crate::expr::Expr;
 use crate::size::Size;
@@ -36,7 +36,8 @@ macro_rules! expression {
 /// Operators with a value or a floating-point number on either side give a value.
 macro_rules! value {
     ($left:ty: $($right:ty),*) => {
-        operators!($left as Value.resolved: $($right),*; [Add add +, Sub sub -, Mul mul *, Div div /]);
+        operators!($left as Value.resolved: $($right),*; [Add add +, Sub sub -, Mul mul *, Div div /, Rem rem %,
+            BitAnd bitand &, BitOr bitor |, BitXor bitxor ^, Shl shl <<, Shr shr >>]);
     };
 }
 
@@ -81,6 +82,15 @@ macro_rules! values {
                 Value::of(-self.resolved(), self.body())
             }
         }
+
+        impl Not for $left {
+            type Output = Value;
+
+            #[track_caller]
+            fn not(self) -> Value {
+                Value::of(!self.resolved(), self.body())
+            }
+        }
     };
 }
 
@@ -88,5 +98,7 @@ expressions!(Expr, &Expr, Size, &Size);
 expression!(i64: Expr, &Expr, Size, &Size);
 value!(i64: Value, &Value);
 value!(f64: Value, &Value, Expr, &Expr, Size, &Size);
-values!(Value, [Add add +, Sub sub -, Mul mul *, Div div /]);
-values!(&Value, [Add add +, Sub sub -, Mul mul *, Div div /]);
+values!(Value, [Add add +, Sub sub -, Mul mul *, Div div /, Rem rem %,
+    BitAnd bitand &, BitOr bitor |, BitXor bitxor ^, Shl shl <<, Shr shr >>]);
+values!(&Value, [Add add +, Sub sub -, Mul mul *, Div div /, Rem rem %,
+    BitAnd bitand &, BitOr bitor |, BitXor bitxor ^, Shl shl <<, Shr shr >>]);

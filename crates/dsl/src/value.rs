@@ -1,7 +1,7 @@
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr as expr;
 use tilewright_ir::Scalar;
-use tilewright_ir::tile::{self, Access};
+use tilewright_ir::tile::{self, Access, Function};
 use tilewright_layout::DType;
 
 use crate::expr::Expr;
@@ -121,24 +121,53 @@ macro_rules! functions {
 }
 
 functions! {
-    /// e raised to this value.
-    exp;
-    /// 2 raised to this value.
-    exp2;
-    /// The same, but an f32 result below 2^-126 is 0: one machine instruction, where [`exp2`](Value::exp2) takes four.
-    exp2_ftz;
-    /// Its natural logarithm.
-    log;
-    /// Its square root.
-    sqrt;
-    /// One over its square root.
-    rsqrt;
-    /// Its hyperbolic tangent.
-    tanh;
     /// Its absolute value.
     abs;
     /// The value, rounded to its dtype before it is used: a product is not fused with the sum around it.
     rounded;
+}
+
+/// The methods of the table of functions.
+macro_rules! real_functions {
+    ($($(#[$doc:meta])* $kind:ident = $name:ident [$($other:ident)?] $(of $exact:ident)?;)*) => {
+        impl Value {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $name(self $(, $other: impl Into<Value>)?) -> Value {
+                real_functions!(@ self, $kind $(, $other)?)
+            }
+        )*}
+    };
+    (@ $of:ident, $kind:ident) => {
+        Value::of($of.resolved().function(Function::$kind, []), $of.body())
+    };
+    (@ $of:ident, $kind:ident, $other:ident) => {{
+        let other = $other.into();
+        Value::of($of.resolved().function(Function::$kind, [other.resolved()]), $of.body().and(other.body()))
+    }};
+}
+
+tilewright_ir::element_functions!(real_functions);
+
+/// Values made of others.
+impl Value {
+    /// One divided by this value, which is a floating-point number.
+    #[track_caller]
+    pub fn reciprocal(self) -> Value {
+        1.0 / self
+    }
+
+    /// The same by [`fast_div`](Value::fast_div).
+    #[track_caller]
+    pub fn fast_reciprocal(self) -> Value {
+        Value::from(1.0).fast_div(self)
+    }
+
+    /// The nearest number from `least` to `most`; `least` for NaN.
+    #[track_caller]
+    pub fn clamp(self, least: impl Into<Value>, most: impl Into<Value>) -> Value {
+        self.max(least).min(most)
+    }
 }
 
 /// Functions of two values, or of an index and a value.

@@ -7,6 +7,10 @@ use tilewright_expr::{Expr, Node};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Choice,
+    /// `||`
+    Either,
+    /// `&&`
+    Both,
     Or,
     Xor,
     And,

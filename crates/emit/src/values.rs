@@ -5,6 +5,7 @@
 //! the correct result because a `float` has more than twice as many digits. Two halves at once have instructions of their
 //! own ([`pairs`]).
 
+mod activations;
 mod bits;
 mod functions;
 mod pairs;
@@ -195,6 +196,9 @@ impl<'a> Values<'a> {
             return Ok(Text::choice(self.print(cond)?, self.print(then)?, self.print(otherwise)?));
         }
         let last = operands.last().ok_or_else(|| wrong_arity(op, operands))?;
+        if op.class() == ElementClass::Bitwise && last.dtype(&self.program.registers).is_none() {
+            return self.condition(op, operands);
+        }
         let dtype = self.dtype(last)?;
         let result = self.computed(op, operands, dtype, in_sum)?;
         Ok(match op.class() {
@@ -202,9 +206,8 @@ impl<'a> Values<'a> {
             ElementClass::Arithmetic | ElementClass::Floating if is_half(dtype) => {
                 self.narrowed(dtype, DType::F32, result)
             }
-            ElementClass::Arithmetic | ElementClass::Floating => {
-                let is_operand =
-                    matches!(op, ElementOp::Max | ElementOp::Min) || matches!(spelling(op, dtype), Spelling::Same);
+            ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Integral | ElementClass::Bitwise => {
+                let is_operand = stays_narrow(op) || matches!(spelling(op, dtype), Spelling::Same);
                 let is_narrow = dtype.is_integer() && dtype.bytes() < 4;
                 if !is_narrow || is_operand {
                     result
@@ -217,12 +220,28 @@ impl<'a> Values<'a> {
         })
     }
 
+    /// A condition made of other conditions.
+    fn condition(&mut self, op: ElementOp, operands: &[Value]) -> Printed {
+        let (sign, level) = match (op, operands) {
+            (ElementOp::Not, [of]) => {
+                return Ok(Text::new(format!("!{}", self.print(of)?.at(Level::Unary)), Level::Unary));
+            }
+            (ElementOp::And, [_, _]) => (" && ", Level::Both),
+            (ElementOp::Or, [_, _]) => (" || ", Level::Either),
+            (ElementOp::Xor, [_, _]) => (" != ", Level::Equality),
+            _ => return Err(wrong_arity(op, operands)),
+        };
+        // Compilers warn about `&&` in `||` without parentheses, and readers stumble.
+        let least = if op == ElementOp::Or { Level::Or } else { level };
+        let [left, right] = [self.print(&operands[0])?, self.print(&operands[1])?];
+        let side = |side: Text| if op == ElementOp::Xor { side.above(level) } else { side.at(least) };
+        Ok(Text::new(format!("{}{sign}{}", side(left), side(right)), level))
+    }
+
     /// The result in the type in which C++ computes: `float` for halves, `int` for narrow integers.
     fn computed(&mut self, op: ElementOp, operands: &[Value], dtype: DType, in_sum: bool) -> Printed {
-        let is_unknown_divisor =
-            op == ElementOp::Div && dtype.is_integer() && !operands.get(1).is_some_and(is_plain_divisor);
-        if is_unknown_divisor {
-            let helper = self.helper(Helper::Divide(computing_type(dtype)));
+        if let Some(helper) = self.defined_everywhere(op, operands, dtype) {
+            let helper = self.helper(helper);
             return Ok(Text::call(&helper, &self.arguments(op, operands)?));
         }
         if let Some(wrapping) = Wrapping::of(self.program, op, dtype, operands) {
@@ -253,18 +272,40 @@ impl<'a> Values<'a> {
                 let arguments = self.arguments(op, operands)?;
                 Ok(Text::call(&self.helper(helper), &arguments))
             }
-            (Spelling::Negative, [of]) => {
+            (Spelling::Prefix(sign), [of]) => {
                 let of = self.number(of)?.at(Level::Unary);
                 let of = if of.starts_with('-') { format!("({of})") } else { of };
-                Ok(Text::new(format!("-{of}"), Level::Unary))
+                Ok(Text::new(format!("{sign}{of}"), Level::Unary))
             }
             (Spelling::Same, [of]) => self.number(of),
             (Spelling::Choice, [cond, then, otherwise]) => {
                 Ok(Text::choice(self.print(cond)?, self.number(then)?, self.number(otherwise)?))
             }
-            (Spelling::Infix(..) | Spelling::Negative | Spelling::Same | Spelling::Choice, _) => {
+            (Spelling::Infix(..) | Spelling::Prefix(_) | Spelling::Same | Spelling::Choice, _) => {
                 Err(wrong_arity(op, operands))
             }
+        }
+    }
+
+    /// The function for an operation on integers that C++ does not define for these operands.
+    fn defined_everywhere(&self, op: ElementOp, operands: &[Value], dtype: DType) -> Option<Helper> {
+        let computing = computing_type(dtype);
+        let second = operands.get(1).filter(|_| dtype.is_integer())?;
+        let is_count = || {
+            let counts = (0, i128::from(8 * computing.bytes() - 1));
+            wrapping::range(self.program, second).is_some_and(|range| wrapping::is_inside(range, counts))
+        };
+        let is_held = || {
+            let (exact, held) = (wrapping::exact(self.program, op, operands), computing.integers());
+            exact.zip(held).is_some_and(|(exact, held)| wrapping::is_inside(exact, held))
+        };
+        let is_unsigned = computing.integers().is_some_and(|(least, _)| least == 0);
+        match op {
+            ElementOp::Div => (!is_plain_divisor(second)).then_some(Helper::Divide(computing)),
+            ElementOp::Rem => (!is_plain_divisor(second)).then_some(Helper::Remainder(computing)),
+            ElementOp::Shl => (!(is_count() && (is_unsigned || is_held()))).then_some(Helper::ShiftLeft(computing)),
+            ElementOp::Shr => (!is_count()).then_some(Helper::ShiftRight(computing)),
+            _ => None,
         }
     }
 
@@ -424,6 +465,12 @@ fn computing_type(dtype: DType) -> DType {
         DType::U32 | DType::U64 | DType::I64 => dtype,
         _ => DType::I32,
     }
+}
+
+/// Whether the result for narrow integers, which C++ computes as `int`, is in their range.
+fn stays_narrow(op: ElementOp) -> bool {
+    matches!(op, ElementOp::Max | ElementOp::Min | ElementOp::Rem | ElementOp::Shr)
+        || matches!(op, ElementOp::And | ElementOp::Or | ElementOp::Xor)
 }
 
 /// Whether C++ defines the quotient by this integer for all dividends: it is neither 0 nor -1.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_ir::thread::{Packed, RegArray, Regs, Stmt, Value, are_rounded, halves, is_pair, widest_accesses};
-use tilewright_ir::tile::ElementOp;
+use tilewright_ir::tile::{ElementOp, Function};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
@@ -127,9 +127,9 @@ impl Pairing<'_> {
         let packed = Packed::of(&self.builder.program.registers, products.each_ref());
         if packed.operations() > packed.joined() {
             let powers = self.with_pairs(products.each_ref(), out);
-            return powers.map(|power| Value::Op(ElementOp::Exp2, vec![power]));
+            return powers.map(|power| Value::Op(ElementOp::Function(Function::Exp2), vec![power]));
         }
-        self.with_pairs(of, out).map(|of| Value::Op(ElementOp::Exp, vec![of]))
+        self.with_pairs(of, out).map(|of| Value::Op(ElementOp::Function(Function::FastExp), vec![of]))
     }
 
     /// Two values of the same form, with the parts that are sums and products computed as pairs by statements that are
@@ -150,7 +150,7 @@ impl Pairing<'_> {
         if op != other || operands.len() != others.len() {
             return unchanged;
         }
-        if let (ElementOp::Exp, [low], [high]) = (op, &operands[..], &others[..]) {
+        if let (ElementOp::Function(Function::FastExp), [low], [high]) = (op, &operands[..], &others[..]) {
             return self.exponentials([low, high], out);
         }
         let pairs = operands.iter().zip(others).map(|(low, high)| self.with_pairs([low, high], out));

@@ -397,6 +397,10 @@ impl Machine<'_> {
                 let dtype = operands.last().map_or(DType::I32, |operand| self.dtype(operand));
                 let bits =
                     operands.iter().map(|operand| self.value(at, operand)).collect::<Result<Vec<u64>, String>>()?;
+                let are_truths = operands.iter().all(|operand| operand.dtype(&self.program.registers).is_none());
+                if are_truths {
+                    return numbers::of_truths(*op, &bits);
+                }
                 numbers::apply(*op, dtype, &bits)
             }
             Value::Cast(to, narrowing, of) => Ok(numbers::cast(self.dtype(of), *to, *narrowing, self.value(at, of)?)),

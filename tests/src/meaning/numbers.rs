@@ -1,7 +1,7 @@
 //! Arithmetic on elements as specified in `docs/arithmetic.md`, from bits to bits.
 
 use tilewright::ir::Scalar;
-use tilewright::ir::tile::{ElementOp, Narrowing};
+use tilewright::ir::tile::{ElementOp, Function, Narrowing};
 use tilewright::layout::DType;
 
 use std::cmp::Ordering;
@@ -125,6 +125,13 @@ fn integers(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String
     }
 }
 
+/// Applies an operation to truth values, which are 1 or 0.
+pub fn of_truths(op: ElementOp, operands: &[u64]) -> Result<u64, String> {
+    let truths: Vec<i128> = operands.iter().map(|truth| i128::from(*truth)).collect();
+    let bits = exact(op, &truths).ok_or_else(|| format!("`{op}` is not an operation on truth values"))?;
+    Ok(wrapped(DType::U8, bits & 1))
+}
+
 /// An operation on integers of any size; `None` if its result is not an integer.
 pub fn exact(op: ElementOp, values: &[i128]) -> Option<i128> {
     Some(match (op, values) {
@@ -134,6 +141,21 @@ pub fn exact(op: ElementOp, values: &[i128]) -> Option<i128> {
         (ElementOp::Mul, [a, b]) => a.wrapping_mul(*b),
         (ElementOp::Div, [_, 0]) => 0,
         (ElementOp::Div, [a, b]) => a / b,
+        (ElementOp::Rem, [a, 0]) => *a,
+        (ElementOp::Rem, [a, b]) => a % b,
+        (ElementOp::And, [a, b]) => a & b,
+        (ElementOp::Or, [a, b]) => a | b,
+        (ElementOp::Xor, [a, b]) => a ^ b,
+        (ElementOp::Not, [a]) => !a,
+        // Beyond 128 bits, only the low 64 bits count.
+        (ElementOp::Shl, [a, b]) => {
+            if (0..64).contains(b) {
+                a << b
+            } else {
+                0
+            }
+        }
+        (ElementOp::Shr, [a, b]) => a >> if (0..64).contains(b) { *b } else { 127 },
         (ElementOp::Max, [a, b]) => *a.max(b),
         (ElementOp::Min, [a, b]) => *a.min(b),
         (ElementOp::Neg, [a]) => -a,
@@ -170,7 +192,13 @@ macro_rules! floating {
             (ElementOp::Min, [a, b]) => extreme(*a, *b, a < b || (a == b && a.is_sign_negative())),
             (ElementOp::Neg, [a]) => -a,
             (ElementOp::Abs, [a]) => a.abs(),
-            (ElementOp::Sqrt, [a]) => a.sqrt(),
+            (ElementOp::Function(Function::Sqrt), [a]) => a.sqrt(),
+            (ElementOp::Function(Function::Floor), [a]) => a.floor(),
+            (ElementOp::Function(Function::Ceil), [a]) => a.ceil(),
+            (ElementOp::Function(Function::Trunc), [a]) => a.trunc(),
+            (ElementOp::Function(Function::Round), [a]) => a.round(),
+            (ElementOp::Function(Function::RoundTiesEven), [a]) => a.round_ties_even(),
+            (ElementOp::Rem, [a, b]) => a % b,
             (ElementOp::Rounded, [a]) => *a,
             (_, [a, b]) => return compared(op, a.partial_cmp(b)),
             _ => return Err(format!("`{op}` is not exact")),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright::dsl::{self, Elements, at};
 use tilewright::expr::{Expr, Var};
-use tilewright::ir::tile::{self, Coord, ElementClass, ElementOp};
+use tilewright::ir::tile::{self, Coord, ElementClass, ElementOp, Function};
 use tilewright::ir::{HwIndex, Scalar};
 use tilewright::layout::DType;
 
@@ -220,7 +220,8 @@ impl<'a> Translator<'a> {
 
     /// An operation whose operands are converted to the widest of their dtypes.
     fn operation(&self, op: ValueOp, mut arguments: Vec<tile::Value>) -> Result<tile::Value, String> {
-        let known = ElementOp::ALL.iter().copied().find(|known| known.name() == op.name());
+        let functions = Function::ALL.iter().map(|function| ElementOp::Function(*function));
+        let known = ElementOp::PLAIN.iter().copied().chain(functions).find(|known| known.name() == op.name());
         let known = known.ok_or_else(|| format!("unknown operation `{}`", op.name()))?;
         let common = arguments.iter().filter_map(|argument| self.dtype_of(argument)).reduce(wider);
         if let Some(common) = common {

@@ -476,3 +476,22 @@ fn a_warp_index_before_the_number_of_threads() {
     });
     assert_mistake("a_warp_index_before_the_number_of_threads", early);
 }
+
+#[test]
+fn operations_on_bits_and_conditions() {
+    let mixed = kernel("k", |k| {
+        let x = k.input("x", F32, [32]);
+        let n = k.input("n", I32, [32]);
+        let y = k.output("y", I32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (i,), x.at((i,)) & 1);
+            k.store(y, (i,), n.at((i,)) << n.at((i,)).cast(F32));
+            k.store(y, (i,), n.at((i,)) & i.lt(3));
+            k.if_(n.at((i,)) & 1, |k| {
+                k.store(y, (i,), n.at((i,)) % 0);
+            });
+            k.store(y, (i,), !(Value::from(1) << 70));
+        });
+    });
+    assert_mistake("operations_on_bits_and_conditions", mixed);
+}

@@ -1,8 +1,9 @@
 //! How operations are written in C++, and functions that CUDA does not provide without headers.
 
-use tilewright_ir::tile::ElementOp;
+use tilewright_ir::tile::{ElementOp, Function};
 use tilewright_layout::DType;
 
+use super::activations::Activation;
 use super::wrapping::Wrapping;
 use crate::dtype::c_type;
 use crate::index::Level;
@@ -16,8 +17,8 @@ pub(super) enum Spelling {
     Function(&'static str),
     /// A function that is defined in front of the kernel, of its operands.
     Helper(Helper),
-    /// A minus sign in front of its operand.
-    Negative,
+    /// An operator in front of its operand.
+    Prefix(&'static str),
     /// The operand is the result.
     Same,
     /// `a ? b : c`
@@ -36,24 +37,25 @@ pub(super) fn spelling(op: ElementOp, dtype: DType) -> Spelling {
         ElementOp::Sub => Spelling::Infix(" - ", Level::Sum),
         ElementOp::Mul => Spelling::Infix("*", Level::Product),
         ElementOp::Div => Spelling::Infix("/", Level::Product),
+        ElementOp::Rem if is_float => real("fmodf", "fmod"),
+        ElementOp::Rem => Spelling::Infix("%", Level::Product),
+        ElementOp::And => Spelling::Infix(" & ", Level::And),
+        ElementOp::Or => Spelling::Infix(" | ", Level::Or),
+        ElementOp::Xor => Spelling::Infix(" ^ ", Level::Xor),
+        ElementOp::Not => Spelling::Prefix("~"),
+        ElementOp::Shl => Spelling::Infix(" << ", Level::Shift),
+        ElementOp::Shr => Spelling::Infix(" >> ", Level::Shift),
         ElementOp::Max if is_float => real("fmaxf", "fmax"),
         ElementOp::Max => Spelling::Function("max"),
         ElementOp::Min if is_float => real("fminf", "fmin"),
         ElementOp::Min => Spelling::Function("min"),
-        ElementOp::Neg => Spelling::Negative,
+        ElementOp::Neg => Spelling::Prefix("-"),
         ElementOp::Abs if is_float => real("fabsf", "fabs"),
         ElementOp::Abs if is_unsigned => Spelling::Same,
         ElementOp::Abs if dtype == DType::I64 => Spelling::Function("llabs"),
         ElementOp::Abs => Spelling::Function("abs"),
-        ElementOp::Exp => real("__expf", "exp"),
-        ElementOp::Exp2 | ElementOp::Exp2Ftz if dtype == DType::F64 => Spelling::Function("exp2"),
-        ElementOp::Exp2 => Spelling::Helper(Helper::Exp2),
-        ElementOp::Exp2Ftz => Spelling::Helper(Helper::Exp2Ftz),
-        ElementOp::Log => real("logf", "log"),
-        ElementOp::Sqrt => real("sqrtf", "sqrt"),
-        ElementOp::Rsqrt => real("rsqrtf", "rsqrt"),
-        ElementOp::Tanh => real("tanhf", "tanh"),
         ElementOp::Fma => real("fmaf", "fma"),
+        ElementOp::Function(function) => real_function(function, dtype),
         ElementOp::Rounded => Spelling::Same,
         ElementOp::Lt => Spelling::Infix(" < ", Level::Relation),
         ElementOp::Le => Spelling::Infix(" <= ", Level::Relation),
@@ -63,6 +65,68 @@ pub(super) fn spelling(op: ElementOp, dtype: DType) -> Spelling {
         ElementOp::Ne => Spelling::Infix(" != ", Level::Equality),
         ElementOp::Select => Spelling::Choice,
     }
+}
+
+/// How a function is written for operands of this dtype.
+fn real_function(function: Function, dtype: DType) -> Spelling {
+    let is_double = dtype == DType::F64;
+    if let Some(exact) = function.exact().filter(|_| is_double) {
+        return real_function(exact, dtype);
+    }
+    let name = match (function, is_double) {
+        (Function::Exp, false) => "expf",
+        (Function::Exp, true) => "exp",
+        (Function::FastExp, _) => "__expf",
+        (Function::Exp2, true) => "exp2",
+        (Function::Expm1, false) => "expm1f",
+        (Function::Expm1, true) => "expm1",
+        (Function::Log, false) => "logf",
+        (Function::Log, true) => "log",
+        (Function::FastLog, _) => "__logf",
+        (Function::Log2, false) => "log2f",
+        (Function::Log2, true) => "log2",
+        (Function::FastLog2, _) => "__log2f",
+        (Function::Log1p, false) => "log1pf",
+        (Function::Log1p, true) => "log1p",
+        (Function::Sqrt, false) => "sqrtf",
+        (Function::Sqrt, true) => "sqrt",
+        (Function::Rsqrt, false) => "rsqrtf",
+        (Function::Rsqrt, true) => "rsqrt",
+        (Function::Sin, false) => "sinf",
+        (Function::Sin, true) => "sin",
+        (Function::FastSin, _) => "__sinf",
+        (Function::Cos, false) => "cosf",
+        (Function::Cos, true) => "cos",
+        (Function::FastCos, _) => "__cosf",
+        (Function::Tanh, false) => "tanhf",
+        (Function::Tanh, true) => "tanh",
+        (Function::Erf, false) => "erff",
+        (Function::Erf, true) => "erf",
+        (Function::Pow, false) => "powf",
+        (Function::Pow, true) => "pow",
+        (Function::FastPow, _) => "__powf",
+        (Function::FastDiv, false) => "__fdividef",
+        (Function::FastDiv, true) => return Spelling::Infix("/", Level::Product),
+        (Function::Floor, false) => "floorf",
+        (Function::Floor, true) => "floor",
+        (Function::Ceil, false) => "ceilf",
+        (Function::Ceil, true) => "ceil",
+        (Function::Trunc, false) => "truncf",
+        (Function::Trunc, true) => "trunc",
+        (Function::Round, false) => "roundf",
+        (Function::Round, true) => "round",
+        (Function::RoundTiesEven, false) => "rintf",
+        (Function::RoundTiesEven, true) => "rint",
+        (Function::Exp2, false) => return Spelling::Helper(Helper::Exp2),
+        (Function::FastExp2, _) => return Spelling::Helper(Helper::FastExp2),
+        (Function::FastSqrt, _) => return Spelling::Helper(Helper::FastSqrt),
+        (Function::FastTanh, _) => return Spelling::Helper(Helper::FastTanh),
+        (Function::Sigmoid | Function::FastSigmoid | Function::Silu | Function::FastSilu, _)
+        | (Function::Gelu | Function::GeluTanh | Function::FastGeluTanh, _) => {
+            return Spelling::Helper(Helper::Activation(Activation { function, is_double }));
+        }
+    };
+    Spelling::Function(name)
 }
 
 /// A function that is defined in front of the kernel.
@@ -79,7 +143,10 @@ pub(super) enum Helper {
     OfHalves { name: &'static str, ptx: &'static str },
     Twice,
     Exp2,
-    Exp2Ftz,
+    FastExp2,
+    FastSqrt,
+    FastTanh,
+    Activation(Activation),
     Max3,
     Min3,
     FloatToBf16,
@@ -92,6 +159,9 @@ pub(super) enum Helper {
     FloatToInteger(DType),
     DoubleToInteger(DType),
     Divide(DType),
+    Remainder(DType),
+    ShiftLeft(DType),
+    ShiftRight(DType),
     SignedByte,
     Wrapping(Wrapping, DType),
 }
@@ -109,7 +179,10 @@ impl Helper {
             Helper::OfHalves { name, .. } => name,
             Helper::Twice => "twice",
             Helper::Exp2 => "exp2_approx",
-            Helper::Exp2Ftz => "exp2_ftz",
+            Helper::FastExp2 => "fast_exp2",
+            Helper::FastSqrt => "fast_sqrt",
+            Helper::FastTanh => "fast_tanh",
+            Helper::Activation(activation) => activation.function.name(),
             Helper::Max3 => "max3",
             Helper::Min3 => "min3",
             Helper::FloatsToF16 => "to_f16x2",
@@ -123,6 +196,9 @@ impl Helper {
                 _ => "to_i64",
             },
             Helper::Divide(_) => "divide",
+            Helper::Remainder(_) => "remainder_of",
+            Helper::ShiftLeft(_) => "shift_left",
+            Helper::ShiftRight(_) => "shift_right",
             Helper::SignedByte => "signed_byte",
             Helper::Wrapping(Wrapping::Add, _) => "wrapping_add",
             Helper::Wrapping(Wrapping::Sub, _) => "wrapping_sub",
@@ -161,7 +237,10 @@ impl Helper {
             ),
             Helper::OfHalves { name, ptx } => of_words(name, ptx),
             Helper::Exp2 => of_one(name, "ex2.approx.f32"),
-            Helper::Exp2Ftz => of_one(name, "ex2.approx.ftz.f32"),
+            Helper::FastExp2 => of_one(name, "ex2.approx.ftz.f32"),
+            Helper::FastSqrt => of_one(name, "sqrt.approx.f32"),
+            Helper::FastTanh => of_one(name, "tanh.approx.f32"),
+            Helper::Activation(activation) => activation.definition().unwrap_or_default(),
             Helper::Max3 => of_three(name, "max.f32"),
             Helper::Min3 => of_three(name, "min.f32"),
             Helper::Twice => function(&format!("float2 {name}(float x)"), &["return make_float2(x, x);".to_string()]),
@@ -172,6 +251,9 @@ impl Helper {
             Helper::FloatToInteger(to) => truncation(name, "float", to),
             Helper::DoubleToInteger(to) => truncation(name, "double", to),
             Helper::Divide(dtype) => division(name, dtype),
+            Helper::Remainder(dtype) => remainder(name, dtype),
+            Helper::ShiftLeft(dtype) => shift_left(name, dtype),
+            Helper::ShiftRight(dtype) => shift_right(name, dtype),
             Helper::SignedByte => signed_byte(name),
             Helper::Wrapping(op, dtype) => wrapping(name, op, dtype),
         }
@@ -179,7 +261,7 @@ impl Helper {
 }
 
 /// The lines of a function, on one line if it only returns something and fits.
-fn function(head: &str, body: &[String]) -> Vec<String> {
+pub(super) fn function(head: &str, body: &[String]) -> Vec<String> {
     let head = format!("__device__ __forceinline__ {head} {{");
     if let [only] = body
         && head.len() + only.len() + 3 <= MOST_COLUMNS
@@ -227,6 +309,39 @@ fn division(name: &str, dtype: DType) -> Vec<String> {
         _ => "return b == 0 ? 0 : a/b;",
     };
     function(&format!("{c_type} {name}({c_type} a, {c_type} b)"), &[body.to_string()])
+}
+
+/// C++ does not define a remainder by 0, nor that of the least integer by -1.
+fn remainder(name: &str, dtype: DType) -> Vec<String> {
+    let c_type = c_type(dtype);
+    let body = match dtype {
+        DType::I32 | DType::I64 => "return b == 0 ? a : b == -1 ? 0 : a%b;",
+        _ => "return b == 0 ? a : a%b;",
+    };
+    function(&format!("{c_type} {name}({c_type} a, {c_type} b)"), &[body.to_string()])
+}
+
+/// The unsigned C++ type of this dtype's width, and the number of its bits.
+fn unsigned_type(dtype: DType) -> (&'static str, i64) {
+    let is_long = dtype.bytes() == 8;
+    if is_long { ("unsigned long long", 64) } else { ("unsigned int", 32) }
+}
+
+/// C++ does not define shifts by counts that are negative or too large, nor a signed result that does not fit.
+fn shift_left(name: &str, dtype: DType) -> Vec<String> {
+    let (c_type, (unsigned, bits)) = (c_type(dtype), unsigned_type(dtype));
+    let body = format!("return ({unsigned})b < {bits} ? ({c_type})(({unsigned})a << b) : 0;");
+    function(&format!("{c_type} {name}({c_type} a, {c_type} b)"), &[body])
+}
+
+/// The same to the right: copies of the sign remain.
+fn shift_right(name: &str, dtype: DType) -> Vec<String> {
+    let (c_type, (unsigned, bits)) = (c_type(dtype), unsigned_type(dtype));
+    let body = match dtype {
+        DType::I32 | DType::I64 => format!("return a >> (({unsigned})b < {bits} ? b : {});", bits - 1),
+        _ => format!("return b < {bits} ? a >> b : 0;"),
+    };
+    function(&format!("{c_type} {name}({c_type} a, {c_type} b)"), &[body])
 }
 
 /// The low byte, sign-extended. In `(signed char)(a + 1)`, where `a` is the low byte of a loaded word, NVRTC 13.5 for

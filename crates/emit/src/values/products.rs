@@ -15,9 +15,8 @@ pub(super) fn reaches_sum(op: ElementOp, reached: bool) -> bool {
         ElementOp::Add | ElementOp::Sub => true,
         ElementOp::Neg | ElementOp::Rounded | ElementOp::Select | ElementOp::Abs => reached,
         ElementOp::Max | ElementOp::Min => reached,
-        ElementOp::Mul | ElementOp::Div | ElementOp::Fma => false,
-        ElementOp::Exp | ElementOp::Exp2 | ElementOp::Exp2Ftz => false,
-        ElementOp::Log | ElementOp::Sqrt | ElementOp::Rsqrt | ElementOp::Tanh => false,
+        ElementOp::Mul | ElementOp::Div | ElementOp::Rem | ElementOp::Fma | ElementOp::Function(_) => false,
+        ElementOp::And | ElementOp::Or | ElementOp::Xor | ElementOp::Not | ElementOp::Shl | ElementOp::Shr => false,
         ElementOp::Lt | ElementOp::Le | ElementOp::Gt | ElementOp::Ge | ElementOp::Eq | ElementOp::Ne => false,
     }
 }

@@ -1,7 +1,8 @@
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value, verify};
-use tilewright_ir::tile::ElementOp::{self, Abs, Add, Div, Exp, Fma, Lt, Max, Mul, Neg, Select, Sqrt, Sub};
+use tilewright_ir::tile::ElementOp::{self, Abs, Add, Div, Fma, Lt, Max, Mul, Neg, Select, Sub};
+use tilewright_ir::tile::Function;
 use tilewright_ir::tile::Narrowing;
 use tilewright_ir::{Handle, Scalar, Target};
 use tilewright_layout::DType::{self, B32, B64, B128, BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
@@ -10,6 +11,9 @@ use super::Values;
 use super::wrapping::Wrapping;
 use crate::emit;
 use crate::uses::Uses;
+
+const EXP: ElementOp = ElementOp::Function(Function::FastExp);
+const SQRT: ElementOp = ElementOp::Function(Function::Sqrt);
 
 fn empty() -> Program {
     Program::new("k", Target::Sm100a, 32)
@@ -51,8 +55,8 @@ fn parentheses_stand_where_precedence_needs_them() {
         text(F32, |a, b, c| of(Div, [a, of(Mul, [b, c])])),
         text(F32, |a, b, _| of(Neg, [of(Add, [a, b])])),
         text(F32, |a, _, _| of(Neg, [of(Neg, [a])])),
-        text(F32, |a, b, _| of(Exp, [of(Sub, [a, b])])),
-        text(F64, |a, b, _| of(Max, [of(Exp, [a]), b])),
+        text(F32, |a, b, _| of(EXP, [of(Sub, [a, b])])),
+        text(F64, |a, b, _| of(Max, [of(EXP, [a]), b])),
     ];
     let wanted =
         ["(a + b)*c", "a - (b - c)", "a + b + c", "a/(b*c)", "-(a + b)", "-(-a)", "__expf(a - b)", "fmax(exp(a), b)"];
@@ -83,7 +87,7 @@ fn selections_bind_weakest() {
 fn halves_are_floats_that_every_operation_rounds() {
     let seen = [
         text(F16, |a, b, _| of(Add, [a, b])),
-        text(BF16, |a, _, _| of(Sqrt, [a])),
+        text(BF16, |a, _, _| of(SQRT, [a])),
         text(F16, |a, b, c| of(Mul, [of(Add, [a, b]), c])),
         text(F16, |a, b, _| of(Max, [a, of(Neg, [b])])),
         text(F16, |a, _, _| of(Mul, [a, real(F16, 0.1)])),
@@ -236,7 +240,7 @@ fn a_product_that_reaches_a_sum_is_not_left_to_the_compiler() {
         text(F32, |a, b, _| product(a, b)),
         text(F32, |a, b, c| of(Add, [product(a, b), c])),
         text(F64, |a, b, c| of(Sub, [c, of(Neg, [product(a, b)])])),
-        text(F32, |a, b, c| of(Add, [of(Exp, [product(a, b)]), c])),
+        text(F32, |a, b, c| of(Add, [of(EXP, [product(a, b)]), c])),
         text(F32, |a, b, c| of(Fma, [a.clone(), b.clone(), product(a, c)])),
         text(I32, |a, b, c| of(Add, [product(a, b), c])),
     ];
@@ -408,7 +412,7 @@ fn conditions_on_data_are_branches() {
     let text = emitted(F32, |_, a| {
         let (set, held) = (Stmt::Set { to: register(a), value: Scalar::Int(0) }, Value::reg(a, 0));
         let cond = of(Lt, [held.clone(), real(F32, 1.0)]);
-        let body = vec![Stmt::Assign { to: register(a), value: of(Exp, [held]) }];
+        let body = vec![Stmt::Assign { to: register(a), value: of(EXP, [held]) }];
         vec![Stmt::Declare(a), set, Stmt::IfValue { cond, is_uniform: false, body }]
     });
     assert!(text.contains("\n  if (a < 1.0f) {\n    a = __expf(a);\n  }\n"), "{text}");

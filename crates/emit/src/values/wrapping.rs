@@ -26,9 +26,10 @@ impl Wrapping {
             ElementOp::Mul => Wrapping::Mul,
             ElementOp::Neg => Wrapping::Neg,
             ElementOp::Abs => Wrapping::Abs,
-            ElementOp::Div | ElementOp::Max | ElementOp::Min | ElementOp::Fma | ElementOp::Rounded => return None,
-            ElementOp::Exp | ElementOp::Exp2 | ElementOp::Exp2Ftz => return None,
-            ElementOp::Log | ElementOp::Sqrt | ElementOp::Rsqrt | ElementOp::Tanh => return None,
+            ElementOp::Div | ElementOp::Rem | ElementOp::Max | ElementOp::Min | ElementOp::Fma => return None,
+            ElementOp::Rounded | ElementOp::Function(_) => return None,
+            ElementOp::And | ElementOp::Or | ElementOp::Xor | ElementOp::Not => return None,
+            ElementOp::Shl | ElementOp::Shr => return None,
             ElementOp::Lt | ElementOp::Le | ElementOp::Gt | ElementOp::Ge | ElementOp::Eq | ElementOp::Ne => {
                 return None;
             }
@@ -41,18 +42,18 @@ impl Wrapping {
     }
 }
 
-fn is_inside((least, most): IntegerRange, (lo, hi): IntegerRange) -> bool {
+pub(super) fn is_inside((least, most): IntegerRange, (lo, hi): IntegerRange) -> bool {
     lo <= least && most <= hi
 }
 
 /// The range of an operation's results before wrapping; `None` if they are not integers.
-fn exact(program: &Program, op: ElementOp, operands: &[Value]) -> Option<IntegerRange> {
+pub(super) fn exact(program: &Program, op: ElementOp, operands: &[Value]) -> Option<IntegerRange> {
     let ranges: Option<Vec<IntegerRange>> = operands.iter().map(|operand| range(program, operand)).collect();
     op.exact_range(&ranges?)
 }
 
 /// The range of an integer value; `None` for other values.
-fn range(program: &Program, value: &Value) -> Option<IntegerRange> {
+pub(super) fn range(program: &Program, value: &Value) -> Option<IntegerRange> {
     let held = value.dtype(&program.registers).and_then(DType::integers);
     let known = match value {
         Value::Const(_, Scalar::Int(value)) => Some((i128::from(*value), i128::from(*value))),

@@ -8,7 +8,6 @@ use crate::arena::Handle;
 use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::value::Value;
-use crate::tile::ElementOp;
 
 impl fmt::Display for Cond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,7 +80,7 @@ impl Program {
             Value::With(of, at, part) => format!("with({}, {at}, {})", self.value(of), self.value(part)),
             Value::Op(op, operands) => match (op.sign(), &operands[..]) {
                 (Some(sign), [a, b]) => format!("{} {sign} {}", self.operand(a), self.operand(b)),
-                (None, [a]) if *op == ElementOp::Neg => format!("-{}", self.operand(a)),
+                (Some(sign), [a]) => format!("{sign}{}", self.operand(a)),
                 _ => {
                     let operands: Vec<String> = operands.iter().map(|operand| self.value(operand)).collect();
                     format!("{op}({})", operands.join(", "))
@@ -93,7 +92,7 @@ impl Program {
     /// An operand of an operator, in parentheses if it is itself written with an operator.
     fn operand(&self, value: &Value) -> String {
         let has_operator = match value {
-            Value::Op(op, _) => op.sign().is_some(),
+            Value::Op(op, operands) => op.sign().is_some() && operands.len() == 2,
             Value::Index(_, index) => index.operands().is_some(),
             Value::Const(..) | Value::Reg(..) | Value::Cast(..) | Value::Bits(..) => false,
             Value::Part(..) | Value::With(..) => false,

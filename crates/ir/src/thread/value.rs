@@ -48,7 +48,9 @@ impl Value {
             Value::With(of, _, _) => of.dtype(registers),
             Value::Op(op, operands) => match op.class() {
                 ElementClass::Comparison => None,
-                ElementClass::Arithmetic | ElementClass::Floating => operands.first()?.dtype(registers),
+                ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Integral | ElementClass::Bitwise => {
+                    operands.first()?.dtype(registers)
+                }
                 ElementClass::Choice => operands.get(1)?.dtype(registers),
             },
         }

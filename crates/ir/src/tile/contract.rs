@@ -88,9 +88,11 @@ impl Contraction<'_> {
             Value::Op(op, operands) => {
                 let dtype = match op.class() {
                     ElementClass::Comparison => operands.iter().find_map(|operand| self.dtype(operand)),
-                    ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Choice => {
-                        self.dtype(value).or(wanted)
-                    }
+                    ElementClass::Bitwise => self.dtype(value),
+                    ElementClass::Arithmetic
+                    | ElementClass::Floating
+                    | ElementClass::Integral
+                    | ElementClass::Choice => self.dtype(value).or(wanted),
                 };
                 let operands = operands.iter().map(|operand| self.value(operand, dtype)).collect();
                 match dtype {

@@ -75,6 +75,30 @@ pub enum IndexOp {
 /// The least and the greatest of some integers; wide enough for every integer dtype.
 pub type IntegerRange = (i128, i128);
 
+/// The least number with only ones as binary digits that is not less than a number that is not negative.
+fn all_ones(number: i128) -> i128 {
+    match number.leading_zeros() {
+        0 | 1 => i128::MAX,
+        zeros => (1 << (i128::BITS - zeros)) - 1,
+    }
+}
+
+/// The range of a number shifted by `counts`: `ends` gives its ends for a count, and `lost` are those for negative ones.
+fn shifted(counts: IntegerRange, ends: impl Fn(u32) -> [i128; 2], lost: [i128; 2]) -> Option<IntegerRange> {
+    // Beyond all bits of every dtype.
+    const MOST: i128 = 100;
+    let count = |count: i128| count.clamp(0, MOST) as u32;
+    let mut all: Vec<i128> = Vec::new();
+    if counts.1 >= 0 {
+        all.extend(ends(count(counts.0)));
+        all.extend(ends(count(counts.1)));
+    }
+    if counts.0 < 0 {
+        all.extend(lost);
+    }
+    Some((*all.iter().min()?, *all.iter().max()?))
+}
+
 impl ElementOp {
     /// The comparison that it performs; `None` for other ops.
     pub fn comparison(self) -> Option<Comparison> {
@@ -85,24 +109,10 @@ impl ElementOp {
             ElementOp::Ge => Some(Comparison::Ge),
             ElementOp::Eq => Some(Comparison::Eq),
             ElementOp::Ne => Some(Comparison::Ne),
-            ElementOp::Add
-            | ElementOp::Sub
-            | ElementOp::Mul
-            | ElementOp::Div
-            | ElementOp::Max
-            | ElementOp::Min
-            | ElementOp::Neg
-            | ElementOp::Abs
-            | ElementOp::Exp
-            | ElementOp::Exp2
-            | ElementOp::Exp2Ftz
-            | ElementOp::Log
-            | ElementOp::Sqrt
-            | ElementOp::Rsqrt
-            | ElementOp::Tanh
-            | ElementOp::Fma
-            | ElementOp::Rounded
-            | ElementOp::Select => None,
+            ElementOp::Add | ElementOp::Sub | ElementOp::Mul | ElementOp::Div | ElementOp::Rem => None,
+            ElementOp::Max | ElementOp::Min | ElementOp::Neg | ElementOp::Abs => None,
+            ElementOp::And | ElementOp::Or | ElementOp::Xor | ElementOp::Not | ElementOp::Shl | ElementOp::Shr => None,
+            ElementOp::Fma | ElementOp::Rounded | ElementOp::Select | ElementOp::Function(_) => None,
         }
     }
 
@@ -113,26 +123,10 @@ impl ElementOp {
             ElementOp::Sub => Some(IndexOp::Sub),
             ElementOp::Mul => Some(IndexOp::Mul),
             ElementOp::Neg => Some(IndexOp::Neg),
-            ElementOp::Div
-            | ElementOp::Max
-            | ElementOp::Min
-            | ElementOp::Abs
-            | ElementOp::Exp
-            | ElementOp::Exp2
-            | ElementOp::Exp2Ftz
-            | ElementOp::Log
-            | ElementOp::Sqrt
-            | ElementOp::Rsqrt
-            | ElementOp::Tanh
-            | ElementOp::Fma
-            | ElementOp::Rounded
-            | ElementOp::Lt
-            | ElementOp::Le
-            | ElementOp::Gt
-            | ElementOp::Ge
-            | ElementOp::Eq
-            | ElementOp::Ne
-            | ElementOp::Select => None,
+            ElementOp::Div | ElementOp::Rem | ElementOp::Max | ElementOp::Min | ElementOp::Abs => None,
+            ElementOp::And | ElementOp::Or | ElementOp::Xor | ElementOp::Not | ElementOp::Shl | ElementOp::Shr => None,
+            ElementOp::Lt | ElementOp::Le | ElementOp::Gt | ElementOp::Ge | ElementOp::Eq | ElementOp::Ne => None,
+            ElementOp::Fma | ElementOp::Rounded | ElementOp::Select | ElementOp::Function(_) => None,
         }
     }
 
@@ -172,38 +166,51 @@ impl ElementOp {
             (ElementOp::Abs, [a]) => Some((0, magnitude(*a))),
             (ElementOp::Rounded, [a]) => Some(*a),
             (ElementOp::Select, [a, b]) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (ElementOp::Rem, [a, b]) => {
+                // The remainder is no larger than the dividend, and smaller than a divisor that is not 0.
+                let most = if b.0 <= 0 && b.1 >= 0 { magnitude(*a) } else { magnitude(*a).min(magnitude(*b) - 1) };
+                Some((if a.0 < 0 { -most } else { 0 }, if a.1 > 0 { most } else { 0 }))
+            }
+            (ElementOp::And, [a, b]) if a.0 >= 0 || b.0 >= 0 => {
+                let most = [a, b].iter().filter(|range| range.0 >= 0).map(|range| range.1).min()?;
+                Some((0, most))
+            }
+            (ElementOp::Or, [a, b]) if a.0 >= 0 && b.0 >= 0 => Some((a.0.max(b.0), all_ones(a.1.max(b.1)))),
+            (ElementOp::Xor, [a, b]) if a.0 >= 0 && b.0 >= 0 => Some((0, all_ones(a.1.max(b.1)))),
+            (ElementOp::And | ElementOp::Or | ElementOp::Xor, [a, b]) => {
+                let bits = all_ones(magnitude(*a).max(magnitude(*b)));
+                Some((-bits - 1, bits))
+            }
+            (ElementOp::Not, [a]) => Some((-1 - a.1, -1 - a.0)),
+            (ElementOp::Shl, [a, b]) => {
+                let times = |value: i128, by: u32| value.saturating_mul(1 << by);
+                shifted(*b, |by| [times(a.0, by), times(a.1, by)], [0, 0])
+            }
+            (ElementOp::Shr, [a, b]) => shifted(*b, |by| [a.0 >> by, a.1 >> by], [a.0 >> 127, a.1 >> 127]),
             // A wrong number of operands.
             (
                 ElementOp::Add
                 | ElementOp::Sub
                 | ElementOp::Mul
                 | ElementOp::Div
+                | ElementOp::Rem
                 | ElementOp::Max
                 | ElementOp::Min
                 | ElementOp::Neg
                 | ElementOp::Abs
+                | ElementOp::And
+                | ElementOp::Or
+                | ElementOp::Xor
+                | ElementOp::Not
+                | ElementOp::Shl
+                | ElementOp::Shr
                 | ElementOp::Rounded
                 | ElementOp::Select,
                 _,
             ) => None,
             // Ops whose results are not integers.
-            (
-                ElementOp::Exp
-                | ElementOp::Exp2
-                | ElementOp::Exp2Ftz
-                | ElementOp::Log
-                | ElementOp::Sqrt
-                | ElementOp::Rsqrt
-                | ElementOp::Tanh
-                | ElementOp::Fma
-                | ElementOp::Lt
-                | ElementOp::Le
-                | ElementOp::Gt
-                | ElementOp::Ge
-                | ElementOp::Eq
-                | ElementOp::Ne,
-                _,
-            ) => None,
+            (ElementOp::Fma | ElementOp::Function(_), _) => None,
+            (ElementOp::Lt | ElementOp::Le | ElementOp::Gt | ElementOp::Ge | ElementOp::Eq | ElementOp::Ne, _) => None,
         }
     }
 }

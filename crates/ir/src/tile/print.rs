@@ -9,7 +9,7 @@ use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, ScalarParameter, Size, Stmt, Unroll};
 use crate::tile::op::Op;
 use crate::tile::tiles::Tile;
-use crate::tile::value::{Access, Coord, ElementOp, Value};
+use crate::tile::value::{Access, Coord, Value};
 
 /// The index of the element at a row-major position of a shape.
 pub fn element_index(shape: &[i64], element: i64) -> Vec<i64> {
@@ -220,7 +220,7 @@ pub fn value_title(kernel: &Kernel, value: &Value) -> String {
             let of = |at: usize| arguments.get(at).map(|argument| operand_title(kernel, argument)).unwrap_or_default();
             match (op.sign(), arguments.len()) {
                 (Some(sign), 2) => format!("{} {sign} {}", of(0), of(1)),
-                (None, 1) if *op == ElementOp::Neg => format!("-{}", of(0)),
+                (Some(sign), 1) => format!("{sign}{}", of(0)),
                 _ => {
                     let all: Vec<String> = arguments.iter().map(|argument| value_title(kernel, argument)).collect();
                     format!("{op}({})", all.join(", "))
@@ -234,7 +234,7 @@ pub fn value_title(kernel: &Kernel, value: &Value) -> String {
 /// An operand of an operator, in parentheses if it is itself written with an operator.
 fn operand_title(kernel: &Kernel, value: &Value) -> String {
     let is_sum = match value {
-        Value::Op(op, _) => op.sign().is_some(),
+        Value::Op(op, operands) => op.sign().is_some() && operands.len() == 2,
         Value::Index(expr) => expr.operands().is_some(),
         Value::Const(_) | Value::Named(_) | Value::Load(_) | Value::Cast(..) => false,
     };

@@ -10,6 +10,7 @@ use tilewright_layout::DType;
 use crate::arena::{Arena, Handle};
 use crate::scalar::Scalar;
 use crate::tile::buffer::Buffer;
+use crate::tile::function::Function;
 
 /// The operand and result types of an element op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,10 @@ pub enum ElementClass {
     Arithmetic,
     /// Floating-point numbers of one dtype give one of that dtype.
     Floating,
+    /// Integers of one dtype give one of that dtype.
+    Integral,
+    /// Integers of one dtype give one of that dtype, and truth values give a truth value.
+    Bitwise,
     /// Numbers of one dtype give a truth value.
     Comparison,
     /// A truth value and two numbers of one dtype give one of the numbers.
@@ -26,35 +31,49 @@ pub enum ElementClass {
 
 macro_rules! element_ops {
     ($($(#[$doc:meta])* $kind:ident = $name:literal $arity:literal $class:ident $sign:expr;)*) => {
-        /// An operation on elements. Results are those of exact arithmetic, rounded once to the dtype, except for the
-        /// functions, whose error is that of their PTX instructions.
+        /// An operation on elements. Results are those of exact arithmetic, rounded once to the dtype, except for
+        /// functions, each of which has an accuracy of its own.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ElementOp {
             $($(#[$doc])* $kind,)*
+            /// A function of real numbers.
+            Function(Function),
         }
 
         impl ElementOp {
-            /// Every op.
-            pub const ALL: &'static [ElementOp] = &[$(ElementOp::$kind),*];
+            /// Every op that is not a function.
+            pub const PLAIN: &'static [ElementOp] = &[$(ElementOp::$kind),*];
 
             /// Its name in messages and in the printed IR.
             pub fn name(self) -> &'static str {
-                match self { $(ElementOp::$kind => $name,)* }
+                match self {
+                    $(ElementOp::$kind => $name,)*
+                    ElementOp::Function(function) => function.name(),
+                }
             }
 
             /// Number of operands.
             pub fn arity(self) -> usize {
-                match self { $(ElementOp::$kind => $arity,)* }
+                match self {
+                    $(ElementOp::$kind => $arity,)*
+                    ElementOp::Function(function) => function.arity(),
+                }
             }
 
-            /// The infix operator that it is written with, if it has one.
+            /// The operator that it is written with, if it has one: between two operands, or in front of one.
             pub fn sign(self) -> Option<&'static str> {
-                match self { $(ElementOp::$kind => $sign,)* }
+                match self {
+                    $(ElementOp::$kind => $sign,)*
+                    ElementOp::Function(_) => None,
+                }
             }
 
             /// Its operand and result types.
             pub fn class(self) -> ElementClass {
-                match self { $(ElementOp::$kind => ElementClass::$class,)* }
+                match self {
+                    $(ElementOp::$kind => ElementClass::$class,)*
+                    ElementOp::Function(_) => ElementClass::Floating,
+                }
             }
         }
     };
@@ -69,32 +88,35 @@ element_ops! {
     Mul = "mul" 2 Arithmetic Some("*");
     /// Quotient; of integers, towards zero. An integer divided by 0 gives 0.
     Div = "div" 2 Arithmetic Some("/");
+    /// What the quotient, rounded towards zero, leaves: it has the sign of the first operand. The remainder of an integer
+    /// divided by 0 is that integer.
+    Rem = "rem" 2 Arithmetic Some("%");
     /// The greater; if one operand is NaN, the other.
     Max = "max" 2 Arithmetic None;
     /// The lesser; if one operand is NaN, the other.
     Min = "min" 2 Arithmetic None;
     /// The negative.
-    Neg = "neg" 1 Arithmetic None;
+    Neg = "neg" 1 Arithmetic Some("-");
     /// The absolute value.
     Abs = "abs" 1 Arithmetic None;
-    /// e raised to the operand.
-    Exp = "exp" 1 Floating None;
-    /// 2 raised to the operand.
-    Exp2 = "exp2" 1 Floating None;
-    /// The same, but an f32 result below 2^-126 is 0.
-    Exp2Ftz = "exp2_ftz" 1 Floating None;
-    /// Natural logarithm.
-    Log = "log" 1 Floating None;
-    /// Square root.
-    Sqrt = "sqrt" 1 Floating None;
-    /// One over the square root.
-    Rsqrt = "rsqrt" 1 Floating None;
-    /// Hyperbolic tangent.
-    Tanh = "tanh" 1 Floating None;
     /// The product of the first two operands plus the third, rounded once; only for f32 and f64.
     Fma = "fma" 3 Floating None;
     /// The value itself, rounded before it is used: a product in it is not fused with a sum around it.
     Rounded = "rounded" 1 Arithmetic None;
+    /// Bitwise and; of truth values, whether both hold.
+    And = "and" 2 Bitwise Some("&");
+    /// Bitwise or; of truth values, whether at least one holds.
+    Or = "or" 2 Bitwise Some("|");
+    /// Bitwise exclusive or; of truth values, whether exactly one holds.
+    Xor = "xor" 2 Bitwise Some("^");
+    /// The complement of every bit; of a truth value, whether it does not hold.
+    Not = "not" 1 Bitwise Some("!");
+    /// The bits moved towards the high end by the second operand; all of them are lost if it is negative or at least the
+    /// number of bits.
+    Shl = "shl" 2 Integral Some("<<");
+    /// The bits moved towards the low end by the second operand, with copies of the sign behind them; nothing else is left
+    /// if it is negative or at least the number of bits.
+    Shr = "shr" 2 Integral Some(">>");
     /// Less.
     Lt = "lt" 2 Comparison Some("<");
     /// Less or equal.
@@ -178,7 +200,9 @@ pub enum Value {
 pub(crate) fn op_dtype(op: ElementOp, operands: &[Value], of: &dyn Fn(&Value) -> Option<DType>) -> Option<DType> {
     match op.class() {
         ElementClass::Comparison => None,
-        ElementClass::Arithmetic | ElementClass::Floating => operands.iter().find_map(of),
+        ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Integral | ElementClass::Bitwise => {
+            operands.iter().find_map(of)
+        }
         ElementClass::Choice => operands.get(1..)?.iter().find_map(of),
     }
 }
@@ -234,11 +258,36 @@ impl Value {
         }
     }
 
-    /// Whether it holds, if it is a comparison of integer expressions; `None` if it is not, or `env` lacks a variable.
+    /// Whether it holds, if comparisons of integer expressions in it decide that; `None` if they do not, or `env` lacks a
+    /// variable.
     pub fn truth(&self, env: &dyn Fn(&Var) -> Option<i64>) -> Option<bool> {
-        let Value::Op(op, arguments) = self else { return None };
-        let [a, b] = &arguments[..] else { return None };
-        Some(op.comparison()?.holds(a.integer(env)?, b.integer(env)?))
+        let Value::Op(op, operands) = self else { return None };
+        match (op, &operands[..]) {
+            (ElementOp::Not, [of]) => of.truth(env).map(|holds| !holds),
+            (ElementOp::And | ElementOp::Or, [a, b]) => {
+                let deciding = *op == ElementOp::Or;
+                match (a.truth(env), b.truth(env)) {
+                    (Some(one), Some(other)) => Some(if deciding { one || other } else { one && other }),
+                    (Some(known), None) | (None, Some(known)) => (known == deciding).then_some(deciding),
+                    (None, None) => None,
+                }
+            }
+            (ElementOp::Xor, [a, b]) => Some(a.truth(env)? != b.truth(env)?),
+            (_, [a, b]) => Some(op.comparison()?.holds(a.integer(env)?, b.integer(env)?)),
+            _ => None,
+        }
+    }
+
+    /// The parts of a condition that are known to hold, or not to hold, where the whole is: both operands of `and` where it
+    /// holds, both of `or` where it does not, and the operand of `not`. `None` if it has no such parts.
+    pub(crate) fn implied(&self, holds: bool) -> Option<Vec<(&Value, bool)>> {
+        let Value::Op(op, operands) = self else { return None };
+        match op {
+            ElementOp::And if holds => Some(operands.iter().map(|part| (part, true)).collect()),
+            ElementOp::Or if !holds => Some(operands.iter().map(|part| (part, false)).collect()),
+            ElementOp::Not => Some(operands.iter().map(|part| (part, !holds)).collect()),
+            _ => None,
+        }
     }
 
     fn integer(&self, env: &dyn Fn(&Var) -> Option<i64>) -> Option<i64> {
@@ -257,39 +306,9 @@ impl Value {
         Value::Op(op, [self, other.into()].into())
     }
 
-    /// e raised to this value.
-    pub fn exp(self) -> Value {
-        self.unary(ElementOp::Exp)
-    }
-
-    /// 2 raised to this value.
-    pub fn exp2(self) -> Value {
-        self.unary(ElementOp::Exp2)
-    }
-
-    /// The same, but an f32 result below 2^-126 is 0: one machine instruction, where [`exp2`](Value::exp2) takes four.
-    pub fn exp2_ftz(self) -> Value {
-        self.unary(ElementOp::Exp2Ftz)
-    }
-
-    /// Its natural logarithm.
-    pub fn log(self) -> Value {
-        self.unary(ElementOp::Log)
-    }
-
-    /// Its square root.
-    pub fn sqrt(self) -> Value {
-        self.unary(ElementOp::Sqrt)
-    }
-
-    /// One over its square root.
-    pub fn rsqrt(self) -> Value {
-        self.unary(ElementOp::Rsqrt)
-    }
-
-    /// Its hyperbolic tangent.
-    pub fn tanh(self) -> Value {
-        self.unary(ElementOp::Tanh)
+    /// A function of this value, and of `others` if it has more operands.
+    pub fn function(self, function: Function, others: impl IntoIterator<Item = Value>) -> Value {
+        Value::Op(ElementOp::Function(function), std::iter::once(self).chain(others).collect())
     }
 
     /// `self * factor + term`, rounded once.
@@ -432,6 +451,20 @@ operators! {
     Sub sub Sub;
     Mul mul Mul;
     Div div Div;
+    Rem rem Rem;
+    BitAnd bitand And;
+    BitOr bitor Or;
+    BitXor bitxor Xor;
+    Shl shl Shl;
+    Shr shr Shr;
+}
+
+impl std::ops::Not for Value {
+    type Output = Value;
+
+    fn not(self) -> Value {
+        self.unary(ElementOp::Not)
+    }
 }
 
 impl std::ops::Neg for Value {

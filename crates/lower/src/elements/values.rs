@@ -51,7 +51,13 @@ impl Lowering<'_> {
 
     fn is_truth(&self, value: &Value) -> bool {
         match value {
-            Value::Op(op, _) => op.class() == ElementClass::Comparison,
+            Value::Op(op, operands) => match op.class() {
+                ElementClass::Comparison => true,
+                ElementClass::Bitwise => operands.iter().any(|operand| self.is_truth(operand)),
+                ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Integral | ElementClass::Choice => {
+                    false
+                }
+            },
             Value::Named(name) => matches!(self.named(name), Some(Named::Truth(_))),
             Value::Const(_) | Value::Index(_) | Value::Load(_) | Value::Cast(..) => false,
         }
@@ -198,7 +204,9 @@ impl Lowering<'_> {
         let dtype = match op.class() {
             ElementClass::Comparison => self.common_dtype(numbers).unwrap_or(untyped),
             ElementClass::Floating => self.common_dtype(numbers).or(wanted).unwrap_or(DType::F32),
-            ElementClass::Arithmetic | ElementClass::Choice => self.common_dtype(numbers).or(wanted).unwrap_or(untyped),
+            ElementClass::Arithmetic | ElementClass::Choice | ElementClass::Integral | ElementClass::Bitwise => {
+                self.common_dtype(numbers).or(wanted).unwrap_or(untyped)
+            }
         };
         self.operands(op, operands, dtype, place)
     }
@@ -216,6 +224,7 @@ impl Lowering<'_> {
             let (is_choice, is_arm) = match op.class() {
                 ElementClass::Choice => (at == 0, at > 0),
                 ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison => (false, false),
+                ElementClass::Integral | ElementClass::Bitwise => (false, false),
             };
             self.arms += usize::from(is_arm);
             let value = self.value(operand, (!is_choice).then_some(dtype), place);

@@ -89,6 +89,17 @@ impl Machine<'_> {
         for operand in operands {
             given.push(self.value(operand, inner)?);
         }
+        let truths: Option<Vec<u64>> = given
+            .iter()
+            .map(|number| match number {
+                Number::Truth(holds) => Some(u64::from(*holds)),
+                _ => None,
+            })
+            .collect();
+        if let Some(truths) = truths {
+            let holds = numbers::of_truths(op, &truths).map_err(Meaningless::Unknown)?;
+            return Ok(Number::Truth(holds != 0));
+        }
         let whole: Option<Vec<i128>> = given
             .iter()
             .map(|number| match number {

@@ -91,6 +91,15 @@ impl Maker<'_> {
     }
 
     pub(super) fn condition(&mut self) -> Value {
+        if self.rng.percent(15) {
+            let (one, other) = (self.condition(), self.condition());
+            return match self.rng.below(4) {
+                0 => one & other,
+                1 => one | other,
+                2 => one ^ other,
+                _ => !one,
+            };
+        }
         if self.rng.percent(70) {
             return self.comparison();
         }
@@ -106,7 +115,7 @@ impl Maker<'_> {
             return self.leaf(dtype);
         }
         let one = self.value(dtype, depth - 1);
-        match self.rng.below(14) {
+        match self.rng.below(17) {
             0 | 1 => one.cast_to(dtype) + self.value(dtype, depth - 1),
             2 => one.cast_to(dtype) - self.value(dtype, depth - 1),
             3 | 4 => one.cast_to(dtype) * self.value(dtype, depth - 1),
@@ -128,7 +137,37 @@ impl Maker<'_> {
                 one + one
             }
             12 => one.cast_to(dtype).rounded(),
+            13 => one.cast_to(dtype) % self.value(dtype, depth - 1),
+            14 | 15 if dtype.is_float() => self.whole(one.cast_to(dtype)),
+            14 => self.bits(dtype, one.cast_to(dtype), depth),
+            15 => !one.cast_to(dtype),
             _ => one,
+        }
+    }
+
+    /// A whole number next to a float.
+    fn whole(&mut self, of: Value) -> Value {
+        match self.rng.below(5) {
+            0 => of.floor(),
+            1 => of.ceil(),
+            2 => of.trunc(),
+            3 => of.round(),
+            _ => of.round_ties_even(),
+        }
+    }
+
+    /// An operation on the bits of integers.
+    fn bits(&mut self, dtype: DType, one: Value, depth: usize) -> Value {
+        let other = self.value(dtype, depth - 1);
+        let count = Value::from(self.rng.within(0..=8 * dtype.bytes() - 1));
+        match self.rng.below(7) {
+            0 => one & other,
+            1 => one | other,
+            2 => one ^ other,
+            3 => one << count,
+            4 => one >> count,
+            5 => one << other,
+            _ => one >> other,
         }
     }
 

@@ -73,12 +73,23 @@ impl Checker<'_> {
         let numbers = match op.class() {
             ElementClass::Choice => dtypes.get(1..).unwrap_or_default(),
             ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison => &dtypes,
+            ElementClass::Integral | ElementClass::Bitwise => &dtypes,
         };
+        if op.class() == ElementClass::Bitwise
+            && dtypes.len() == op.arity()
+            && dtypes.iter().all(|dtype| dtype.is_none())
+        {
+            return None;
+        }
         let first = numbers.first().copied().flatten();
         let of_one = first.is_some() && numbers.iter().all(|dtype| *dtype == first);
         let decided = op.class() != ElementClass::Choice || dtypes.first() == Some(&None);
-        let is_real = op.class() != ElementClass::Floating || first.is_some_and(DType::is_float);
-        if operands.len() != op.arity() || !of_one || !decided || !is_real {
+        let is_accepted = match op.class() {
+            ElementClass::Floating => first.is_some_and(DType::is_float),
+            ElementClass::Integral | ElementClass::Bitwise => first.is_some_and(DType::is_integer),
+            ElementClass::Arithmetic | ElementClass::Comparison | ElementClass::Choice => true,
+        };
+        if operands.len() != op.arity() || !of_one || !decided || !is_accepted {
             self.report("V0319", format!("`{op}` has operands that it does not accept"));
         }
         if op.class() == ElementClass::Comparison { None } else { first }

@@ -70,9 +70,12 @@ impl KnownFacts {
         }
     }
 
-    /// Records a condition, if it compares integer expressions of variables.
+    /// Records a condition, as far as it consists of comparisons of integer expressions of variables.
     pub(super) fn assume(&mut self, cond: &Value, holds: bool) {
-        if let Some(Value::Op(op, operands)) = self.resolved(cond)
+        let cond = self.resolved(cond).unwrap_or_else(|| cond.clone());
+        if let Some(parts) = cond.implied(holds) {
+            parts.into_iter().for_each(|(part, holds)| self.assume(part, holds));
+        } else if let Some(Value::Op(op, operands)) = self.resolved(&cond)
             && let Some(comparison) = op.comparison()
             && let [Value::Index(a), Value::Index(b)] = &operands[..]
         {
@@ -128,7 +131,8 @@ impl KnownFacts {
         })
     }
 
-    /// The value as an integer expression of variables, or a comparison of two; `None` for other values.
+    /// The value as an integer expression of variables, a comparison of two, or a condition made of such; `None` for other
+    /// values.
     fn resolved(&self, value: &Value) -> Option<Value> {
         match value {
             Value::Const(Scalar::Int(number)) => Some(Value::Index(Expr::constant(*number))),
@@ -139,6 +143,10 @@ impl KnownFacts {
             Value::Op(op, operands) if op.class() == ElementClass::Comparison => {
                 let sides: Option<Vec<Value>> = operands.iter().map(|side| self.side(side).map(Value::Index)).collect();
                 Some(Value::Op(*op, sides?.into()))
+            }
+            Value::Op(op, operands) if op.class() == ElementClass::Bitwise => {
+                let parts: Option<Vec<Value>> = operands.iter().map(|part| self.resolved(part)).collect();
+                Some(Value::Op(*op, parts?.into()))
             }
             Value::Const(Scalar::Float(_)) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => None,
         }

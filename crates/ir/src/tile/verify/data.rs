@@ -287,6 +287,10 @@ impl<'a, 'f> Walk<'a, 'f> {
                     self.assume(known, holds);
                 }
             }
+            cond if cond.implied(holds).is_some() => {
+                let parts = cond.implied(holds).into_iter().flatten();
+                parts.for_each(|(part, holds)| self.assume(part, holds));
+            }
             Value::Op(op, sides) => {
                 let (Some(comparison), [a, b]) = (op.comparison(), &sides[..]) else { return };
                 let is_real = |side: &Value| self.dtype(side).is_some_and(DType::is_float);

@@ -304,7 +304,12 @@ impl<'a> ElementChecker<'a> {
                     self.under(cond, false, |this| this.indices(otherwise, span));
                 }
                 (
-                    ElementClass::Choice | ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison,
+                    ElementClass::Choice
+                    | ElementClass::Arithmetic
+                    | ElementClass::Floating
+                    | ElementClass::Integral
+                    | ElementClass::Bitwise
+                    | ElementClass::Comparison,
                     arguments,
                 ) => arguments.iter().for_each(|argument| self.indices(argument, span)),
             },

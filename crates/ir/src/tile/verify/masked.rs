@@ -181,7 +181,12 @@ impl<'a, 'f> Walk<'a, 'f> {
                     self.under(cond, false, |this| this.value(otherwise));
                 }
                 (
-                    ElementClass::Choice | ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison,
+                    ElementClass::Choice
+                    | ElementClass::Arithmetic
+                    | ElementClass::Floating
+                    | ElementClass::Integral
+                    | ElementClass::Bitwise
+                    | ElementClass::Comparison,
                     operands,
                 ) => operands.iter().for_each(|operand| self.value(operand)),
             },

@@ -87,6 +87,9 @@ fn of_op(
     span: Span,
 ) -> Result<Type, Diagnostic> {
     let class = op.class();
+    if class == ElementClass::Bitwise && types.iter().all(|kind| *kind == Type::Truth) {
+        return Ok(Type::Truth);
+    }
     let first = usize::from(class == ElementClass::Choice);
     let numbers = match (class, types) {
         (ElementClass::Choice, [Type::Truth, numbers @ ..]) => numbers,
@@ -95,7 +98,8 @@ fn of_op(
             let message = format!("`select` needs a comparison; {what} is {given}");
             return Err(mismatch(message, span, "compare it, as in x.ne(0).select(a, b)"));
         }
-        (ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison, types) => types,
+        (ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison, types)
+        | (ElementClass::Integral | ElementClass::Bitwise, types) => types,
     };
     let start = Type::Integer(ValueRange::point(0));
     let common = numbers.iter().try_fold(start, |common, next| joined(common, *next));
@@ -119,7 +123,7 @@ fn of_op(
         }
     }
     let is_zero = |kind: &Type| *kind == Type::Integer(ValueRange::point(0));
-    if op == ElementOp::Div && !is_real(common) && numbers.get(1).is_some_and(is_zero) {
+    if matches!(op, ElementOp::Div | ElementOp::Rem) && !is_real(common) && numbers.get(1).is_some_and(is_zero) {
         return Err(Diagnostic::error("K0244", format!("`{}` divides by zero", value_title(kernel, value)))
             .label(span, "in this statement")
             .help("a quotient of integers needs a divisor that is not 0"));
@@ -136,9 +140,17 @@ fn of_op(
         return Err(mismatch(message, span, "convert with value.cast(F32)"));
     }
     match class {
-        ElementClass::Arithmetic | ElementClass::Choice => {
+        ElementClass::Integral | ElementClass::Bitwise if is_real(common) => {
+            let (title, sign) = (value_title(kernel, value), op.sign().unwrap_or(op.name()));
+            let message = format!("`{title}` is {}; `{sign}` needs integers", common.title());
+            Err(mismatch(message, span, "convert with value.cast(I32), or reinterpret the bits with k.view_as"))
+        }
+        ElementClass::Arithmetic | ElementClass::Choice | ElementClass::Integral | ElementClass::Bitwise => {
             let range = ranges.and_then(|ranges| op.integer_range(&ranges));
-            let grows = matches!(op, ElementOp::Add | ElementOp::Sub | ElementOp::Mul | ElementOp::Neg);
+            let grows = matches!(
+                op,
+                ElementOp::Add | ElementOp::Sub | ElementOp::Mul | ElementOp::Neg | ElementOp::Not | ElementOp::Shl
+            );
             match range {
                 Some(range) if grows && !index::is_held(range) => {
                     let title = value_title(kernel, value);
