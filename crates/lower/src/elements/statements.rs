@@ -21,6 +21,17 @@ const MOST_LOWERED: usize = 2 * MOST_STATEMENTS;
 /// An inner loop of up to this many iterations is unrolled.
 const MOST_WRITTEN_OUT: i64 = 8;
 
+/// Whether a condition holds for a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Truth {
+    /// The thread does not execute the statement.
+    Absent,
+    /// The iteration decides.
+    Known(bool),
+    /// It depends on more than the iteration.
+    OfData,
+}
+
 impl Lowering<'_> {
     /// Lowers the statements of one step, for the threads of `place`.
     pub(super) fn elements(&mut self, body: &[ElementStmt], place: &ActiveStep) -> Result<(), Refusal> {
@@ -112,9 +123,10 @@ impl Lowering<'_> {
         otherwise: &[ElementStmt],
         place: &ActiveStep,
     ) -> Result<(), Refusal> {
-        if let Some(holds) = self.truths(cond, place) {
+        let truths = self.truths(cond, place);
+        if !truths.contains(&Truth::OfData) {
             for (branch, wanted) in [(then, true), (otherwise, false)] {
-                let mask: Vec<bool> = holds.iter().map(|holds| *holds == Some(wanted)).collect();
+                let mask: Vec<bool> = truths.iter().map(|truth| *truth == Truth::Known(wanted)).collect();
                 if mask.contains(&true) {
                     let inner = ActiveStep { step: place.step, mask: Rc::new(mask.clone()) };
                     let body = self.aside(|this| this.elements(branch, &inner))?;
@@ -128,7 +140,10 @@ impl Lowering<'_> {
         self.keep_truth(cond, array, place)?;
         let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
         for (branch, wanted) in [(then, 1), (otherwise, 0)] {
-            let body = self.aside(|this| this.elements(branch, place))?;
+            // Threads for which one part of the condition decides need nothing for the other branch.
+            let mask = truths.iter().map(|truth| [Truth::Known(wanted == 1), Truth::OfData].contains(truth)).collect();
+            let inner = ActiveStep { step: place.step, mask: Rc::new(mask) };
+            let body = self.aside(|this| this.elements(branch, &inner))?;
             let compared = vec![ThreadValue::reg(array, 0), number(wanted)];
             let cond = ThreadValue::Op(ElementOp::Eq, compared);
             if !body.is_empty() {
@@ -152,8 +167,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Whether a condition holds, by thread; `None` if it depends on more than the iteration.
-    fn truths(&self, cond: &Value, place: &ActiveStep) -> Option<Vec<Option<bool>>> {
+    /// Whether a condition holds, by thread.
+    fn truths(&self, cond: &Value, place: &ActiveStep) -> Vec<Truth> {
         let vars = &self.nest.vars;
         let extents: Vec<i64> = vars.iter().map(|var| var.range().hi + 1).collect();
         let digit = |var: &Var, iteration: usize| {
@@ -165,8 +180,11 @@ impl Lowering<'_> {
             let iteration = self.nest.steps.at(thread, place.step)?;
             cond.truth(&|var| digit(var, iteration))
         };
-        let found = place.mask.iter().enumerate().map(|(thread, here)| here.then(|| holds(thread)));
-        found.map(|holds| holds.map_or(Some(None), |known| known.map(Some))).collect()
+        let of = |(thread, here): (usize, &bool)| match here {
+            true => holds(thread).map_or(Truth::OfData, Truth::Known),
+            false => Truth::Absent,
+        };
+        place.mask.iter().enumerate().map(of).collect()
     }
 
     fn repeat(
