@@ -31,6 +31,11 @@ fn expected(kind: ReduceKind, row: i64, cols: i64) -> f64 {
         Max => values.fold(f64::NEG_INFINITY, f64::max),
         AbsMax => values.map(f64::abs).fold(0.0, f64::max),
         Min => values.fold(f64::INFINITY, f64::min),
+        // Of integers, modulo 2^32.
+        Product => values.fold(1i32, |product, value| product.wrapping_mul(value as i32)).into(),
+        And => values.fold(-1, |bits, value| bits & value as i32).into(),
+        Or => values.fold(0, |bits, value| bits | value as i32).into(),
+        Xor => values.fold(0, |bits, value| bits ^ value as i32).into(),
     }
 }
 
@@ -52,8 +57,10 @@ const SHAPES: [([i64; 2], i64); 12] = [
 #[test]
 fn results_do_not_depend_on_idle_threads() {
     for (shape, threads) in SHAPES {
-        for kind in [Sum, AbsSum, SquareSum, Max, AbsMax, Min] {
-            for dtype in [F32, I32] {
+        for kind in [Sum, AbsSum, SquareSum, Max, AbsMax, Min, Product, And, Or, Xor] {
+            // Products of floats are not exact.
+            let of_integers = kind == Product || kind.is_bitwise();
+            for dtype in if of_integers { [I32].to_vec() } else { [F32, I32].to_vec() } {
                 let [rows, cols] = shape;
                 let x = tensor(dtype, &shape, value);
                 let y = tensor(dtype, &[rows], |row| expected(kind, row, cols));

@@ -38,6 +38,7 @@ impl Case {
     fn first(&self) -> f64 {
         match self.kind {
             Sum | AbsSum | SquareSum | AbsMax => 1.0,
+            Product | And | Or | Xor => 3.0,
             Max => -90.0,
             Min => 90.0,
         }
@@ -97,6 +98,11 @@ impl Case {
                     Max => results[of].max(value),
                     Min => results[of].min(value),
                     AbsMax => results[of].max(value.abs()),
+                    // Of integers, modulo 2^32.
+                    Product => (results[of] as i32).wrapping_mul(value as i32).into(),
+                    And => (results[of] as i32 & value as i32).into(),
+                    Or => (results[of] as i32 | value as i32).into(),
+                    Xor => (results[of] as i32 ^ value as i32).into(),
                 };
             }
             all.push(results.clone());
@@ -125,9 +131,11 @@ impl Case {
 
 #[test]
 fn every_kind_along_both_dimensions() {
-    for kind in [Sum, AbsSum, SquareSum, Max, Min, AbsMax] {
+    for kind in ReduceKind::ALL.iter().copied() {
         for (dimension, threads) in [(0, 32), (1, 32), (0, 64), (1, 96), (0, 128), (1, 256)] {
-            for dtype in [F32, I32, F64] {
+            // Products of floats are not exact.
+            let of_integers = kind == Product || kind.is_bitwise();
+            for dtype in [F32, I32, F64].into_iter().filter(|dtype| *dtype == I32 || !of_integers) {
                 let case = Case { kind, dimension, threads, dtype, ..PLAIN };
                 assert!(case.is_spread(), "{kind:?} of {dtype} along {dimension} by {threads} threads");
             }

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, ElementStmt, Kernel, Op, OpClass, OpKind, Space, Stmt, Tile, Value};
+use tilewright_ir::tile::{Buffer, Dimensions, ElementStmt, Kernel, Op, OpClass, OpKind, Space, Stmt, Tile, Value};
 use tilewright_layout::map::NONE;
 
 use crate::dictation::Dictation;
@@ -143,26 +143,25 @@ fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction>
         dst: kernel.storage(dst.buffer),
         effect: op.kind.info().operands[0].effect,
         src: kernel.storage(src.buffer),
-        rows: rows(kernel, storages, [dst, src], told.dimension),
+        rows: rows(kernel, storages, [dst, src], told.dimensions),
         executions: 1,
         exchanges: 1,
     })
 }
 
 /// For each granule of the tile that is reduced, the granules of the rows that its elements belong to.
-fn rows(kernel: &Kernel, storages: &Storages, [dst, src]: [&Tile; 2], dimension: usize) -> Pattern {
+fn rows(kernel: &Kernel, storages: &Storages, [dst, src]: [&Tile; 2], dimensions: Dimensions) -> Pattern {
     let dtype_bytes = |tile: &Tile| kernel.buffers[tile.buffer].dtype.bytes();
     let (to, from) = (kernel.storage(dst.buffer), storages.get(kernel.storage(src.buffer)));
     let row_granules: Vec<u32> = (0..dst.elements()).map(|row| storages.granule(to, row, dtype_bytes(dst))).collect();
-    let (extent, below) = (src.extents[dimension] as usize, src.extents[dimension + 1..].iter().product::<i64>());
     // The rows of the elements of the source, in row-major order.
-    let mut rows = row_granules.chunks(below as usize).flat_map(|rows| std::iter::repeat_n(rows, extent).flatten());
+    let mut rows = (0..src.elements() as usize).map(|at| row_granules[dimensions.row_of(&src.extents, at)]);
     let elements_per_granule = (from.bytes / dtype_bytes(src)) as usize;
     let mut table = vec![NONE; from.granules * elements_per_granule];
     for entries in table.chunks_mut(elements_per_granule) {
         for row in rows.by_ref().take(elements_per_granule) {
-            if let Some(entry) = entries.iter_mut().find(|entry| [NONE, *row].contains(entry)) {
-                *entry = *row;
+            if let Some(entry) = entries.iter_mut().find(|entry| [NONE, row].contains(entry)) {
+                *entry = row;
             }
         }
     }

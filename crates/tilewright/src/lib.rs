@@ -23,8 +23,8 @@ pub mod prelude {
     pub use tilewright_dsl::{
         Buffer, Elements, Expr, Index, KernelBuilder, LoopRange, Region, Shape, Size, Value, at, kernel,
     };
-    pub use tilewright_ir::tile::ReduceKind::{self, AbsMax, AbsSum, Max, Min, SquareSum, Sum};
-    pub use tilewright_ir::tile::{Gemm, WarpPolicy};
+    pub use tilewright_ir::tile::ReduceKind::{self, AbsMax, AbsSum, And, Max, Min, Or, Product, SquareSum, Sum, Xor};
+    pub use tilewright_ir::tile::{Dimensions, Gemm, WarpPolicy};
     pub use tilewright_ir::{Kernel, Target};
     pub use tilewright_layout::DType::{
         self, B8, B16, B32, B64, B128, BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64,

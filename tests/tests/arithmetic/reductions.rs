@@ -11,6 +11,11 @@ const COLS: i64 = 20;
 /// Variants of reductions: the cheapest, and those through shared memory.
 const VARIANTS: [Option<&str>; 3] = [None, Some("across_warps"), Some("single_owners")];
 
+/// The kinds of reductions of a dtype.
+fn kinds(dtype: DType) -> impl Iterator<Item = ReduceKind> {
+    ReduceKind::ALL.iter().copied().filter(move |kind| !(kind.is_bitwise() && dtype.is_float()))
+}
+
 /// Every kind of reduction over the rows of a matrix of which some threads hold no elements.
 fn reductions(dtype: DType, rows: i64, variant: Option<&str>) -> Kernel {
     kernel("reductions", |k| {
@@ -18,10 +23,10 @@ fn reductions(dtype: DType, rows: i64, variant: Option<&str>) -> Kernel {
         let x = k.input("x", dtype, [rows, COLS]);
         let v = k.fragment("v", dtype, [rows, COLS]);
         k.copy(v, x);
-        for kind in ReduceKind::ALL {
+        for kind in kinds(dtype) {
             let y = k.output(&format!("{}_of_x", kind.name()), dtype, [rows]);
             let result = k.fragment(&format!("{}_of_v", kind.name()), dtype, [rows]);
-            k.reduce(*kind, result, v, 1).variant_opt(variant);
+            k.reduce(kind, result, v, 1).variant_opt(variant);
             k.copy(y, result);
         }
     })
@@ -58,6 +63,10 @@ fn reduced(dtype: DType, kind: ReduceKind, row: &[u64]) -> i128 {
         Max => values.max(),
         Min => values.min(),
         AbsMax => absolute.max(),
+        Product => Some(values.fold(1, |product: i128, value| wrapped(product.wrapping_mul(value)))),
+        And => values.reduce(|a, b| a & b),
+        Or => values.reduce(|a, b| a | b),
+        Xor => values.reduce(|a, b| a ^ b),
     };
     result.expect("a row has elements")
 }
@@ -69,9 +78,9 @@ fn rows_at_the_ends_of_integers() {
         for variant in VARIANTS {
             let kernel = reductions(dtype, rows.len() as i64, variant);
             let Some(found) = outputs("rows_at_the_ends_of_integers", kernel, &[matrix(dtype, &rows)]) else { return };
-            for (kind, found) in ReduceKind::ALL.iter().zip(found) {
+            for (kind, found) in kinds(dtype).zip(found) {
                 let found: Vec<i128> = bits(&found).iter().map(|bits| integer(dtype, *bits)).collect();
-                let wanted: Vec<i128> = rows.iter().map(|row| reduced(dtype, *kind, row)).collect();
+                let wanted: Vec<i128> = rows.iter().map(|row| reduced(dtype, kind, row)).collect();
                 assert_eq!(found, wanted, "{} of {dtype}, {variant:?}", kind.name());
             }
         }
@@ -104,6 +113,8 @@ fn reduced_floats(kind: ReduceKind, row: &[f64]) -> f64 {
         Max => values.reduce(f64::max),
         Min => values.reduce(f64::min),
         AbsMax => absolute.reduce(f64::max),
+        Product => values.reduce(|a, b| a * b),
+        And | Or | Xor => None,
     };
     result.expect("a row has elements")
 }
@@ -122,9 +133,9 @@ fn rows_of_infinities_and_nan() {
         for variant in VARIANTS {
             let kernel = reductions(dtype, rows.len() as i64, variant);
             let Some(found) = outputs("rows_of_infinities_and_nan", kernel, &[matrix(dtype, &given)]) else { return };
-            for (kind, found) in ReduceKind::ALL.iter().zip(found) {
+            for (kind, found) in kinds(dtype).zip(found) {
                 for (row, found) in rows.iter().zip(bits(&found)) {
-                    let wanted = reduced_floats(*kind, row);
+                    let wanted = reduced_floats(kind, row);
                     let (name, seen) = (kind.name(), real(dtype, found));
                     assert!(is_same(dtype, found, wanted), "{name} of {row:?} as {dtype}, {variant:?}: {seen}");
                 }
@@ -155,6 +166,46 @@ fn what_was_there_is_one_more_element() {
         let Some(found) = outputs("what_was_there_is_one_more_element", kernel, &inputs) else { return };
         for (found, wanted) in bits(&found[0]).into_iter().zip([f64::NAN, 3.0, -2.0, -2.0]) {
             assert!(same(F32, found, rounded(F32, wanted)), "{variant:?}: {}, expected {wanted}", real(F32, found));
+        }
+    }
+}
+
+/// A tile with an odd number of elements in every dimension, reduced over every set of its dimensions.
+#[test]
+fn several_dimensions_at_once() {
+    const EXTENTS: [i64; 3] = [3, 7, 20];
+    let sets: [&[usize]; 7] = [&[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2], &[0, 1, 2]];
+    let left = |set: &[usize]| -> Vec<usize> { (0..3).filter(|at| !set.contains(at)).collect() };
+    let shape = |set: &[usize]| -> Vec<i64> {
+        let extents: Vec<i64> = left(set).iter().map(|at| EXTENTS[*at]).collect();
+        if extents.is_empty() { vec![1] } else { extents }
+    };
+    for variant in VARIANTS {
+        let kernel = kernel("several", |k| {
+            k.threads(96);
+            let x = k.input("x", I32, EXTENTS);
+            let v = k.fragment("v", I32, EXTENTS);
+            k.copy(v, x);
+            for (at, set) in sets.iter().enumerate() {
+                let y = k.output(&format!("y{at}"), I32, shape(set));
+                let result = k.fragment(&format!("result{at}"), I32, shape(set));
+                let dimensions = set.iter().fold(Dimensions::from([]), |all, one| all.with(*one));
+                k.reduce(Sum, result, v, dimensions).variant_opt(variant);
+                k.copy(y, result);
+            }
+        });
+        let number = |at: i64| at * at % 101;
+        let x = HostTensor::from_f64(I32, &EXTENTS, |at| number(at) as f64);
+        let Some(found) = outputs("several_dimensions", kernel, &[x]) else { return };
+        for (set, found) in sets.iter().zip(found) {
+            let mut sums = vec![0i64; shape(set).iter().product::<i64>() as usize];
+            for at in 0..EXTENTS.iter().product::<i64>() {
+                let index = [at / 140, at / 20 % 7, at % 20];
+                let row = left(set).iter().fold(0, |row, one| row * EXTENTS[*one] + index[*one]);
+                sums[row as usize] += number(at);
+            }
+            let found: Vec<i64> = bits(&found).iter().map(|bits| integer(I32, *bits) as i64).collect();
+            assert_eq!(found, sums, "{set:?} {variant:?}");
         }
     }
 }

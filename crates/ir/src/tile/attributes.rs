@@ -3,6 +3,7 @@
 use tilewright_layout::DType;
 
 use crate::scalar::Scalar;
+use crate::tile::dimensions::Dimensions;
 
 /// How elements are combined into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,27 +20,63 @@ pub enum ReduceKind {
     AbsSum,
     /// The sum of the squares; squares of floats are added to a sum without being rounded first.
     SquareSum,
+    /// Their product.
+    Product,
+    /// The bits that all integers have.
+    And,
+    /// The bits that at least one integer has.
+    Or,
+    /// The bits that an odd number of integers have.
+    Xor,
 }
 
 impl ReduceKind {
-    /// The neutral value: combining it with a part of this dtype changes nothing; `None` for a dtype without numbers.
+    /// The neutral value: combining it with a part of this dtype changes nothing; `None` for a dtype that cannot be combined
+    /// so.
     ///
     /// `max` and `min` of floats return the number where one operand is NaN, so their neutral value is NaN: an infinity
     /// would be the result of a row that has only NaN, and only in the layouts that use the neutral value. For sums of
     /// floats it is -0, since -0 + -0 is -0 but 0 + -0 is 0. The absolute value of the least integer is itself, so
     /// `absmax` starts from it as well.
     pub fn neutral(self, dtype: DType) -> Option<Scalar> {
-        let is_sum = matches!(self, ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum);
         if dtype.is_float() {
-            return Some(Scalar::Float(if is_sum { -0.0 } else { f64::NAN }));
+            return Some(Scalar::Float(match self {
+                ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => -0.0,
+                ReduceKind::Max | ReduceKind::AbsMax | ReduceKind::Min => f64::NAN,
+                ReduceKind::Product => 1.0,
+                ReduceKind::And | ReduceKind::Or | ReduceKind::Xor => return None,
+            }));
         }
         let (least, most) = dtype.integers()?;
         Some(Scalar::Int(match self {
-            ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => 0,
+            ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum | ReduceKind::Or | ReduceKind::Xor => 0,
             ReduceKind::Max | ReduceKind::AbsMax => least as i64,
+            ReduceKind::Product => 1,
             // The bits of the greatest u64 are those of -1.
             ReduceKind::Min => most as i64,
+            ReduceKind::And => {
+                if least < 0 {
+                    -1
+                } else {
+                    most as i64
+                }
+            }
         }))
+    }
+
+    /// Whether a zero changes no result of any row.
+    pub(crate) fn ignores_zeros(self) -> bool {
+        match self {
+            ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum | ReduceKind::Or | ReduceKind::Xor => true,
+            // The greatest magnitude of a row of nothing but NaN is NaN, not 0.
+            ReduceKind::AbsMax => false,
+            ReduceKind::Max | ReduceKind::Min | ReduceKind::Product | ReduceKind::And => false,
+        }
+    }
+
+    /// Whether it combines the bits of integers.
+    pub fn is_bitwise(self) -> bool {
+        matches!(self, ReduceKind::And | ReduceKind::Or | ReduceKind::Xor)
     }
 
     /// Every kind.
@@ -50,6 +87,10 @@ impl ReduceKind {
         ReduceKind::AbsMax,
         ReduceKind::AbsSum,
         ReduceKind::SquareSum,
+        ReduceKind::Product,
+        ReduceKind::And,
+        ReduceKind::Or,
+        ReduceKind::Xor,
     ];
 
     /// Its name in messages and in the printed IR.
@@ -61,6 +102,10 @@ impl ReduceKind {
             ReduceKind::AbsMax => "absmax",
             ReduceKind::AbsSum => "abssum",
             ReduceKind::SquareSum => "squaresum",
+            ReduceKind::Product => "product",
+            ReduceKind::And => "and",
+            ReduceKind::Or => "or",
+            ReduceKind::Xor => "xor",
         }
     }
 }
@@ -70,8 +115,8 @@ impl ReduceKind {
 pub struct Reduce {
     /// How elements are combined into one.
     pub kind: ReduceKind,
-    /// The dimension of the source that is removed, or becomes 1; dimensions of extent 1 are counted.
-    pub dimension: usize,
+    /// The dimensions of the source that are removed, or become 1; dimensions of extent 1 are counted.
+    pub dimensions: Dimensions,
     /// Whether the destination is overwritten; otherwise it takes part in the reduction.
     pub clear: bool,
 }
@@ -79,8 +124,8 @@ pub struct Reduce {
 impl Reduce {
     /// Its text after the operands, as comma-separated words.
     pub(crate) fn words(self) -> Vec<String> {
-        let Reduce { kind, dimension, clear } = self;
-        let mut words = vec![kind.name().to_string(), format!("dimension {dimension}")];
+        let Reduce { kind, dimensions, clear } = self;
+        let mut words = vec![kind.name().to_string(), dimensions.to_string()];
         words.extend(words_of_flags(&[(!clear, "accumulate")]));
         words
     }

@@ -11,7 +11,7 @@ use tilewright_layout::DType;
 use crate::arena::Handle;
 use crate::counter::Counter;
 use crate::scalar::Scalar;
-use crate::tile::attributes::{Gemm, Reduce, ReduceKind};
+use crate::tile::attributes::{Gemm, Reduce};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
@@ -195,14 +195,20 @@ impl Masks {
     }
 
     fn reduce(&mut self, handle: Handle<Op>, reduce: Reduce, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
-        let Reduce { kind, dimension, clear } = reduce;
+        let Reduce { kind, dimensions, clear } = reduce;
         let known = self.state.get(&src.buffer).cloned();
         let known = known.unwrap_or(Valid { extents: vec![None; src.extents.len()], is_zero: true });
-        let is_neutral = known.is_zero && !matches!(kind, ReduceKind::Max | ReduceKind::Min);
-        let limit = known.extents[dimension].clone().filter(|_| !is_neutral);
-        let neutral = kind.neutral(self.kernel.buffers[src.buffer].dtype);
-        let masked = limit.zip(neutral).map(|(limit, value)| self.masked(src, (dimension, limit), value, span));
-        let left = (0..src.extents.len()).filter(|at| *at != dimension && src.extents[*at] != 1);
+        let is_neutral = known.is_zero && kind.ignores_zeros();
+        let neutral = kind.neutral(self.kernel.buffers[src.buffer].dtype).filter(|_| !is_neutral);
+        let limits = dimensions.iter().filter_map(|at| Some((at, known.extents[at].clone()?, neutral?)));
+        let mut masked: Option<(Vec<Stmt>, Tile)> = None;
+        for (at, limit, value) in limits {
+            let (mut before, tile) = masked.take().unwrap_or_else(|| (Vec::new(), src.clone()));
+            let (more, tile) = self.masked(&tile, (at, limit), value, span);
+            before.extend(more);
+            masked = Some((before, tile));
+        }
+        let left = (0..src.extents.len()).filter(|at| !dimensions.contains(*at) && src.extents[*at] != 1);
         let valid = Valid { extents: left.map(|at| known.extents[at].clone()).collect(), is_zero: known.is_zero };
         let earlier = self.state.get(&dst.buffer).cloned();
         self.write(dst, valid);

@@ -128,11 +128,11 @@ macro_rules! tile_ops {
                 scopes: [Cta],
             }
 
-            /// Combines the elements of `src` along `dimension` into one element of `dst`, which is overwritten.
-            /// Dimensions are counted from 0, including those of extent 1.
+            /// Combines the elements of `src` along one dimension, or several (`[0, 2]`), into one element of `dst`, which
+            /// is overwritten. Dimensions are counted from 0, including those of extent 1.
             Reduce(reduce: Reduce) {
-                builder: reduce [kind: ReduceKind] (dst: Update, src: Read) [dimension: usize]
-                    => OpKind::Reduce(Reduce { kind, dimension, clear: true }),
+                builder: reduce [kind: ReduceKind] (dst: Update, src: Read) [dimensions: impl Into<Dimensions>]
+                    => OpKind::Reduce(Reduce { kind, dimensions: dimensions.into(), clear: true }),
                 words: reduce.words(),
                 overwrites: reduce.clear,
                 class: Reduction,

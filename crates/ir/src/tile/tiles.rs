@@ -5,6 +5,7 @@ use tilewright_expr::{Expr, Var};
 
 use crate::arena::Handle;
 use crate::tile::buffer::Buffer;
+use crate::tile::dimensions::Dimensions;
 use crate::tile::value::{Access, Coord};
 
 /// Part of a buffer: the box of `extents` that begins at `starts`.
@@ -31,12 +32,11 @@ impl Tile {
         non_unit_extents(&self.extents)
     }
 
-    /// [`Tile::non_unit_extents`] of all dimensions but one, which is numbered including those of extent 1; `None` if the
-    /// tile has no such dimension.
-    pub fn non_unit_extents_without(&self, dimension: usize) -> Option<Vec<i64>> {
-        let before = self.extents.get(..dimension)?;
-        let after = self.extents.get(dimension + 1..)?;
-        Some(non_unit_extents(&[before, after].concat()))
+    /// [`Tile::non_unit_extents`] of all dimensions but some, which are numbered including those of extent 1; `None` if the
+    /// tile has no such dimensions.
+    pub fn non_unit_extents_without(&self, dimensions: Dimensions) -> Option<Vec<i64>> {
+        let are_there = dimensions.iter().all(|dimension| dimension < self.extents.len());
+        are_there.then(|| non_unit_extents(&dimensions.left(&self.extents)))
     }
 
     /// Rows and columns of the tile as a matrix. If it has more than two dimensions, those of extent 1 are dropped, the
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_dimension_that_goes_is_counted_with_those_of_extent_1() {
-        let without = |dimension: usize| tile(&[1, 64, 32]).non_unit_extents_without(dimension);
+        let without = |dimension: usize| tile(&[1, 64, 32]).non_unit_extents_without(Dimensions::from(dimension));
         assert_eq!(without(0), Some(vec![64, 32]));
         assert_eq!(without(1), Some(vec![32]));
         assert_eq!(without(2), Some(vec![64]));

@@ -9,7 +9,7 @@ use tilewright_ir::thread::Value;
 use tilewright_ir::tile::{ElementOp, Kernel, Narrowing, Op, OpKind, Reduce, ReduceKind, Space, tile_title};
 use tilewright_layout::DType;
 
-use super::neutral::combine;
+use super::neutral::{combine, is_idempotent};
 use super::rows::{Order, Rows};
 use crate::builder::Builder;
 use crate::fragment_registers::{FragmentRegisters, Slot};
@@ -54,11 +54,9 @@ impl Context {
         }
         let held = |handle| builder.fragment_registers(kernel, handle).map_err(refused);
         let (source, result) = (held(src.buffer)?, held(dst.buffer)?);
-        let below: i64 = src.extents[attributes.dimension + 1..].iter().product();
-        let extent = src.extents[attributes.dimension];
-        let row_of = |element: usize| (element as i64 / below / extent * below + element as i64 % below) as usize;
+        let row_of = |element: usize| attributes.dimensions.row_of(&src.extents, element);
         let map = source.map(src.elements() as usize);
-        let is_idempotent = combine(attributes.kind) != ElementOp::Add;
+        let is_idempotent = is_idempotent(attributes.kind);
         let in_order = |order| Rows::of(&map, dst.elements() as usize, row_of, is_idempotent, order);
         let single = Rows::of(&map.once_in_place(), dst.elements() as usize, row_of, is_idempotent, Order::Rows);
         let (by_slot, by_row) = (in_order(Order::Slots), in_order(Order::Rows));
@@ -97,7 +95,8 @@ impl Context {
             ReduceKind::AbsMax => made(absolute(element)),
             ReduceKind::AbsSum => absolute(made(element)),
             ReduceKind::SquareSum => Value::Op(ElementOp::Mul, vec![made(element.clone()), made(element)]),
-            ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => made(element),
+            ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min | ReduceKind::Product => made(element),
+            ReduceKind::And | ReduceKind::Or | ReduceKind::Xor => made(element),
         }
     }
 

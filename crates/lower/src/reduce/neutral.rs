@@ -12,6 +12,18 @@ pub(super) fn combine(kind: ReduceKind) -> ElementOp {
         ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => ElementOp::Add,
         ReduceKind::Max | ReduceKind::AbsMax => ElementOp::Max,
         ReduceKind::Min => ElementOp::Min,
+        ReduceKind::Product => ElementOp::Mul,
+        ReduceKind::And => ElementOp::And,
+        ReduceKind::Or => ElementOp::Or,
+        ReduceKind::Xor => ElementOp::Xor,
+    }
+}
+
+/// Whether a part that is combined twice counts once.
+pub(super) fn is_idempotent(kind: ReduceKind) -> bool {
+    match combine(kind) {
+        ElementOp::Max | ElementOp::Min | ElementOp::And | ElementOp::Or => true,
+        _ => false,
     }
 }
 

@@ -365,14 +365,15 @@ impl<'a> Machine<'a> {
             OpKind::Reduce(reduce) => {
                 let src = &op.operands[1];
                 let values = self.all(src)?;
-                let inner: i64 = src.extents[reduce.dimension + 1..].iter().product();
-                let along = src.extents[reduce.dimension];
-                for (place, index) in to.iter().enumerate() {
-                    let (outer, rest) = (place as i64 / inner, place as i64 % inner);
-                    let of = |at: i64| values[((outer * along + at) * inner + rest) as usize];
+                let mut rows: BTreeMap<Vec<i64>, Vec<u64>> = BTreeMap::new();
+                for (index, value) in self.tile(src)?.into_iter().zip(values) {
+                    let kept = index.into_iter().enumerate().filter(|(at, _)| !reduce.dimensions.contains(*at));
+                    rows.entry(kept.map(|(_, at)| at).collect()).or_default().push(value);
+                }
+                for (row, index) in rows.values().zip(&to) {
                     let mut result = if reduce.clear { None } else { Some(self.get(dst, index)?) };
-                    for value in (0..along).map(of) {
-                        result = Some(joined(reduce.kind, dtype, result, value)?);
+                    for value in row {
+                        result = Some(joined(reduce.kind, dtype, result, *value)?);
                     }
                     self.put(dst, index, result.unwrap_or(0), Touch::Store(Claim::None))?;
                 }
@@ -392,12 +393,17 @@ fn joined(kind: ReduceKind, dtype: DType, result: Option<u64>, value: u64) -> Ou
     let value = match kind {
         ReduceKind::AbsMax | ReduceKind::AbsSum => apply(ElementOp::Abs, &[value])?,
         ReduceKind::SquareSum => apply(ElementOp::Mul, &[value, value])?,
-        ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => value,
+        ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min | ReduceKind::Product => value,
+        ReduceKind::And | ReduceKind::Or | ReduceKind::Xor => value,
     };
     let Some(result) = result else { return Ok(value) };
     match kind {
         ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum => apply(ElementOp::Add, &[result, value]),
         ReduceKind::Max | ReduceKind::AbsMax => apply(ElementOp::Max, &[result, value]),
         ReduceKind::Min => apply(ElementOp::Min, &[result, value]),
+        ReduceKind::Product => apply(ElementOp::Mul, &[result, value]),
+        ReduceKind::And => apply(ElementOp::And, &[result, value]),
+        ReduceKind::Or => apply(ElementOp::Or, &[result, value]),
+        ReduceKind::Xor => apply(ElementOp::Xor, &[result, value]),
     }
 }

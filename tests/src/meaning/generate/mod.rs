@@ -298,13 +298,18 @@ impl<'r> Maker<'r> {
         }
         let src = *self.rng.pick(&wide);
         let dimension = self.rng.below(2);
-        let left = src.extents[1 - dimension];
+        let is_whole = self.rng.percent(15);
+        let left = if is_whole { 1 } else { src.extents[1 - dimension] };
         let name = self.name("red");
         let dst = k.fragment(&name, src.dtype, [left]);
         let exact = [Max, Min, AbsMax];
-        let all = [Sum, Max, Min, AbsMax];
+        let all = [Sum, Max, Min, AbsMax, Product, And, Or, Xor];
         let kind = *self.rng.pick(if src.dtype.is_float() { &exact[..] } else { &all[..] });
-        k.reduce(kind, dst, src.buffer, dimension);
+        if is_whole {
+            k.reduce(kind, dst, src.buffer, [0, 1]);
+        } else {
+            k.reduce(kind, dst, src.buffer, dimension);
+        }
         let storage = 1000 + self.names;
         let extents = [1, left];
         self.fragments.push(Held { buffer: dst, dtype: src.dtype, extents, is_flat: true, stages: 0, storage });

@@ -309,17 +309,25 @@ fn check_conversion(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mu
 fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(different_dtypes(kernel, op, [dst, src]));
     found.extend(opaque(op, &kernel.buffers[src.buffer]));
+    if reduce.kind.is_bitwise() && kernel.buffers[src.buffer].dtype.is_float() {
+        let from = &kernel.buffers[src.buffer];
+        let message = format!("`reduce` with `{}` of {}; it needs integers", reduce.kind.name(), from.dtype);
+        let finding = Diagnostic::error("K0233", message).label(op.span, "this op");
+        let finding = finding.label(from.span, format!("`{}` is {}", from.name, from.dtype));
+        found.push(finding.help("compare first, and reduce numbers: k.store(t, (i, j), x.lt(0).select(1, 0))"));
+    }
     let dimensions = src.extents.len();
-    if reduce.dimension >= dimensions {
-        let message = format!("`reduce` over dimension {} of extents {:?}", reduce.dimension, src.extents);
+    let is_there = |dimension: usize| dimension < dimensions;
+    if reduce.dimensions.is_empty() || !reduce.dimensions.iter().all(is_there) {
+        let message = format!("`reduce` over {} of extents {:?}", reduce.dimensions, src.extents);
         let help = match dimensions {
             1 => "the source has one dimension, number 0".to_string(),
             _ => format!("the dimensions of the source are numbered 0 to {}", dimensions - 1),
         };
         found.push(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
-    } else if src.non_unit_extents_without(reduce.dimension) != Some(dst.non_unit_extents()) {
-        let (dimension, to, from) = (reduce.dimension, &dst.extents, &src.extents);
-        let message = format!("`reduce` over dimension {dimension} from extents {from:?} to {to:?}");
+    } else if src.non_unit_extents_without(reduce.dimensions) != Some(dst.non_unit_extents()) {
+        let (dimensions, to, from) = (reduce.dimensions, &dst.extents, &src.extents);
+        let message = format!("`reduce` over {dimensions} from extents {from:?} to {to:?}");
         let finding = Diagnostic::error("K0219", message)
             .label(op.span, "this op")
             .help("the destination must have the extents of the source without that dimension, or with 1 for it");
