@@ -169,7 +169,7 @@ mod tests {
     /// Lines below 10 belong to a copy, line 10 to another copy with the same title, the rest to no op.
     fn op(access: &AccessCount) -> Option<Op> {
         let line = access.cuda_line.filter(|line| *line <= 10)?;
-        let span = Span { file: "k.rs", line: if line < 10 { 1 } else { 2 }, column: 1 };
+        let span = Span::at("k.rs", if line < 10 { 1 } else { 2 }, 1);
         Some(("copy(b, a)".to_string(), span))
     }
 

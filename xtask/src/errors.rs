@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_finding_is_told_whole() {
-        let span = Span { file: "src/k.rs", line: 3, column: 7 };
+        let span = Span::at("src/k.rs", 3, 7);
         let snippet = Snippet { origin: "<layout>".into(), text: "S[8".into(), range: 1..2, label: "open".into() };
         let found = Diagnostic::error("L0101", "wrong").label(span, "here").snippet(snippet).note("a").help("b");
         let told = object(Exit::BadInput, &[finding(&found)]);

@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_report_has_the_version_the_options_what_was_said_and_the_kernel() {
-        let span = Span { file: "src/k.rs", line: 3, column: 7 };
+        let span = Span::at("src/k.rs", 3, 7);
         let defect = Diagnostic::internal("V0305", "`x` is used before it is defined").label(span, "while lowering");
         let expected = format!(
             "Tilewright {} for sm_90a\nvariant vectorized\n\n\

@@ -99,9 +99,9 @@ impl Diagnostic {
         self.severity == Severity::Internal
     }
 
-    /// Adds a place in the user's source.
+    /// Adds a place in the user's source. For one in the definition of an op, the remark also says where that is.
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.labels.push(Label { span, text: text.into() });
+        self.labels.push(Label { span, text: span.remark(text.into()) });
         self
     }
 

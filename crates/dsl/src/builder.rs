@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use tilewright_diag::{Diagnostic, Span};
+use tilewright_diag::{Diagnostic, Span, counted, counted_as, in_op};
 use tilewright_expr::{self as expr, Var};
 use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::tile::{
@@ -50,6 +50,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         nodes,
         later: &later,
         loops: Vec::new(),
+        open_ops: 0,
         has_grid: false,
         has_threads: false,
         warp_id_at: Cell::new(None),
@@ -69,6 +70,8 @@ pub struct KernelBuilder<'k> {
     later: &'k Later,
     /// Variables of the loops that are open.
     loops: Vec<String>,
+    /// How many definitions of ops are running, one inside the other.
+    open_ops: usize,
     /// Whether [`KernelBuilder::grid`] was called.
     has_grid: bool,
     /// Whether [`KernelBuilder::threads`] was called.
@@ -389,7 +392,7 @@ impl<'k> KernelBuilder<'k> {
                     .help("only tensors in global memory may have such sizes; other buffers need constant extents"),
             );
         }
-        let name = name.to_string();
+        let name = self.own_name(name);
         let layout = (space != Space::Fragment || !is_shape).then_some(layout);
         let (view_of, order) = (None, None);
         let is_open = space == Space::Shared && is_shape;
@@ -465,6 +468,40 @@ impl<'k> KernelBuilder<'k> {
         self.parallel_over(vars, |elements| body(elements, std::array::from_fn(|at| Expr::of_loop(&named[at]))))
     }
 
+    /// Computes every element of a buffer from its index: `k.map(y, |[i, j]| x.at((i, j)) * 2.0)`. This is
+    /// [`KernelBuilder::parallel`] over the extents of the buffer, with one store. Tensors with sizes known at launch have no
+    /// such extents: map a fragment, and copy that.
+    #[track_caller]
+    pub fn map<const N: usize, T: Into<Value>>(
+        &mut self,
+        to: Buffer,
+        element: impl FnOnce([Expr; N]) -> T,
+    ) -> ParallelRef<'k> {
+        let (shape, span) = (self.shape(to), Span::here());
+        let buffer = self.kernel.buffers.get(to.handle);
+        let (name, is_dynamic) = buffer.map_or(("", false), |of| (&of.name[..], of.dynamic_shape.is_some()));
+        let extents = <[i64; N]>::try_from(shape.clone());
+        if is_dynamic {
+            let finding = Diagnostic::error("K0231", format!("`map` to `{name}`, whose size is known only at launch"));
+            let help = "map a fragment of the size of a tile, and copy it";
+            nodes::mistake(finding.label(span, "this op").help(help));
+        } else if extents.is_err() {
+            let dimensions = counted(shape.len(), "dimension");
+            let message =
+                format!("`map` with {} for `{name}`, which has {dimensions}", counted_as(N, "index", "indices"));
+            let finding = Diagnostic::error("K0219", message).label(span, "this op");
+            nodes::mistake(finding.help("the function takes one index for each dimension: |[i, j]|"));
+        }
+        let extents = extents.unwrap_or([1; N]);
+        self.parallel(extents, |k, index| {
+            let value = element(index).into();
+            // What is wrong with the index was reported above.
+            if shape.len() == N {
+                k.store_at(span, to, index, value);
+            }
+        })
+    }
+
     /// [`KernelBuilder::parallel`] over the caller's variables, whose ranges begin at 0.
     #[track_caller]
     pub fn parallel_over<T>(&mut self, vars: Vec<Var>, body: impl FnOnce(&mut Elements<'k>) -> T) -> ParallelRef<'k> {
@@ -503,13 +540,58 @@ impl<'k> KernelBuilder<'k> {
         self.kernel.body.push(Stmt::If(If { cond, then, otherwise, span }));
     }
 
+    /// Statements that make up an op of your own, under a name: plans and CUDA comments show it in front of each statement, at
+    /// the line that called it, and so do diagnostics, which also tell the line in its definition.
+    ///
+    /// Write `#[track_caller]` on the function that calls this method, so that its callers' lines are shown. The name consists of
+    /// letters, digits and underscores. Buffers that the definition declares get a number if their names are taken, so that an op
+    /// may be used several times.
+    #[track_caller]
+    pub fn op<T>(&mut self, name: &str, definition: impl FnOnce(&mut KernelBuilder<'k>) -> T) -> T {
+        let span = Span::here();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(is_plain) {
+            let message = format!("`{}` cannot be the name of an op", name.escape_debug());
+            let finding = Diagnostic::error("K0201", message).label(span, "named here");
+            nodes::mistake(finding.help("letters, digits and underscores"));
+            return definition(self);
+        }
+        self.open_ops += 1;
+        let made = in_op(name, span, || definition(self));
+        self.open_ops -= 1;
+        made
+    }
+
+    /// The extents of a buffer. A size that is known only at launch counts as its greatest value.
+    #[track_caller]
+    pub fn shape(&self, of: Buffer) -> Vec<i64> {
+        let is_own = of.is_own();
+        let owner = self.kernel.buffers.get(of.handle).filter(|_| is_own);
+        owner.map(|owner| owner.shape.clone()).unwrap_or_default()
+    }
+
+    /// The dtype of a buffer.
+    #[track_caller]
+    pub fn dtype(&self, of: Buffer) -> DType {
+        let is_own = of.is_own();
+        let owner = self.kernel.buffers.get(of.handle).filter(|_| is_own);
+        owner.map_or(DType::B8, |owner| owner.dtype)
+    }
+
+    /// The name of a buffer. In the definition of an op, which may be called several times, one that is taken gets a number.
+    fn own_name(&self, name: &str) -> String {
+        let is_used = |name: &str| self.open_ops > 0 && self.is_taken(name);
+        let mut names = (0..).map(|number| if number == 0 { name.to_string() } else { format!("{name}{number}") });
+        names.find(|name| !is_used(name)).unwrap_or_default()
+    }
+
     fn inside<T>(&mut self, begins: Span, body: impl FnOnce(&mut KernelBuilder<'k>) -> T) -> Vec<Stmt> {
         let outer = std::mem::take(&mut self.kernel.body);
         nodes::in_body(begins, || body(self));
         std::mem::replace(&mut self.kernel.body, outer)
     }
 
-    fn is_taken(&self, name: &str) -> bool {
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
         let is_buffer = self.kernel.buffers.iter().any(|(_, buffer)| buffer.name == name);
         is_buffer
             || self.loops.iter().any(|known| known == name)

@@ -100,6 +100,13 @@ impl<'k> Elements<'k> {
         StoreRef { later: self.later, store: self.later.add_store() }
     }
 
+    /// A store that was written at `span`.
+    pub(crate) fn store_at(&mut self, span: Span, buffer: Buffer, index: impl IntoCoords, value: Value) {
+        let (to, value) = (Access { span, ..access(buffer, index.into_coords()) }, value.resolved());
+        self.body.push(ElementStmt::Store { to, value, claim: Claim::None });
+        self.later.add_store();
+    }
+
     /// `buffer[index] += value`, atomically.
     #[track_caller]
     pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {

@@ -24,6 +24,7 @@ mod buffer;
 mod builder;
 mod elements;
 mod expr;
+mod extremes;
 mod known_size;
 mod later;
 mod loop_range;

@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_reason_names_rule_pass_line_and_op() {
-        let span = Span { file: "k.rs", line: 7, column: 3 };
+        let span = Span::at("k.rs", 7, 3);
         let reason = |pass, rule| Reason { pass, rule, op: "fill(a, 0)".to_string(), span, parent: None };
         let common = reason(Pass::Common, "each element is on the threads that use it");
         assert_eq!(common.to_string(), "each element is on the threads that use it (common pass), k.rs:7, fill(a, 0)");

@@ -74,7 +74,7 @@ impl Small {
             ["i", "j"].into_iter().zip(extents).map(|(name, extent)| Var::new(name, 0, extent - 1)).collect();
         let at: Vec<Expr> = vars.iter().map(Expr::var).collect();
         let body = vec![element(&at)];
-        let span = Span { file: "k.rs", line: 1 + self.body.len() as u32, column: 1 };
+        let span = Span::at("k.rs", 1 + self.body.len() as u32, 1);
         let parallel = Parallel { vars, body, layout: None, vector: None, span };
         self.body.push(Stmt::Parallel(self.parallels.push(parallel)));
     }

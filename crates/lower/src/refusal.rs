@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn limits_are_errors_and_defects_are_internal() {
-        let span = Span { file: "k.rs", line: 2, column: 5 };
+        let span = Span::at("k.rs", 2, 5);
         let limit = Refusal::Limit { text: "too many".to_string(), help: "take fewer" }.diagnostic("parallel i", span);
         assert_eq!(limit.to_string(), "error[K0263]: `parallel i` cannot be lowered: too many");
         let defect = Refusal::from("this loop has no layout").diagnostic("parallel i", span);

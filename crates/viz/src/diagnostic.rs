@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn an_error_with_its_line() {
-        let span = Span { file: "k.rs", line: 2, column: 5 };
+        let span = Span::at("k.rs", 2, 5);
         let diagnostic =
             Diagnostic::error("K0218", "the dtypes differ").label(span, "this op").note("a fact").help("do this");
         let text = render(&diagnostic, &|_| Some("fn k() {\n    k.copy(b, a);\n}".to_string()), Style::Plain);
@@ -151,7 +151,7 @@ error[L0101]: no layout
 
     #[test]
     fn a_source_that_cannot_be_read_is_named() {
-        let span = Span { file: "gone.rs", line: 7, column: 3 };
+        let span = Span::at("gone.rs", 7, 3);
         let text = render(&Diagnostic::error("K0201", "no name").label(span, "here"), &|_| None, Style::Plain);
         assert_eq!(text, "error[K0201]: no name\n  --> gone.rs:7:3: here\n");
     }

@@ -495,3 +495,30 @@ fn operations_on_bits_and_conditions() {
     });
     assert_mistake("operations_on_bits_and_conditions", mixed);
 }
+
+/// The caller's line is shown, and the line in the definition is told.
+#[track_caller]
+fn halved(k: &mut KernelBuilder, v: Buffer) {
+    k.op("halved", |k| k.map(v, |[i]| v.at((i + 1,)) * 0.5));
+}
+
+#[test]
+fn mistakes_in_ops_that_are_functions() {
+    let mistakes = kernel("k", |k| {
+        let (v, w) = (k.fragment("v", F32, [64]), k.fragment("w", F32, [8, 8]));
+        let (most, place) = (k.fragment("most", F32, [4]), k.fragment("place", F32, [8]));
+        k.fill(v, 0.0);
+        halved(k, v);
+        k.fill(w, 0.0);
+        k.argmax(most, place, w, 1);
+    });
+    assert_mistake("mistakes_in_ops_that_are_functions", mistakes);
+    let built = kernel("k", |k| {
+        let n = k.size("n");
+        let (x, v) = (k.output("x", F32, (n,)), k.fragment("v", F32, [8, 8]));
+        k.op("a b", |k| k.fill(v, 0.0));
+        k.map(v, |[i]| v.at((i, 0)));
+        k.map(x, |[_]| 0.0);
+    });
+    assert_mistake("mistakes_in_whole_tiles", built);
+}

@@ -177,10 +177,8 @@ impl KernelLowering<'_> {
 
     /// The title of an op in plans and CUDA, with its name if it has one.
     pub(super) fn title(&self, op: &Op) -> String {
-        match &op.name {
-            Some(name) => format!("{name}: {}", self.kernel.op_title(op)),
-            None => self.kernel.op_title(op),
-        }
+        let title = self.kernel.op_title(op);
+        op.span.titled(&op.name.as_ref().map_or_else(|| title.clone(), |name| format!("{name}: {title}")))
     }
 
     /// The op with the variant that the options ask for, where the kernel does not force one.

@@ -65,8 +65,9 @@ impl KernelLowering<'_> {
 
     /// The block of something that has only one lowering; its plan is added.
     fn planned(&mut self, title: &str, span: Span, facts: PlanFacts, body: Vec<ThreadStmt>) -> OpBlock {
+        let title = span.titled(title);
         self.plans.push(OpPlan {
-            title: title.to_string(),
+            title: title.clone(),
             span,
             executions: self.executions_by(self.kernel.warps()),
             considered: vec![VariantResult { variant: ELEMENTS, answer: Ok(facts) }],
@@ -75,7 +76,7 @@ impl KernelLowering<'_> {
             floor: None,
             barriers: Vec::new(),
         });
-        OpBlock { title: title.to_string(), guard: None, body, barrier: None, op: self.plans.len() - 1 }
+        OpBlock { title, guard: None, body, barrier: None, op: self.plans.len() - 1 }
     }
 
     /// Whether the loop's variable indexes registers, so that the loop has to be unrolled.
