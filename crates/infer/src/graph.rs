@@ -92,7 +92,8 @@ impl Graph {
         match op.kind.info().class {
             // Each warp moves only its own part of the fragment, which has a layout: there is nothing to place.
             OpClass::Elementwise if has_own_of_warps => {}
-            OpClass::Elementwise => {
+            // An element of a scan is written where it is read.
+            OpClass::Elementwise | OpClass::Scan => {
                 let nest = Nest::of_op(kernel, storages, op);
                 self.add_nest(Origin::Op(handle), nest);
             }

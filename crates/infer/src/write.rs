@@ -20,7 +20,7 @@ use crate::tables::BUDGET;
 pub fn is_laid_out(kernel: &Kernel) -> bool {
     let has_fragments = kernel.buffers.iter().any(|(_, buffer)| buffer.space == Space::Fragment);
     let reduces = kernel.ops.iter().any(|(_, op)| match op.kind.info().class {
-        OpClass::Reduction => true,
+        OpClass::Reduction | OpClass::Scan => true,
         OpClass::Elementwise | OpClass::Product | OpClass::Permutation | OpClass::Conversion => false,
     });
     kernel.parallels.is_empty() && !has_fragments && !reduces

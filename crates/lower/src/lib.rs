@@ -6,6 +6,7 @@
 //! dependent ops are derived from the memory that their statements access ([`sync`]); the user never writes them.
 
 mod builder;
+mod combine;
 mod conditions;
 mod convert;
 mod copy;
@@ -24,6 +25,7 @@ mod reduce;
 mod refusal;
 mod reorder;
 mod roll;
+mod scan;
 mod shared_layouts;
 mod sync;
 mod threads;

@@ -522,3 +522,27 @@ fn mistakes_in_ops_that_are_functions() {
     });
     assert_mistake("mistakes_in_whole_tiles", built);
 }
+
+#[test]
+fn mistakes_in_scans() {
+    let mistakes = kernel("k", |k| {
+        let (v, w) = (k.fragment("v", F32, [8, 64]), k.fragment("w", F32, [8, 32]));
+        let tile = k.shared("tile", F32, [8, 64]);
+        k.fill(v, 0.0);
+        k.fill(tile, 0.0);
+        k.scan(Sum, w, v, 1);
+        k.scan(Or, v, v, 2).accumulate();
+        k.scan(Sum, tile, v, 1);
+        k.reduce(Sum, w, v, []).exclusive();
+    });
+    assert_mistake("mistakes_in_scans", mistakes);
+    let late = kernel("k", |k| {
+        let v = k.fragment("v", F32, [8, 64]);
+        let tile = k.shared("tile", F32, [8, 64]);
+        k.fill(v, 0.0);
+        k.scan(Or, v, v, 2);
+        k.scan(Sum, tile, v, 1);
+        k.reduce(Sum, v, v, []);
+    });
+    assert_mistake("mistakes_in_operands_of_scans", late);
+}

@@ -64,6 +64,19 @@ impl ReduceKind {
         }))
     }
 
+    /// The result of no elements, as an exclusive scan begins with it: unlike the neutral value, it is a number. `None` for a
+    /// dtype that cannot be combined so.
+    pub fn start(self, dtype: DType) -> Option<Scalar> {
+        let neutral = self.neutral(dtype)?;
+        Some(match self {
+            ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum | ReduceKind::AbsMax => Scalar::Int(0),
+            ReduceKind::Max if dtype.is_float() => Scalar::Float(f64::NEG_INFINITY),
+            ReduceKind::Min if dtype.is_float() => Scalar::Float(f64::INFINITY),
+            ReduceKind::Max | ReduceKind::Min | ReduceKind::Product => neutral,
+            ReduceKind::And | ReduceKind::Or | ReduceKind::Xor => neutral,
+        })
+    }
+
     /// Whether a zero changes no result of any row.
     pub(crate) fn ignores_zeros(self) -> bool {
         match self {
@@ -127,6 +140,29 @@ impl Reduce {
         let Reduce { kind, dimensions, clear } = self;
         let mut words = vec![kind.name().to_string(), dimensions.to_string()];
         words.extend(words_of_flags(&[(!clear, "accumulate")]));
+        words
+    }
+}
+
+/// The attributes of `scan`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// How elements are combined.
+    pub kind: ReduceKind,
+    /// The dimension along which they are; dimensions of extent 1 are counted.
+    pub dimension: usize,
+    /// Whether an element is left out of its own result: the first result is then the [start](ReduceKind::start).
+    pub is_exclusive: bool,
+    /// Whether it goes from the last element to the first.
+    pub is_reverse: bool,
+}
+
+impl Scan {
+    /// Its text after the operands, as comma-separated words.
+    pub(crate) fn words(self) -> Vec<String> {
+        let Scan { kind, dimension, is_exclusive, is_reverse } = self;
+        let mut words = vec![kind.name().to_string(), format!("dimension {dimension}")];
+        words.extend(words_of_flags(&[(is_exclusive, "exclusive"), (is_reverse, "reverse")]));
         words
     }
 }

@@ -11,7 +11,7 @@ use tilewright_layout::DType;
 use crate::arena::Handle;
 use crate::counter::Counter;
 use crate::scalar::Scalar;
-use crate::tile::attributes::{Gemm, Reduce};
+use crate::tile::attributes::{Gemm, Reduce, Scan};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
@@ -120,13 +120,14 @@ impl Masks {
             (OpClass::Reduction, OpKind::Reduce(reduce), [dst, src]) => {
                 self.reduce(handle, reduce, [dst, src], op.span)
             }
+            (OpClass::Scan, OpKind::Scan(scan), [dst, src]) => self.scan(handle, scan, [dst, src], op.span),
             (OpClass::Product, OpKind::Gemm(gemm), [c, a, b]) => self.gemm(handle, gemm, [c, a, b], op.span),
             (OpClass::Elementwise | OpClass::Permutation | OpClass::Conversion, ..) => {
                 self.moved(&op);
                 Vec::new()
             }
             // The verifier has checked that the op has the operands of its row.
-            (OpClass::Reduction | OpClass::Product, ..) => Vec::new(),
+            (OpClass::Reduction | OpClass::Scan | OpClass::Product, ..) => Vec::new(),
         }
     }
 
@@ -213,6 +214,19 @@ impl Masks {
         let earlier = self.state.get(&dst.buffer).cloned();
         self.write(dst, valid);
         self.accumulated(dst.buffer, earlier.filter(|_| !clear));
+        self.with_operand(handle, 1, masked)
+    }
+
+    /// A scan: what is invalid comes after everything that is valid, unless it goes backwards.
+    fn scan(&mut self, handle: Handle<Op>, scan: Scan, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
+        let known = self.state.get(&src.buffer).cloned();
+        let known = known.unwrap_or(Valid { extents: vec![None; src.extents.len()], is_zero: true });
+        let is_neutral = known.is_zero && scan.kind.ignores_zeros();
+        let limit = known.extents[scan.dimension].clone().filter(|_| scan.is_reverse && !is_neutral);
+        let neutral = scan.kind.neutral(self.kernel.buffers[src.buffer].dtype);
+        let masked = limit.zip(neutral).map(|(limit, value)| self.masked(src, (scan.dimension, limit), value, span));
+        let extents = (0..src.extents.len()).filter(|at| src.extents[*at] != 1).map(|at| known.extents[at].clone());
+        self.write(dst, Valid { extents: extents.collect(), is_zero: false });
         self.with_operand(handle, 1, masked)
     }
 

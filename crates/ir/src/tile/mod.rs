@@ -29,7 +29,7 @@ mod value;
 pub mod vectors;
 mod verify;
 
-pub use attributes::{Gemm, Reduce, ReduceKind, WarpPolicy};
+pub use attributes::{Gemm, Reduce, ReduceKind, Scan, WarpPolicy};
 pub use buffer::{Buffer, Direction, DynamicShape, Space};
 pub use common_values::name_common_values;
 pub use dimensions::Dimensions;

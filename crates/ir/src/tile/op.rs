@@ -6,7 +6,7 @@ use tilewright_layout::Layout;
 use tilewright_layout::axis::Scope;
 
 use crate::scalar::Scalar;
-use crate::tile::attributes::{Gemm, Reduce};
+use crate::tile::attributes::{Gemm, Reduce, Scan};
 use crate::tile::tiles::Tile;
 
 /// What an op does to an operand.
@@ -54,6 +54,9 @@ pub enum OpClass {
     Elementwise,
     /// Elements along a dimension are combined into one: threads that hold parts of a row combine their results.
     Reduction,
+    /// Elements along a dimension are combined with all before them: threads that hold parts of a row combine what precedes
+    /// each.
+    Scan,
     /// A matrix product: whole warps compute it, and the instruction dictates which thread holds which elements of a
     /// fragment.
     Product,
@@ -136,6 +139,17 @@ macro_rules! tile_ops {
                 words: reduce.words(),
                 overwrites: reduce.clear,
                 class: Reduction,
+                scopes: [Cta],
+            }
+
+            /// Every element of `dst` becomes that of `src` combined with all before it along `dimension`. Dimensions are counted
+            /// from 0, including those of extent 1.
+            Scan(scan: Scan) {
+                builder: scan [kind: ReduceKind] (dst: Write, src: Read) [dimension: usize]
+                    => OpKind::Scan(Scan { kind, dimension, is_exclusive: false, is_reverse: false }),
+                words: scan.words(),
+                overwrites: false,
+                class: Scan,
                 scopes: [Cta],
             }
 

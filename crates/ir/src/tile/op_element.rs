@@ -22,7 +22,9 @@ impl Kernel {
             OpKind::AtomicAdd => {
                 Some(ElementStmt::AtomicAdd { to: access(operand(0)), value: Value::Load(access(operand(1))) })
             }
-            OpKind::Reduce(_) | OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
+            OpKind::Reduce(_) | OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => {
+                None
+            }
         }
     }
 }

@@ -59,7 +59,9 @@ impl Kernel {
     fn products_of(&self, handle: Handle<Buffer>) -> impl Iterator<Item = &Op> {
         let is_product = |op: &&Op| match op.kind.info().class {
             OpClass::Product => true,
-            OpClass::Elementwise | OpClass::Reduction | OpClass::Permutation | OpClass::Conversion => false,
+            OpClass::Elementwise | OpClass::Reduction | OpClass::Scan | OpClass::Permutation | OpClass::Conversion => {
+                false
+            }
         };
         let uses = move |op: &&Op| op.operands.iter().any(|tile| self.storage(tile.buffer) == handle);
         self.ops.iter().map(|(_, op)| op).filter(is_product).filter(uses)

@@ -85,7 +85,7 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
 fn needs_whole_warps(kernel: &Kernel) -> Option<&Op> {
     let is_by_warps = |op: &&Op| match op.kind.info().class {
         OpClass::Product => true,
-        OpClass::Elementwise | OpClass::Reduction | OpClass::Permutation | OpClass::Conversion => {
+        OpClass::Elementwise | OpClass::Reduction | OpClass::Scan | OpClass::Permutation | OpClass::Conversion => {
             op.scope == Scope::Warp
         }
     };

@@ -6,7 +6,7 @@ use tilewright_ir::tile::{Op, OpKind};
 
 use crate::elements::ByElements;
 use crate::variant::Variants;
-use crate::{convert, copy, fill, gemm, permute_layout, reduce};
+use crate::{convert, copy, fill, gemm, permute_layout, reduce, scan};
 
 macro_rules! variants_of_ops {
     ($($kind:pat => [$($list:expr),+];)*) => {
@@ -31,6 +31,7 @@ variants_of_ops! {
     OpKind::PermuteLayout => [&permute_layout::VARIANTS];
     OpKind::ConvertLayout => [&convert::VARIANTS];
     OpKind::Reduce(_) => [&reduce::VARIANTS];
+    OpKind::Scan(_) => [&scan::VARIANTS];
     OpKind::Gemm(_) => [&gemm::VARIANTS];
     OpKind::AtomicAdd => [&ByElements];
 }

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::thread::Value;
-use tilewright_ir::tile::{ElementOp, Kernel, Narrowing, Op, OpKind, Reduce, ReduceKind, Space, tile_title};
+use tilewright_ir::tile::{Kernel, Op, OpKind, Reduce, Space, tile_title};
 use tilewright_layout::DType;
 
-use super::neutral::{combine, is_idempotent};
 use super::rows::{Order, Rows};
 use crate::builder::Builder;
+use crate::combine::{combined, contribution, is_idempotent, made_in};
 use crate::fragment_registers::{FragmentRegisters, Slot};
 use crate::operand::other_operands;
 use crate::refusal::Refusal;
@@ -84,31 +84,14 @@ impl Context {
         })
     }
 
-    /// The element of the source in a slot, in the type in which parts are combined. `absmax` takes the absolute value
-    /// in the source's dtype, where that of the least integer is itself; `abssum` uses only the low bits, which are
-    /// the same in both types.
+    /// The element of the source in a slot, in the type in which parts are combined.
     pub(super) fn element(&self, slot: usize) -> Value {
-        let made = |value: Value| cast(self.dtype, self.dtypes[1], value);
-        let absolute = |value: Value| Value::Op(ElementOp::Abs, vec![value]);
-        let element = self.source.in_slot(slot);
-        match self.attributes.kind {
-            ReduceKind::AbsMax => made(absolute(element)),
-            ReduceKind::AbsSum => absolute(made(element)),
-            ReduceKind::SquareSum => Value::Op(ElementOp::Mul, vec![made(element.clone()), made(element)]),
-            ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min | ReduceKind::Product => made(element),
-            ReduceKind::And | ReduceKind::Or | ReduceKind::Xor => made(element),
-        }
+        contribution(self.attributes.kind, self.dtype, self.dtypes[1], self.source.in_slot(slot))
     }
 
     /// A part with the element of the source in a slot combined with it.
     pub(super) fn with_element(&self, part: Value, slot: usize) -> Value {
-        match self.element(slot) {
-            Value::Op(ElementOp::Mul, mut factors) if self.dtype.is_float() => {
-                factors.push(part);
-                Value::Op(ElementOp::Fma, factors)
-            }
-            element => Value::Op(combine(self.attributes.kind), vec![part, element]),
-        }
+        combined(self.attributes.kind, self.dtype, part, self.element(slot))
     }
 
     /// Whether the results are in other registers than the source.
@@ -125,18 +108,4 @@ impl Context {
     pub(super) fn slots(&self, thread: usize) -> impl Iterator<Item = (Slot, usize)> + '_ {
         self.owned[thread].iter().map(|(row, slot)| (*slot, *row))
     }
-}
-
-/// The type in which elements of a dtype are combined.
-fn made_in(dtype: DType) -> DType {
-    match dtype {
-        DType::F16 | DType::BF16 | DType::F32 => DType::F32,
-        DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 => DType::I32,
-        DType::F64 | DType::I64 | DType::U32 | DType::U64 => dtype,
-        DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => dtype,
-    }
-}
-
-pub(super) fn cast(dtype: DType, from: DType, value: Value) -> Value {
-    if dtype == from { value } else { Value::Cast(dtype, Narrowing::Fits, Box::new(value)) }
 }

@@ -8,11 +8,11 @@ use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, RegArray, Regs, Stm
 use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
-use super::context::{Context, cast};
-use super::neutral::{combine, neutral};
+use super::context::Context;
 use super::rows::{Rows, ShuffleMask};
 use super::staging::{SlotLoads, Staging};
 use crate::builder::{Builder, regs};
+use crate::combine::{cast, combine, neutral};
 use crate::fragment_registers::Slot;
 use crate::refusal::Refusal;
 use crate::threads::{by_threads, number};

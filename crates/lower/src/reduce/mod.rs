@@ -3,7 +3,6 @@
 
 mod context;
 mod make;
-mod neutral;
 mod rows;
 mod staging;
 

@@ -379,6 +379,30 @@ impl<'a> Machine<'a> {
                 }
                 Ok(())
             }
+            OpKind::Scan(scan) => {
+                let src = &op.operands[1];
+                let values = self.all(src)?;
+                let mut rows: BTreeMap<Vec<i64>, Vec<(&Vec<i64>, u64)>> = BTreeMap::new();
+                for (index, (to, value)) in self.tile(src)?.into_iter().zip(to.iter().zip(values)) {
+                    let others = index.iter().enumerate().filter(|(at, _)| *at != scan.dimension);
+                    rows.entry(others.map(|(_, at)| *at).collect()).or_default().push((to, value));
+                }
+                let start = scan.kind.start(dtype).map_or(0, |start| numbers::constant(dtype, start));
+                for mut row in rows.into_values() {
+                    if scan.is_reverse {
+                        row.reverse();
+                    }
+                    let mut result = None;
+                    for (to, value) in row {
+                        let before = result.unwrap_or(start);
+                        let next = joined(scan.kind, dtype, result, value)?;
+                        result = Some(next);
+                        let kept = if scan.is_exclusive { before } else { next };
+                        self.put(dst, to, kept, Touch::Store(Claim::None))?;
+                    }
+                }
+                Ok(())
+            }
             OpKind::Gemm(_) => unknown(op.kind.info().name),
         }
     }

@@ -208,6 +208,7 @@ impl<'r> Maker<'r> {
         match self.rng.below(if depth > 0 { 14 } else { 11 }) {
             0..=5 => self.nest(k),
             6 | 7 => self.copy(k),
+            8 if self.rng.percent(30) => self.scan(k),
             8 => self.reduce(k),
             9 if !self.own.is_empty() => self.by_warps(k),
             9 if self.rng.percent(30) => self.by_one_warp(k),
@@ -289,6 +290,21 @@ impl<'r> Maker<'r> {
             Some(from) => k.warp_at(warp).copy(to, from.buffer),
             None => k.warp_at(warp).fill(to, value),
         };
+    }
+
+    fn scan(&mut self, k: &mut KernelBuilder) {
+        let wide: Vec<Held> = self.fragments.iter().copied().filter(|f| !f.is_flat).collect();
+        if wide.is_empty() {
+            return;
+        }
+        let src = *self.rng.pick(&wide);
+        let kinds = [Max, Min, AbsMax, Sum, Xor];
+        let kind = *self.rng.pick(&kinds[..if src.dtype.is_float() { 3 } else { 5 }]);
+        let scan = k.scan(kind, src.buffer, src.buffer, self.rng.below(2));
+        let scan = if self.rng.percent(40) { scan.exclusive() } else { scan };
+        if self.rng.percent(40) {
+            scan.reverse();
+        }
     }
 
     fn reduce(&mut self, k: &mut KernelBuilder) {

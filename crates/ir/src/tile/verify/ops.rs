@@ -6,7 +6,7 @@ use tilewright_layout::axis::Scope;
 use super::buffer_errors::{no_atomic_addition, no_buffer};
 use crate::hw_index::Dim;
 use crate::scalar::Scalar;
-use crate::tile::attributes::{Gemm, Reduce};
+use crate::tile::attributes::{Gemm, Reduce, ReduceKind, Scan};
 use crate::tile::buffer::{Buffer, Direction, Space};
 use crate::tile::kernel::{Kernel, Loop};
 use crate::tile::op::{Op, OpKind, Operand};
@@ -54,6 +54,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
         }
         (OpKind::ConvertLayout, [dst, src]) => check_conversion(kernel, op, [dst, src], found),
         (OpKind::Reduce(reduce), [dst, src]) => check_reduction(kernel, op, reduce, [dst, src], found),
+        (OpKind::Scan(scan), [dst, src]) => check_scan(kernel, op, scan, [dst, src], found),
         (OpKind::Gemm(gemm), [c, a, b]) => check_product(kernel, op, gemm, [c, a, b], found),
         (OpKind::AtomicAdd, [dst, src]) => {
             found.extend(different_dtypes(kernel, op, [dst, src]));
@@ -67,6 +68,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
             | OpKind::PermuteLayout
             | OpKind::ConvertLayout
             | OpKind::Reduce(_)
+            | OpKind::Scan(_)
             | OpKind::Gemm(_)
             | OpKind::AtomicAdd,
             _,
@@ -279,22 +281,29 @@ fn transposed_help(kernel: &Kernel, dst: &Tile, src: &Tile) -> String {
     )
 }
 
+/// The errors for operands that are in memory, or parts of fragments.
+fn not_whole_fragments(kernel: &Kernel, op: &Op, tiles: [&Tile; 2], instead: &str) -> Vec<Diagnostic> {
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for (at, tile) in tiles.iter().enumerate() {
+        let buffer = &kernel.buffers[tile.buffer];
+        let is_whole = buffer.space == Space::Fragment && tile.extents == buffer.shape;
+        if !is_whole && !tiles[..at].contains(tile) {
+            let (name, title) = (op.kind.info().name, tile_title(kernel, tile));
+            let message = format!("`{name}` of `{title}`, which is not a whole fragment");
+            let finding = Diagnostic::error("K0270", message).label(op.span, "this op");
+            let help = format!("both operands are whole fragments; {instead}");
+            found.push(finding.label(buffer.span, "declared here").help(help));
+        }
+    }
+    found
+}
+
 /// Checks that both operands are whole fragments of one dtype and shape, and not the same registers.
 fn check_conversion(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(different_dtypes(kernel, op, [dst, src]));
     let view = "k.view gives a fragment another shape";
     found.extend(different_extents(kernel, op, [dst, src]).map(|finding| finding.help(view)));
-    for tile in [dst, src] {
-        let buffer = &kernel.buffers[tile.buffer];
-        if buffer.space != Space::Fragment || tile.extents != buffer.shape {
-            let message = format!("`convert_layout` of `{}`, which is not a whole fragment", tile_title(kernel, tile));
-            let finding = Diagnostic::error("K0270", message)
-                .label(op.span, "this op")
-                .label(buffer.span, "declared here")
-                .help("both operands are whole fragments; use copy for tiles in memory");
-            found.push(finding);
-        }
-    }
+    found.extend(not_whole_fragments(kernel, op, [dst, src], "use copy for tiles in memory"));
     let owner = &kernel.buffers[kernel.storage(dst.buffer)];
     if kernel.storage(dst.buffer) == kernel.storage(src.buffer) {
         let finding = Diagnostic::error("K0223", format!("`convert_layout` within the storage of `{}`", owner.name))
@@ -309,13 +318,7 @@ fn check_conversion(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mu
 fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(different_dtypes(kernel, op, [dst, src]));
     found.extend(opaque(op, &kernel.buffers[src.buffer]));
-    if reduce.kind.is_bitwise() && kernel.buffers[src.buffer].dtype.is_float() {
-        let from = &kernel.buffers[src.buffer];
-        let message = format!("`reduce` with `{}` of {}; it needs integers", reduce.kind.name(), from.dtype);
-        let finding = Diagnostic::error("K0233", message).label(op.span, "this op");
-        let finding = finding.label(from.span, format!("`{}` is {}", from.name, from.dtype));
-        found.push(finding.help("compare first, and reduce numbers: k.store(t, (i, j), x.lt(0).select(1, 0))"));
-    }
+    found.extend(bits_of_floats(op, reduce.kind, &kernel.buffers[src.buffer]));
     let dimensions = src.extents.len();
     let is_there = |dimension: usize| dimension < dimensions;
     if reduce.dimensions.is_empty() || !reduce.dimensions.iter().all(is_there) {
@@ -335,6 +338,31 @@ fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, [dst, src]: [&Tile;
             true => finding.help("dimensions of the source are counted from 0, including those of extent 1"),
             false => finding,
         });
+    }
+}
+
+/// The error for combining the bits of floats.
+fn bits_of_floats(op: &Op, kind: ReduceKind, from: &Buffer) -> Option<Diagnostic> {
+    let (name, dtype) = (op.kind.info().name, from.dtype);
+    let message = format!("`{name}` with `{}` of {dtype}; it needs integers", kind.name());
+    let finding = Diagnostic::error("K0233", message).label(op.span, "this op");
+    let finding = finding.label(from.span, format!("`{}` is {dtype}", from.name));
+    let help = format!("compare first, and {name} numbers: k.map(t, |[i, j]| x.at((i, j)).lt(0).select(1, 0))");
+    (kind.is_bitwise() && dtype.is_float()).then(|| finding.help(help))
+}
+
+/// Checks that both operands of a scan are whole fragments with the same extents, and that the dimension exists.
+fn check_scan(kernel: &Kernel, op: &Op, scan: Scan, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
+    found.extend(different_dtypes(kernel, op, [dst, src]));
+    found.extend(different_extents(kernel, op, [dst, src]));
+    found.extend(opaque(op, &kernel.buffers[src.buffer]));
+    found.extend(bits_of_floats(op, scan.kind, &kernel.buffers[src.buffer]));
+    found.extend(not_whole_fragments(kernel, op, [dst, src], "copy tiles to fragments first"));
+    if scan.dimension >= src.extents.len() {
+        let message = format!("`scan` along dimension {} of extents {:?}", scan.dimension, src.extents);
+        let last = src.extents.len().saturating_sub(1);
+        let help = format!("the dimensions are numbered from 0 to {last}");
+        found.push(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
     }
 }
 

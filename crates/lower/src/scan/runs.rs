@@ -1,0 +1,224 @@
+//! Which thread holds which parts of the rows of a scan, and which threads combine theirs by shuffles.
+
+use std::collections::BTreeMap;
+
+use crate::fragment_registers::Slot;
+
+const LANES: usize = 32;
+
+/// Where a thread has an element of the result, and of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(super) result: Slot,
+    pub(super) source: Slot,
+}
+
+/// Elements of a row that follow each other and that one thread holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(super) row: usize,
+    /// How many elements precede it in its row.
+    pub(super) start: usize,
+    pub(super) places: Vec<Place>,
+}
+
+impl Run {
+    fn end(&self) -> usize {
+        self.start + self.places.len()
+    }
+}
+
+/// What a thread does in a round: a run of its own, which may be empty, among those of its group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(super) run: Run,
+    /// The first element of the runs of the group, and the one after the last.
+    pub(super) group: (usize, usize),
+}
+
+/// Groups of threads that differ only in some bits of their lanes. In each round, the runs of a group follow each other in
+/// the order of these bits.
+#[derive(Clone, Debug)]
+pub(crate) struct Groups {
+    /// The bits of the lanes, as a mask.
+    pub(super) bits: usize,
+    /// By round and thread.
+    pub(super) rounds: Vec<Vec<Option<Cell>>>,
+}
+
+/// The runs of a thread, from its elements: the row and the place in it of each.
+pub(super) fn runs(mut elements: Vec<(usize, usize, Place)>) -> Vec<Run> {
+    elements.sort_unstable();
+    let mut runs: Vec<Run> = Vec::new();
+    for (row, at, place) in elements {
+        match runs.last_mut() {
+            Some(last) if last.row == row && last.end() == at => last.places.push(place),
+            _ => runs.push(Run { row, start: at, places: vec![place] }),
+        }
+    }
+    runs
+}
+
+impl Groups {
+    /// The groups for all choices of bits for which there are some, those of fewer bits first.
+    pub(super) fn all(runs: &[Vec<Run>], is_descending: bool) -> impl Iterator<Item = Groups> {
+        let mut masks: Vec<usize> = (0..LANES).collect();
+        masks.sort_by_key(|bits| (bits.count_ones(), *bits));
+        masks.into_iter().filter_map(move |bits| Groups::of(runs, bits, is_descending))
+    }
+
+    /// The groups for these bits; `None` if runs do not follow each other, or a group has lanes without a thread.
+    fn of(runs: &[Vec<Run>], bits: usize, is_descending: bool) -> Option<Groups> {
+        let mut rounds: Vec<Vec<Option<Cell>>> = Vec::new();
+        for leader in (0..runs.len()).filter(|thread| thread & bits == 0) {
+            let mut members: Vec<usize> =
+                (0..LANES).filter(|lane| lane & !bits == 0).map(|lane| leader + lane).collect();
+            if is_descending {
+                members.reverse();
+            }
+            if members.iter().any(|member| *member >= runs.len()) {
+                return None;
+            }
+            for (at, cells) in rounds_of(runs, &members)?.into_iter().enumerate() {
+                if rounds.len() == at {
+                    rounds.push(vec![None; runs.len()]);
+                }
+                for (member, cell) in members.iter().zip(cells) {
+                    rounds[at][*member] = Some(cell);
+                }
+            }
+        }
+        Some(Groups { bits, rounds })
+    }
+
+    /// The masks of the shuffles, lowest bit first.
+    pub(super) fn masks(&self) -> impl Iterator<Item = usize> {
+        let bits = self.bits;
+        (0..5).map(|bit| 1 << bit).filter(move |mask| bits & mask != 0)
+    }
+
+    /// The cells of a thread, in order.
+    fn cells(&self, thread: usize) -> impl Iterator<Item = &Cell> {
+        self.rounds.iter().filter_map(move |round| round[thread].as_ref())
+    }
+
+    /// Whether every thread takes part in all of each of its rows, of this extent, round after round.
+    pub(super) fn complete_rows(&self, extent: usize) -> bool {
+        let threads = self.rounds.first().map_or(0, Vec::len);
+        (0..threads).all(|thread| {
+            let cells: Vec<&Cell> = self.cells(thread).collect();
+            cells.chunk_by(|a, b| a.run.row == b.run.row).all(|row| {
+                let follow = row.windows(2).all(|pair| pair[0].group.1 == pair[1].group.0);
+                row[0].group.0 == 0 && follow && row[row.len() - 1].group.1 == extent
+            })
+        })
+    }
+
+    /// The parts that the groups divide each row into, in order, each with the first thread that takes part in it and the
+    /// round. `None` if the parts overlap.
+    pub(super) fn parts(&self, rows: usize, extent: usize) -> Option<Vec<Vec<Part>>> {
+        let mut found: Vec<BTreeMap<(usize, usize), Part>> = vec![BTreeMap::new(); rows];
+        for (round, cells) in self.rounds.iter().enumerate() {
+            for (thread, cell) in cells.iter().enumerate() {
+                if let Some(Cell { run, group }) = cell {
+                    found[run.row].entry(*group).or_insert(Part { thread, round, begin: group.0 });
+                }
+            }
+        }
+        let in_order = |parts: BTreeMap<(usize, usize), Part>| {
+            let ends = parts.keys().try_fold(0, |end, (begin, next)| (*begin == end && next > begin).then_some(*next));
+            (ends == Some(extent)).then(|| parts.into_values().collect())
+        };
+        found.into_iter().map(in_order).collect()
+    }
+}
+
+/// A part of a row that a group of threads has after their shuffles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The first thread that takes part in it.
+    pub(super) thread: usize,
+    pub(super) round: usize,
+    /// The first element.
+    pub(super) begin: usize,
+}
+
+/// The rounds of a group, each with a cell for every member; `None` if their runs do not follow each other.
+fn rounds_of(runs: &[Vec<Run>], members: &[usize]) -> Option<Vec<Vec<Cell>>> {
+    let mut rows: Vec<usize> = members.iter().flat_map(|member| runs[*member].iter().map(|run| run.row)).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    let mut rounds = Vec::new();
+    for row in rows {
+        let of_row = |member: &usize| runs[*member].iter().filter(|run| run.row == row).collect::<Vec<&Run>>();
+        let lists: Vec<Vec<&Run>> = members.iter().map(of_row).collect();
+        for round in 0..lists.iter().map(Vec::len).max().unwrap_or(0) {
+            let begin = lists[0].get(round)?.start;
+            let mut end = begin;
+            let mut cells = Vec::with_capacity(members.len());
+            for list in &lists {
+                // Threads behind the end of the row have empty runs.
+                let run =
+                    list.get(round).map_or_else(|| Run { row, start: end, places: Vec::new() }, |run| (*run).clone());
+                if run.start != end {
+                    return None;
+                }
+                end = run.end();
+                cells.push(run);
+            }
+            let group = (begin, end);
+            rounds.push(cells.into_iter().map(|run| Cell { run, group }).collect());
+        }
+    }
+    Some(rounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(slot: i64) -> Place {
+        let slot = Slot { register: slot, part: 0 };
+        Place { result: slot, source: slot }
+    }
+
+    /// A row on so many threads, `vector` elements at a time, round after round.
+    fn spread(threads: usize, extent: usize, vector: usize) -> Vec<Vec<Run>> {
+        let of = |thread: usize| {
+            let own = (0..extent).filter(|at| at / vector % threads == thread);
+            runs(own.enumerate().map(|(slot, at)| (0, at, place(slot as i64))).collect())
+        };
+        (0..threads).map(of).collect()
+    }
+
+    fn complete(runs: &[Vec<Run>], extent: usize) -> Option<usize> {
+        Groups::all(runs, false).find(|groups| groups.complete_rows(extent)).map(|groups| groups.bits)
+    }
+
+    #[test]
+    fn neighbouring_threads_combine_their_runs() {
+        assert_eq!(complete(&spread(8, 64, 4), 64), Some(7));
+        assert_eq!(complete(&spread(8, 100, 1), 100), Some(7));
+        assert_eq!(complete(&spread(1, 5, 1), 5), Some(0));
+        // Rows on two warps.
+        assert_eq!(complete(&spread(64, 256, 4), 256), None);
+    }
+
+    #[test]
+    fn warps_have_parts_of_a_row() {
+        let runs = spread(64, 512, 4);
+        let widest = Groups::all(&runs, false).last().expect("no bits are possible");
+        assert_eq!((widest.bits, widest.rounds.len()), (31, 2));
+        let parts = widest.parts(1, 512).expect("they do not overlap");
+        let parts: Vec<_> = parts[0].iter().map(|part| (part.thread, part.round, part.begin)).collect();
+        assert_eq!(parts, [(0, 0, 0), (32, 0, 128), (0, 1, 256), (32, 1, 384)]);
+    }
+
+    #[test]
+    fn a_gap_ends_a_run() {
+        let elements = [(0, 0), (0, 1), (1, 0), (0, 4)];
+        let runs = runs(elements.iter().map(|(row, at)| (*row, *at, place(0))).collect());
+        let ends: Vec<_> = runs.iter().map(|run| (run.row, run.start, run.end())).collect();
+        assert_eq!(ends, [(0, 0, 2), (0, 4, 5), (1, 0, 1)]);
+    }
+}
