@@ -7,7 +7,7 @@
 //!   sectors of global memory ([`tilewright_layout::access`]);
 //! - *steps*: the steps of the busiest warp, of nests and of reductions within threads;
 //! - *registers*: each register of 4 bytes that fragments take of a thread;
-//! - *shuffles*: for every result of a reduction of the busiest warp, each halving of the threads that share its row where
+//! - *shuffles*: for every result of a reduction of the busiest warp (for a scan, for every part of a row that a thread has), each halving of the threads that share its row where
 //!   these can exchange by `xor` within a warp; else the way through shared memory, after the halvings within each warp, or,
 //!   where a warp has parts of several rows and cannot exchange so, with one part of each thread to be loaded; once for a
 //!   loop after which alone they exchange;
@@ -28,6 +28,7 @@ use tilewright_layout::map::{Map, NONE, Owners};
 use tilewright_layout::weights::WEIGHTS;
 
 use crate::ids::{MapId, PatternId};
+use crate::nest::Scanned;
 use crate::scene::Work;
 use crate::tables::Tables;
 use crate::vectors::Moves;
@@ -128,7 +129,11 @@ impl Tables {
             let (issue, turns) = (self.issue(work.nest, moves, steps), moves.turns as u64);
             cost.memory += of_access(issue.issued * turns, issue.busiest * turns, issue.passes * turns);
         }
-        for term in [&mut cost.memory, &mut cost.steps, &mut cost.copies] {
+        if let (Some(scanned), Some(rows)) = (&work.nest.scanned, work.rows) {
+            let rounds = rounds(self.owners(steps), self.threads(), scanned);
+            cost.shuffles = self.cost_of_reduction(steps, rows).shuffles * rounds;
+        }
+        for term in [&mut cost.memory, &mut cost.steps, &mut cost.copies, &mut cost.shuffles] {
             *term *= work.nest.executions;
         }
         cost
@@ -150,6 +155,24 @@ impl Tables {
         self.answers.shuffles.insert((source, pattern), shuffles);
         Cost { steps, shuffles, ..Cost::default() }
     }
+}
+
+/// The most parts of a row, of elements that follow each other, that a thread has. The steps of a scan have these owners.
+fn rounds(owners: &Owners, threads: usize, scanned: &Scanned) -> u64 {
+    let Scanned { below, extent, .. } = *scanned;
+    let (mut parts, mut most) = (vec![0u64; threads], 1);
+    for row in 0..owners.elements() / extent {
+        let first = row / below * extent * below + row % below;
+        let holders = (0..extent).filter_map(|at| owners.of(first + at * below).first());
+        let mut seen: Vec<u32> = holders.copied().collect();
+        seen.dedup();
+        for holder in &seen {
+            parts[*holder as usize] += 1;
+            most = most.max(parts[*holder as usize]);
+        }
+        seen.iter().for_each(|holder| parts[*holder as usize] = 0);
+    }
+    most
 }
 
 /// Exchanges of the busiest warp, where `rows` gives the rows of which each thread has a part.

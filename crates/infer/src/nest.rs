@@ -51,6 +51,16 @@ pub(crate) struct MemoryTouch {
     pub(crate) turns: usize,
 }
 
+/// The rows of a scan, whose elements are the iterations of a nest.
+#[derive(Clone, Debug)]
+pub(crate) struct Scanned {
+    /// The row of each element.
+    pub(crate) rows: Rc<Pattern>,
+    /// The number of elements from one of a row to the next, and of those of a row.
+    pub(crate) below: usize,
+    pub(crate) extent: usize,
+}
+
 /// Iterations, and what they touch.
 #[derive(Clone, Debug)]
 pub(crate) struct Nest {
@@ -71,6 +81,8 @@ pub(crate) struct Nest {
     pub(crate) together: usize,
     /// How often it is executed: the iterations of the serial loops around it.
     pub(crate) executions: u64,
+    /// For a scan, its rows.
+    pub(crate) scanned: Option<Scanned>,
     /// Whether only one thread may do an iteration: the nest reads memory that it writes, and another thread could read
     /// what the first has written.
     pub(crate) is_alone: bool,
@@ -93,6 +105,7 @@ impl Nest {
             turns: 1,
             together: 1,
             executions: 1,
+            scanned: None,
             is_alone: false,
         }
     }

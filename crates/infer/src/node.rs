@@ -74,7 +74,7 @@ impl Node {
     /// Whether several iterations or elements meet in one granule, so that it matters how rows are shared.
     pub(crate) fn has_rows(&self) -> bool {
         match self {
-            Node::Nest(nest) => nest.touches.iter().any(|touch| !touch.is_own()),
+            Node::Nest(nest) => nest.scanned.is_some() || nest.touches.iter().any(|touch| !touch.is_own()),
             Node::Reduce(_) => true,
             Node::Gemm(_) => false,
         }

@@ -60,6 +60,8 @@ pub(crate) struct Work<'a> {
     pub(crate) touches: Vec<Use>,
     /// Accesses of memory, in the order of those of the nest.
     pub(crate) moves: Vec<Moves>,
+    /// The rows of its elements, if it is a scan.
+    pub(crate) rows: Option<PatternId>,
     /// Its steps, if the user laid it out.
     pub(crate) laid_out: Option<MapId>,
 }
@@ -204,7 +206,8 @@ fn work<'a>(
     }
     let moves = nest.memory.iter().map(|touch| Moves::of(tables, nest, touch)).collect();
     let laid_out = laid_out.map(|map| tables.number(map.clone()));
-    Work { nest, iterations: nest.iterations(), touches, moves, laid_out }
+    let rows = nest.scanned.as_ref().map(|scanned| tables.number_pattern(&scanned.rows));
+    Work { nest, iterations: nest.iterations(), touches, moves, rows, laid_out }
 }
 
 fn fold(tables: &mut Tables, reduction: &Reduction, numbers: &BTreeMap<Handle<Buffer>, usize>) -> Fold {

@@ -7,11 +7,13 @@ use tilewright_expr::Var;
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{Splits, counts, extent, values};
 use tilewright_ir::tile::vectors::{Movable, Places, StaticAccess};
-use tilewright_ir::tile::{Access, Coord, Effect, ElementStmt, Kernel, Op, Parallel, Space, Tile, Value, access_title};
+use tilewright_ir::tile::{
+    Access, Coord, Dimensions, Effect, ElementStmt, Kernel, Op, OpKind, Parallel, Space, Tile, Value, access_title,
+};
 use tilewright_layout::map::NONE;
 
 use crate::effect::both;
-use crate::nest::{MemoryTouch, Nest, Touch};
+use crate::nest::{MemoryTouch, Nest, Scanned, Touch};
 use crate::pattern::Pattern;
 use crate::storage::Storages;
 
@@ -38,12 +40,24 @@ impl Nest {
         let movable = Movable::of(kernel, kernel.op_element(op, &vars).as_slice(), &mut Splits::by(&vars));
         let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
         nest.together = movable.together(kernel, None);
+        nest.scanned = scanned(op);
         let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
         for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
             walk.tile(tile, op.span, operand.effect);
         }
         nest
     }
+}
+
+/// The rows of a scan; `None` for other ops.
+fn scanned(op: &Op) -> Option<Scanned> {
+    let (OpKind::Scan(scan), [_, src]) = (op.kind, &op.operands[..]) else { return None };
+    let dimension = Dimensions::from(scan.dimension);
+    let rows: Vec<u32> = (0..src.elements() as usize).map(|at| dimension.row_of(&src.extents, at) as u32).collect();
+    let extent = src.extents[scan.dimension] as usize;
+    let below = src.extents[scan.dimension + 1..].iter().product::<i64>() as usize;
+    let pattern = Pattern::of_table(rows.len() / extent, 1, rows);
+    Some(Scanned { rows: Rc::new(pattern), below, extent })
 }
 
 /// Visits the statements of a nest and records their accesses.
