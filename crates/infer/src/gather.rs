@@ -120,6 +120,7 @@ mod tests {
             turns: 1,
             together: 4,
             executions: 1,
+            scanned: None,
             is_alone: false,
         };
         let (kernel, x) = kernel_of_x();

@@ -1,6 +1,7 @@
 //! The statements of a scan in registers.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
@@ -173,7 +174,7 @@ impl<'a> Make<'a> {
         }
         for (places, set) in by_places(cells) {
             let mut body = Vec::with_capacity(places.len() + 1);
-            for (at, place) in (0..).zip(&places) {
+            for (at, place) in (0..).zip(&places[..]) {
                 let element = self.context.element(*place);
                 let value =
                     if at == 0 { element } else { self.context.combined(Value::reg(prefixes, at - 1), element) };
@@ -325,11 +326,11 @@ fn follows(cell: &Option<Cell>) -> bool {
 }
 
 /// The threads that have their runs at the same places.
-fn by_places(cells: &[Option<Cell>]) -> BTreeMap<Vec<Place>, Vec<bool>> {
-    let mut found: BTreeMap<Vec<Place>, Vec<bool>> = BTreeMap::new();
+fn by_places(cells: &[Option<Cell>]) -> BTreeMap<Rc<[Place]>, Vec<bool>> {
+    let mut found: BTreeMap<Rc<[Place]>, Vec<bool>> = BTreeMap::new();
     for (thread, cell) in cells.iter().enumerate() {
         if let Some(cell) = cell.as_ref().filter(|cell| !cell.run.places.is_empty()) {
-            found.entry(cell.run.places.clone()).or_insert_with(|| vec![false; cells.len()])[thread] = true;
+            found.entry(Rc::clone(&cell.run.places)).or_insert_with(|| vec![false; cells.len()])[thread] = true;
         }
     }
     found

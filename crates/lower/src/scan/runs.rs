@@ -1,6 +1,7 @@
 //! Which thread holds which parts of the rows of a scan, and which threads combine theirs by shuffles.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::fragment_registers::Slot;
 
@@ -19,7 +20,7 @@ pub(crate) struct Run {
     pub(super) row: usize,
     /// How many elements precede it in its row.
     pub(super) start: usize,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Rc<[Place]>,
 }
 
 impl Run {
@@ -49,14 +50,13 @@ pub(crate) struct Groups {
 /// The runs of a thread, from its elements: the row and the place in it of each.
 pub(super) fn runs(mut elements: Vec<(usize, usize, Place)>) -> Vec<Run> {
     elements.sort_unstable();
-    let mut runs: Vec<Run> = Vec::new();
-    for (row, at, place) in elements {
-        match runs.last_mut() {
-            Some(last) if last.row == row && last.end() == at => last.places.push(place),
-            _ => runs.push(Run { row, start: at, places: vec![place] }),
-        }
-    }
-    runs
+    let follows =
+        |(row, at, _): &(usize, usize, Place), next: &(usize, usize, Place)| (*row, at + 1) == (next.0, next.1);
+    let run = |run: &[(usize, usize, Place)]| {
+        let places = run.iter().map(|(_, _, place)| *place).collect();
+        Run { row: run[0].0, start: run[0].1, places }
+    };
+    elements.chunk_by(follows).map(run).collect()
 }
 
 impl Groups {
@@ -150,16 +150,19 @@ fn rounds_of(runs: &[Vec<Run>], members: &[usize]) -> Option<Vec<Vec<Cell>>> {
     rows.dedup();
     let mut rounds = Vec::new();
     for row in rows {
-        let of_row = |member: &usize| runs[*member].iter().filter(|run| run.row == row).collect::<Vec<&Run>>();
-        let lists: Vec<Vec<&Run>> = members.iter().map(of_row).collect();
-        for round in 0..lists.iter().map(Vec::len).max().unwrap_or(0) {
+        let of_row = |member: &usize| {
+            let all = &runs[*member][..];
+            &all[all.partition_point(|run| run.row < row)..all.partition_point(|run| run.row <= row)]
+        };
+        let lists: Vec<&[Run]> = members.iter().map(of_row).collect();
+        for round in 0..lists.iter().map(|list| list.len()).max().unwrap_or(0) {
             let begin = lists[0].get(round)?.start;
             let mut end = begin;
             let mut cells = Vec::with_capacity(members.len());
             for list in &lists {
                 // Threads behind the end of the row have empty runs.
-                let run =
-                    list.get(round).map_or_else(|| Run { row, start: end, places: Vec::new() }, |run| (*run).clone());
+                let none = || Run { row, start: end, places: Rc::new([]) };
+                let run = list.get(round).cloned().unwrap_or_else(none);
                 if run.start != end {
                     return None;
                 }
