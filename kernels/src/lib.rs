@@ -3,12 +3,15 @@
 //! Those with a size `threads` declare no layouts of registers: these are inferred, for any of their sizes.
 
 mod adamw;
+mod argmax;
 mod attention;
 mod bias_gelu;
 mod blocks;
 mod column_reduce;
 mod config;
+mod cumsum;
 mod elementwise;
+mod embedding;
 mod gemm;
 mod histogram;
 mod layer_norm;
@@ -20,6 +23,7 @@ mod row_reduce;
 mod sf_transpose;
 mod sf_transpose_global;
 mod softmax;
+mod swiglu;
 mod transpose_2d;
 mod warp_transpose;
 
@@ -28,11 +32,14 @@ pub use config::{Config, ConfigError, KernelEntry, ShapeKey};
 /// Every kernel.
 pub const KERNELS: &[KernelEntry] = &[
     adamw::ENTRY,
+    argmax::ENTRY,
     attention::ENTRY,
     bias_gelu::ENTRY,
     column_reduce::MAX,
     column_reduce::SUM,
+    cumsum::ENTRY,
     elementwise::ENTRY,
+    embedding::ENTRY,
     gemm::ENTRY,
     histogram::ENTRY,
     layer_norm::ENTRY,
@@ -45,6 +52,7 @@ pub const KERNELS: &[KernelEntry] = &[
     sf_transpose::ENTRY,
     sf_transpose_global::ENTRY,
     softmax::ENTRY,
+    swiglu::ENTRY,
     transpose_2d::ENTRY,
     warp_transpose::ENTRY,
 ];

@@ -9,7 +9,7 @@ use crate::expr::Expr;
 use crate::size::Size;
 
 /// The indices that are taken from one dimension.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
     /// All of it.
     All,
