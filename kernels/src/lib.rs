@@ -11,7 +11,6 @@ mod column_reduce;
 mod config;
 mod cumsum;
 mod elementwise;
-mod embedding;
 mod gemm;
 mod histogram;
 mod layer_norm;
@@ -39,7 +38,6 @@ pub const KERNELS: &[KernelEntry] = &[
     column_reduce::SUM,
     cumsum::ENTRY,
     elementwise::ENTRY,
-    embedding::ENTRY,
     gemm::ENTRY,
     histogram::ENTRY,
     layer_norm::ENTRY,

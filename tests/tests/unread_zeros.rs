@@ -148,7 +148,7 @@ fn tiles_of_a_loop() {
         let tiles = k.shared("tiles", F32, [2, 32, 128]);
         k.serial("t", 0..4, |k, t| {
             let rows = (at(y * 32, 32), at(0, 128));
-            k.copy(tiles.sub((&t % 2, .., ..)), a.sub(rows.clone()));
+            k.copy(tiles.sub((&t % 2, .., ..)), a.sub(rows));
             k.copy(b.sub(rows), tiles.sub((&t % 2, .., ..)));
         });
     });

@@ -40,7 +40,7 @@ pub fn totals(ctas: i64) -> Kernel {
         let bins = at(cta * COLS, COLS);
         let part = k.fragment("part", I32, [ctas, COLS]);
         let total = k.fragment("total", I32, [COLS]);
-        k.copy(part, counts.sub((.., bins.clone())));
+        k.copy(part, counts.sub((.., bins)));
         k.reduce(Sum, total, part, 0);
         k.copy(y.sub((bins,)), total);
     })

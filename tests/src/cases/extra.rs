@@ -361,7 +361,7 @@ fn blocks_of_a_matrix() -> Kernel {
         k.threads(64);
         let tile = k.shared("tile", F32, S([32, 32], [33, 1]));
         let block = (at(&row * 32, 32), at(&column * 32, 32));
-        k.copy(tile, a.sub(block.clone()));
+        k.copy(tile, a.sub(block));
         k.copy(b.sub(block), tile);
     })
 }

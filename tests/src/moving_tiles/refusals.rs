@@ -81,7 +81,7 @@ fn inside_a_swizzle(k: &mut KernelBuilder) -> [Region; 2] {
     let turned = k.output("turned", F32, S([32, 32], [32, 1]));
     let [part] = k.grid([4]);
     let rows = (at(&part * 8, 8), Index::All);
-    [turned.sub(rows.clone()), tile.sub(rows)]
+    [turned.sub(rows), tile.sub(rows)]
 }
 
 fn over_an_edge(k: &mut KernelBuilder) -> [Region; 2] {
@@ -90,5 +90,5 @@ fn over_an_edge(k: &mut KernelBuilder) -> [Region; 2] {
     let turned = k.output("turned", F32, (&n, 32));
     let [part] = k.grid([n.ceil_div(24)]);
     let rows = (at(&part * 24, 24), Index::All);
-    [turned.sub(rows.clone()), tile.sub(rows)]
+    [turned.sub(rows), tile.sub(rows)]
 }

@@ -146,15 +146,17 @@ impl<'a> Make<'a> {
             .collect();
         let missing = |thread: usize| wanted[thread].map_or(0, |(_, at)| at - first[thread].min(at));
         for step in 0..(0..cells.len()).map(missing).max().unwrap_or(0) {
-            let positions: Vec<Option<i64>> = (0..cells.len())
-                .map(|thread| {
-                    let (row, _) = wanted[thread].filter(|_| step < missing(thread))?;
-                    Some((row * most + first[thread] + step) as i64)
-                })
-                .collect();
-            let value = self.context.combined(reg(carry), reg(part));
+            // Every thread reads, so that no warp waits for another: those that have all of theirs, the last one of their row.
+            let read = |thread: usize| {
+                let (row, _) = wanted[thread]?;
+                Some((row * most + (first[thread] + step).min(parts[row].len() - 1)) as i64)
+            };
+            let positions: Vec<Option<i64>> = (0..cells.len()).map(read).collect();
             let to = regs(part, 0, 1);
-            self.access(&positions, |index| vec![Stmt::Load { to, memory, index }, assign(carry, value)]);
+            self.access(&positions, |index| vec![Stmt::Load { to, memory, index }]);
+            let set = self.set(|thread| step < missing(thread));
+            let value = self.context.combined(reg(carry), reg(part));
+            self.by(&set, vec![assign(carry, value)]);
         }
         for (known, wanted) in known.iter_mut().zip(wanted) {
             *known = wanted.or(*known);
