@@ -22,7 +22,7 @@ fn through_registers(dtype: DType, multiple: i64) -> Kernel {
         let [y, x] = k.grid([m.ceil_div(32), n.ceil_div(32)]);
         k.threads(32);
         let tile = (at(y * 32, 32), at(x * 32, 32));
-        k.warp().permute_layout(columns.sub(tile.clone()), a.sub(tile));
+        k.warp().permute_layout(columns.sub(tile), a.sub(tile));
     })
 }
 
@@ -88,7 +88,7 @@ fn elements_outside_of_the_source_only_are_zeros() {
         let [y, x] = k.grid([p.ceil_div(32), p.ceil_div(32)]);
         k.threads(32);
         let tile = (at(y * 32, 32), at(x * 32, 32));
-        k.warp().permute_layout(b.sub(tile.clone()), a.sub(tile));
+        k.warp().permute_layout(b.sub(tile), a.sub(tile));
     });
     for (m, n, p) in [(12, 40, 68), (100, 64, 36), (4, 4, 32)] {
         let a = tensor(F32, &[m, n], number);
@@ -133,7 +133,7 @@ fn rows_shorter_than_a_vector() {
                 let [x] = k.grid([if is_source { Expr::from(2) } else { n.ceil_div(128) }]);
                 k.threads(32);
                 let part = (at(x * 128, 128), Index::All);
-                k.warp().permute_layout(b.sub(part.clone()), a.sub(part));
+                k.warp().permute_layout(b.sub(part), a.sub(part));
             })
         };
         let (reads, writes) = (rows_of(true), rows_of(false));
@@ -175,7 +175,7 @@ fn several_strides_known_at_launch() {
         k.threads(32);
         let part = (at(z * 4, 4), at(y * 4, 4), at(x * 16, 16));
         let tile = k.shared("tile", F32, [4, 4, 16]);
-        k.warp().permute_layout(tile, a.sub(part.clone()));
+        k.warp().permute_layout(tile, a.sub(part));
         k.copy(b.sub(part), tile);
     });
     for (p, m, n) in [(1, 1, 1), (5, 3, 17), (4, 8, 16)] {
