@@ -1,5 +1,7 @@
 //! Resolved operands of a tile op: the memory or registers, and where the tile lies in them.
 
+use std::rc::Rc;
+
 use num_integer::Integer;
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
@@ -10,6 +12,7 @@ use tilewright_ir::tile::{Buffer, DynamicShape, Kernel, Op, Space, Tile, tile_ti
 use tilewright_layout::{DType, Layout, Pitch, PlacedTile, TileLayout};
 
 use crate::builder::Builder;
+use crate::fragment_registers::FragmentRegisters;
 use crate::refusal::Refusal;
 
 /// An operand in global or shared memory.
@@ -139,6 +142,25 @@ pub(crate) fn all_inside(tiles: &[&MemoryTile]) -> Vec<Cond> {
         }
     }
     conditions
+}
+
+/// The registers of operands that are whole fragments. Error: one of them is not, or has no layout.
+pub(crate) fn whole_fragments<const N: usize>(
+    builder: &Builder,
+    kernel: &Kernel,
+    op: &Op,
+    tiles: [&Tile; N],
+) -> Result<[Rc<FragmentRegisters>; N], Diagnostic> {
+    let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
+    let mut found = Vec::with_capacity(N);
+    for tile in tiles {
+        let buffer = &kernel.buffers[tile.buffer];
+        if buffer.space != Space::Fragment || tile.extents != buffer.shape {
+            return Err(refused(format!("`{}` is not a whole fragment", tile_title(kernel, tile))));
+        }
+        found.push(builder.fragment_registers(kernel, tile.buffer).map_err(refused)?);
+    }
+    found.try_into().map_err(|_| other_operands(kernel, op))
 }
 
 /// The error for an op whose operands or attributes do not match its kind.

@@ -6,14 +6,14 @@ use std::rc::Rc;
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::thread::Value;
-use tilewright_ir::tile::{Kernel, Op, OpKind, Reduce, Space, tile_title};
+use tilewright_ir::tile::{Kernel, Op, OpKind, Reduce};
 use tilewright_layout::DType;
 
 use super::rows::{Order, Rows};
 use crate::builder::Builder;
 use crate::combine::{combined, contribution, is_idempotent, made_in};
 use crate::fragment_registers::{FragmentRegisters, Slot};
-use crate::operand::other_operands;
+use crate::operand::{other_operands, whole_fragments};
 use crate::refusal::Refusal;
 
 /// What the variants of `reduce` decide on.
@@ -46,14 +46,7 @@ impl Context {
             return Err(other_operands(kernel, op));
         };
         let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
-        for tile in [dst, src] {
-            let buffer = &kernel.buffers[tile.buffer];
-            if buffer.space != Space::Fragment || tile.extents != buffer.shape {
-                return Err(refused(format!("`{}` is not a whole fragment", tile_title(kernel, tile))));
-            }
-        }
-        let held = |handle| builder.fragment_registers(kernel, handle).map_err(refused);
-        let (source, result) = (held(src.buffer)?, held(dst.buffer)?);
+        let [result, source] = whole_fragments(builder, kernel, op, [dst, src])?;
         let row_of = |element: usize| attributes.dimensions.row_of(&src.extents, element);
         let map = source.map(src.elements() as usize);
         let is_idempotent = is_idempotent(attributes.kind);

@@ -5,14 +5,14 @@ use std::rc::Rc;
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::thread::Value;
-use tilewright_ir::tile::{Kernel, Op, OpKind, Scan, Space, tile_title};
+use tilewright_ir::tile::{Kernel, Op, OpKind, Scan};
 use tilewright_layout::DType;
 
 use super::runs::{Place, Run, runs};
 use crate::builder::Builder;
 use crate::combine::{cast, combined, contribution, made_in};
 use crate::fragment_registers::FragmentRegisters;
-use crate::operand::other_operands;
+use crate::operand::{other_operands, whole_fragments};
 use crate::refusal::Refusal;
 
 /// What the variants of `scan` decide on.
@@ -40,14 +40,7 @@ impl Context {
             return Err(other_operands(kernel, op));
         };
         let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
-        for tile in [dst, src] {
-            let buffer = &kernel.buffers[tile.buffer];
-            if buffer.space != Space::Fragment || tile.extents != buffer.shape {
-                return Err(refused(format!("`{}` is not a whole fragment", tile_title(kernel, tile))));
-            }
-        }
-        let held = |handle| builder.fragment_registers(kernel, handle).map_err(refused);
-        let (source, result) = (held(src.buffer)?, held(dst.buffer)?);
+        let [result, source] = whole_fragments(builder, kernel, op, [dst, src])?;
         let extent = src.extents[attributes.dimension] as usize;
         let below = src.extents[attributes.dimension + 1..].iter().product::<i64>() as usize;
         let elements = src.elements() as usize;

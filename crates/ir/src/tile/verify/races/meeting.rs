@@ -17,12 +17,12 @@ use crate::tile::verify::conditions::Condition;
 /// The error for a conflict among accesses with known indices, or for one that cannot be decided.
 pub(super) fn find(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) -> Option<Diagnostic> {
     let listing = Listing::of(kernel, iterations, touches);
-    if !listing.is_in_reach(&listing.tied()) && are_apart_without_loops(kernel, iterations, touches) {
+    let (some, all) = (listing.tied(), listing.outer());
+    if !listing.is_in_reach(&some) && are_apart_without_loops(kernel, iterations, touches) {
         return None;
     }
     // Variables that shift all accesses alike do not matter, and if nothing meets without them, neither do conditions
     // on them.
-    let (some, all) = (listing.tied(), listing.outer());
     let first = match listing.is_in_reach(&some) {
         true => listing.first(&some, some.len() < all.len())?,
         false => listing.undecided(),
