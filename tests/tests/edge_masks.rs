@@ -59,12 +59,15 @@ fn a_zero_beyond_the_edge_is_not_the_least_of_any_unsigned_integer() {
 
 #[test]
 fn a_zero_is_left_where_it_is_neutral() {
-    for kind in [Sum, AbsSum, SquareSum, AbsMax] {
+    for kind in [Sum, AbsSum, SquareSum] {
         let artifact = compile(reduced(kind, F32), &Options::new(Target::Sm100a)).expect("the kernel is right");
         assert!(!artifact.cuda().contains("tile_masked"), "{kind:?}");
     }
-    let artifact = compile(reduced(Max, F32), &Options::new(Target::Sm100a)).expect("the kernel is right");
-    assert!(artifact.cuda().contains("tile_masked"));
+    // The greatest magnitude of nothing but NaN is NaN.
+    for kind in [Max, AbsMax] {
+        let artifact = compile(reduced(kind, F32), &Options::new(Target::Sm100a)).expect("the kernel is right");
+        assert!(artifact.cuda().contains("tile_masked"), "{kind:?}");
+    }
 }
 
 /// The sum of the exponentials of each row, whose columns are held at once.
@@ -296,4 +299,30 @@ fn a_condition_of_the_user_decides_what_counts() {
         k.copy(y, least);
     });
     check(&kernel, &[("n", 9)], &[tensor(F32, &[9], negative)], &[tensor(F32, &[1], |_| -99.0)], Tolerance::EXACT);
+}
+
+/// A function whose value for 0 is not 0, of an element of itself: what lies beyond the edge does not stay 0.
+#[test]
+fn a_function_of_the_element_itself_does_not_keep_zeros() {
+    let kernel = kernel("exponentials", |k| {
+        let n = k.size("n").max(64);
+        let x = k.input("x", F32, (n,));
+        let (total, behind) = (k.output("total", F32, [1]), k.output("behind", F32, (n,)));
+        k.threads(40);
+        let (v, sums, sum) = (k.fragment("v", F32, [37]), k.fragment("sums", F32, [37]), k.fragment("sum", F32, [1]));
+        let tile = (at(Expr::from(0), 37),);
+        k.copy(v, x.sub(tile));
+        k.map(v, |[i]| v.at((i,)).exp2());
+        k.reduce(Sum, sum, v, 0);
+        k.copy(total, sum);
+        k.scan(Sum, sums, v, 0).reverse();
+        k.copy(behind.sub(tile), sums);
+    });
+    for n in [1i64, 30, 37] {
+        let power = |i: i64| ((i % 5 - 2) as f64).exp2();
+        let x = tensor(F32, &[n], |i| (i % 5 - 2) as f64);
+        let total = tensor(F32, &[1], |_| (0..n).map(power).sum());
+        let behind = tensor(F32, &[n], |i| (i..n).map(power).sum());
+        check(&kernel, &[("n", n)], &[x], &[total, behind], Tolerance::EXACT);
+    }
 }

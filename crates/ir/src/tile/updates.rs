@@ -76,9 +76,9 @@ impl Updates<'_> {
         };
         let values: Vec<Value> = parts.iter().zip(operands).map(replaced).collect();
         let value = Value::Op(op, values.clone().into());
-        let keeps_zero = own.iter().any(|part| part.keeps_zero)
-            && (op == ElementOp::Mul
-                || others.iter().all(|at| is_term(op, *at) && self.is_zero_with_own(&of_others(*at))));
+        let adds_zeros = || others.iter().all(|at| is_term(op, *at) && self.is_zero_with_own(&of_others(*at)));
+        let keeps_zero =
+            own.iter().any(|part| part.keeps_zero) && (op == ElementOp::Mul || (is_zero_of_zeros(op) && adds_zeros()));
         let counting = others.iter().copied().filter(|at| !is_neutral(op, *at, &of_others(*at)));
         let limits = counting.clone().fold(Limits::default(), |all, at| all.and(&of_others(at)));
         let of = limits.of.into_iter().filter(|(var, limit)| self.own.limit(var) != Some(limit)).collect();
@@ -107,6 +107,17 @@ impl Updates<'_> {
         let is_same =
             |(one, other): (&Coord, &Coord)| matches!((one, other), (Coord::At(one), Coord::At(other)) if one == other);
         access.buffer == self.to.buffer && access.index.iter().zip(&self.to.index).all(is_same)
+    }
+}
+
+/// Whether the result for operands that are all 0 is 0: it is not for exponentials and quotients.
+fn is_zero_of_zeros(op: ElementOp) -> bool {
+    match op {
+        ElementOp::Add | ElementOp::Sub | ElementOp::Mul | ElementOp::Fma | ElementOp::Neg | ElementOp::Abs => true,
+        ElementOp::Max | ElementOp::Min | ElementOp::Rounded => true,
+        ElementOp::And | ElementOp::Or | ElementOp::Xor | ElementOp::Shl | ElementOp::Shr => true,
+        ElementOp::Div | ElementOp::Rem | ElementOp::Not | ElementOp::Select | ElementOp::Function(_) => false,
+        ElementOp::Lt | ElementOp::Le | ElementOp::Gt | ElementOp::Ge | ElementOp::Eq | ElementOp::Ne => false,
     }
 }
 
