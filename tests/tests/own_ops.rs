@@ -130,3 +130,30 @@ fn an_extreme_at_the_edge_of_a_tensor() {
         tilewright_tests::pages::check(&kernel, &[("n", n)], &[x], &[y], tilewright::runtime::Tolerance::EXACT);
     }
 }
+
+/// Dimensions of extent 1 do not matter, as in reductions.
+#[test]
+fn an_extreme_along_one_of_several_dimensions() {
+    let shapes: [(&[i64], usize, &[i64]); 4] =
+        [(&[1, 8, 5], 2, &[8]), (&[1, 5, 1], 1, &[1]), (&[3, 1, 7], 2, &[3, 1]), (&[2, 9, 4], 1, &[2, 1, 4])];
+    for (shape, dimension, results) in shapes {
+        let kernel = kernel("several", |k| {
+            let (x, y) = (k.input("x", I32, shape.to_vec()), k.output("y", I32, results.to_vec()));
+            let v = k.fragment("v", I32, shape.to_vec());
+            let most = k.fragment("most", I32, results.to_vec());
+            let place = k.fragment("place", I32, results.to_vec());
+            k.copy(v, x);
+            k.argmax(most, place, v, dimension);
+            k.copy(y, place);
+        });
+        let number = |at: i64| at * 37 % 23;
+        let below: i64 = shape[dimension + 1..].iter().product();
+        let extent = shape[dimension];
+        let best = |row: i64| {
+            let element = |at: i64| number((row / below * extent + at) * below + row % below);
+            (0..extent).fold(0, |best, at| if element(at) > element(best) { at } else { best })
+        };
+        let inputs = [tensor(I32, shape, |at| number(at) as f64)];
+        computes(&kernel, &inputs, &[tensor(I32, results, |row| best(row) as f64)]);
+    }
+}

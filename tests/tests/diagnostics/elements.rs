@@ -506,7 +506,7 @@ fn halved(k: &mut KernelBuilder, v: Buffer) {
 fn mistakes_in_ops_that_are_functions() {
     let mistakes = kernel("k", |k| {
         let (v, w) = (k.fragment("v", F32, [64]), k.fragment("w", F32, [8, 8]));
-        let (most, place) = (k.fragment("most", F32, [4]), k.fragment("place", F32, [8]));
+        let (most, place) = (k.fragment("most", F32, [4]), k.fragment("place", I32, [8]));
         k.fill(v, 0.0);
         halved(k, v);
         k.fill(w, 0.0);
@@ -516,6 +516,11 @@ fn mistakes_in_ops_that_are_functions() {
     let built = kernel("k", |k| {
         let n = k.size("n");
         let (x, v) = (k.output("x", F32, (n,)), k.fragment("v", F32, [8, 8]));
+        let (most, low) = (k.fragment("most", F32, [8]), k.fragment("low", I8, [1]));
+        let long = k.fragment("long", F32, [300]);
+        k.argmax(most, most, v, 1);
+        k.argmin(most, v, v, 1);
+        k.argmin(most, low, long, 0);
         k.op("a b", |k| k.fill(v, 0.0));
         k.map(v, |[i]| v.at((i, 0)));
         k.map(x, |[_]| 0.0);
