@@ -326,3 +326,35 @@ fn a_function_of_the_element_itself_does_not_keep_zeros() {
         check(&kernel, &[("n", n)], &[x], &[total, behind], Tolerance::EXACT);
     }
 }
+
+/// The last valid element has the result of no elements, as the last one of a whole tile has.
+#[test]
+fn an_exclusive_scan_begins_at_the_edge() {
+    for kind in [Max, Min, Sum, Product, AbsMax] {
+        let kernel = kernel("backwards", |k| {
+            let n = k.size("n").max(64);
+            let (x, y) = (k.input("x", F32, (n,)), k.output("y", F32, (n,)));
+            k.threads(40);
+            let v = k.fragment("v", F32, [37]);
+            let tile = (at(Expr::from(0), 37),);
+            k.copy(v, x.sub(tile));
+            k.scan(kind, v, v, 0).reverse().exclusive();
+            k.copy(y.sub(tile), v);
+        });
+        let number = |i: i64| -1.0 - (i % 3) as f64;
+        for n in [1i64, 7, 37] {
+            let result = |i: i64| {
+                let behind = (i + 1..n).map(number);
+                match kind {
+                    Max => behind.fold(f64::NEG_INFINITY, f64::max),
+                    Min => behind.fold(f64::INFINITY, f64::min),
+                    Sum => behind.fold(0.0, |sum, number| sum + number),
+                    Product => behind.product(),
+                    _ => behind.map(f64::abs).fold(0.0, f64::max),
+                }
+            };
+            let x = tensor(F32, &[n], number);
+            check(&kernel, &[("n", n)], &[x], &[tensor(F32, &[n], result)], Tolerance::EXACT);
+        }
+    }
+}

@@ -38,8 +38,8 @@ thread_local! {
     static OPEN: RefCell<Option<(Span, Vec<String>)>> = const { RefCell::new(None) };
 }
 
-/// Runs the definition of the op `name`, which is called at `place`: spans that are made in it are that place, and also tell
-/// where in the definition they are.
+/// Runs the definition of the op `name`, which is called at `place`: spans that are made in it are that place, and also say
+/// where in the definition they were made.
 pub fn in_op<T>(name: &str, place: Span, definition: impl FnOnce() -> T) -> T {
     /// Ends the op, also if its definition panics.
     struct End;

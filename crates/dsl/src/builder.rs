@@ -563,8 +563,8 @@ impl<'k> KernelBuilder<'k> {
         self.kernel.body.push(Stmt::If(If { cond, then, otherwise, span }));
     }
 
-    /// Statements that make up an op of your own, under a name: plans and CUDA comments show it in front of each statement, at
-    /// the line that called it, and so do diagnostics, which also tell the line in its definition.
+    /// Statements that make up an op of your own, under a name: plans and CUDA comments show it in front of each statement, with
+    /// the line that called it. Diagnostics show that line too, and mention the line in the definition.
     ///
     /// Write `#[track_caller]` on the function that calls this method, so that its callers' lines are shown. The name consists of
     /// letters, digits and underscores. Buffers that the definition declares get a number if their names are taken, so that an op

@@ -496,7 +496,7 @@ fn operations_on_bits_and_conditions() {
     assert_mistake("operations_on_bits_and_conditions", mixed);
 }
 
-/// The caller's line is shown, and the line in the definition is told.
+/// Diagnostics show the caller's line and mention the line in the definition.
 #[track_caller]
 fn halved(k: &mut KernelBuilder, v: Buffer) {
     k.op("halved", |k| k.map(v, |[i]| v.at((i + 1,)) * 0.5));

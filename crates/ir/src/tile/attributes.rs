@@ -52,15 +52,9 @@ impl ReduceKind {
             ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum | ReduceKind::Or | ReduceKind::Xor => 0,
             ReduceKind::Max | ReduceKind::AbsMax => least as i64,
             ReduceKind::Product => 1,
+            ReduceKind::And if least < 0 => -1,
             // The bits of the greatest u64 are those of -1.
-            ReduceKind::Min => most as i64,
-            ReduceKind::And => {
-                if least < 0 {
-                    -1
-                } else {
-                    most as i64
-                }
-            }
+            ReduceKind::Min | ReduceKind::And => most as i64,
         }))
     }
 

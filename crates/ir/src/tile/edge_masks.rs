@@ -223,8 +223,10 @@ impl Masks {
         let known = known.unwrap_or(Valid { extents: vec![None; src.extents.len()], is_zero: true });
         let is_neutral = known.is_zero && scan.kind.ignores_zeros();
         let limit = known.extents[scan.dimension].clone().filter(|_| scan.is_reverse && !is_neutral);
-        let neutral = scan.kind.neutral(self.kernel.buffers[src.buffer].dtype);
-        let masked = limit.zip(neutral).map(|(limit, value)| self.masked(src, (scan.dimension, limit), value, span));
+        let dtype = self.kernel.buffers[src.buffer].dtype;
+        // The last valid element then has the result of no elements, as the last one of a whole tile has.
+        let beyond = if scan.is_exclusive { scan.kind.start(dtype) } else { scan.kind.neutral(dtype) };
+        let masked = limit.zip(beyond).map(|(limit, value)| self.masked(src, (scan.dimension, limit), value, span));
         let extents = (0..src.extents.len()).filter(|at| src.extents[*at] != 1).map(|at| known.extents[at].clone());
         self.write(dst, Valid { extents: extents.collect(), is_zero: false });
         self.with_operand(handle, 1, masked)
