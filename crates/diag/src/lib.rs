@@ -9,4 +9,4 @@ mod span;
 pub use counted::{counted, counted_as};
 pub use diagnostic::{Diagnostic, Label, Severity, Snippet};
 pub use nearest::nearest;
-pub use span::{Span, in_op};
+pub use span::{Span, in_op, is_in_op};

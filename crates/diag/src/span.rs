@@ -63,6 +63,11 @@ pub fn in_op<T>(name: &str, place: Span, definition: impl FnOnce() -> T) -> T {
     definition()
 }
 
+/// Whether the definition of an op is running in this thread.
+pub fn is_in_op() -> bool {
+    OPEN.with_borrow(Option::is_some)
+}
+
 impl Span {
     /// The caller's place; inside `#[track_caller]` functions, the place of their caller. In the definition of an op, the
     /// place where the op was called.

@@ -1,10 +1,10 @@
 use std::cell::Cell;
 
-use tilewright_diag::{Diagnostic, Span, counted, counted_as, in_op};
+use tilewright_diag::{Diagnostic, Span, counted, counted_as, in_op, is_in_op};
 use tilewright_expr::{self as expr, Var};
 use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::tile::{
-    self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, ScalarParameter, Space, Stmt, Tile, Unroll,
+    self, Direction, If, Kernel, Loop, OpKind, Parallel, ScalarParameter, Space, Stmt, Tile, Unroll,
 };
 use tilewright_ir::{Arena, Dim, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
@@ -17,6 +17,7 @@ use crate::known_size::KnownSize;
 use crate::later::Later;
 use crate::loop_range::LoopRange;
 use crate::nodes::{self, BodyId, OpenKernel};
+use crate::op_ref::OpRef;
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::Size;
@@ -50,7 +51,6 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         nodes,
         later: &later,
         loops: Vec::new(),
-        open_ops: 0,
         has_grid: false,
         has_threads: false,
         warp_id_at: Cell::new(None),
@@ -70,8 +70,6 @@ pub struct KernelBuilder<'k> {
     later: &'k Later,
     /// Variables of the loops that are open.
     loops: Vec<String>,
-    /// How many definitions of ops are running, one inside the other.
-    open_ops: usize,
     /// Whether [`KernelBuilder::grid`] was called.
     has_grid: bool,
     /// Whether [`KernelBuilder::threads`] was called.
@@ -87,120 +85,6 @@ pub struct ScopeRef<'b, 'k> {
     scope: Scope,
     /// The warp that executes the op, if one was named.
     warp: Option<i64>,
-}
-
-/// An op that was just added, to set more options of it. It is valid while its kernel is being built:
-///
-/// ```compile_fail,E0521
-/// use tilewright_dsl::kernel;
-/// use tilewright_ir::tile::ReduceKind::Sum;
-/// use tilewright_layout::DType::F32;
-///
-/// let mut kept = None;
-/// let sums = kernel("sums", |k| {
-///     let (rows, sums) = (k.fragment("rows", F32, [8, 8]), k.fragment("sums", F32, [8]));
-///     kept = Some(k.reduce(Sum, sums, rows, 1));
-/// });
-/// kept.map(|op| op.accumulate());
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct OpRef<'k> {
-    later: &'k Later,
-    op: Handle<tile::Op>,
-    kind: OpKind,
-}
-
-impl OpRef<'_> {
-    /// Forces this variant; if it does not accept the op, compiling fails with its reasons. `emit --stage plan` lists
-    /// the names.
-    pub fn variant(self, name: &str) -> Self {
-        self.variant_opt(Some(name))
-    }
-
-    /// Forces the variant if a name is given; otherwise the cheapest is taken.
-    pub fn variant_opt(self, name: Option<&str>) -> Self {
-        let name = name.map(str::to_string);
-        self.edit(|op| op.variant = name)
-    }
-
-    /// For a reduction: includes the old values of the destination, which are otherwise overwritten.
-    #[track_caller]
-    pub fn accumulate(self) -> Self {
-        self.expect_op(matches!(self.kind, OpKind::Reduce(_)), "reduce", ".accumulate()");
-        self.edit(|op| {
-            if let OpKind::Reduce(reduce) = &mut op.kind {
-                reduce.clear = false;
-            }
-        })
-    }
-
-    /// For a scan: leaves every element out of its own result. The first one is the result of no elements: 0 for sums, 1 for
-    /// products, the least number (of floats, minus infinity) for `Max`.
-    #[track_caller]
-    pub fn exclusive(self) -> Self {
-        self.expect_op(matches!(self.kind, OpKind::Scan(_)), "scan", ".exclusive()");
-        self.edit(|op| {
-            if let OpKind::Scan(scan) = &mut op.kind {
-                scan.is_exclusive = true;
-            }
-        })
-    }
-
-    /// For a scan: begins with the last element.
-    #[track_caller]
-    pub fn reverse(self) -> Self {
-        self.expect_op(matches!(self.kind, OpKind::Scan(_)), "scan", ".reverse()");
-        self.edit(|op| {
-            if let OpKind::Scan(scan) = &mut op.kind {
-                scan.is_reverse = true;
-            }
-        })
-    }
-
-    /// For a product: sets what is transposed, how warps divide it, and whether the destination is overwritten.
-    #[track_caller]
-    pub fn with(self, gemm: Gemm) -> Self {
-        self.expect_op(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".with(..)");
-        self.edit(move |op| {
-            if let OpKind::Gemm(known) = &mut op.kind {
-                *known = gemm;
-            }
-        })
-    }
-
-    /// For a product of f32: rounds `a` and `b` to tf32, with 10 bits of mantissa. Without it, such a product is
-    /// rejected.
-    #[track_caller]
-    pub fn tf32(self) -> Self {
-        self.expect_op(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".tf32()");
-        self.edit(|op| {
-            if let OpKind::Gemm(gemm) = &mut op.kind {
-                gemm.tf32 = true;
-            }
-        })
-    }
-
-    /// Sets the name of the op in plans, diagnostics and comments of the CUDA text. Line breaks become spaces.
-    pub fn name(self, name: &str) -> Self {
-        let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.edit(|op| op.name = Some(name))
-    }
-
-    /// Reports a method that is called on an op other than the one it applies to.
-    #[track_caller]
-    fn expect_op(self, is_expected: bool, expected: &str, method: &str) {
-        if !is_expected {
-            let finding = Diagnostic::error("K0255", format!("`{}` has no method `{method}`", self.kind.info().name));
-            let help = format!("remove it: it applies only to `{expected}`");
-            nodes::mistake(finding.label(Span::here(), "called here").help(help));
-        }
-    }
-
-    fn edit(self, change: impl FnOnce(&mut tile::Op) + 'static) -> Self {
-        let op = self.op;
-        self.later.edit(move |kernel| change(&mut kernel.ops[op]));
-        self
-    }
 }
 
 /// A parallel loop that was just added, to set more options of it.
@@ -579,10 +463,7 @@ impl<'k> KernelBuilder<'k> {
             nodes::mistake(finding.help("letters, digits and underscores"));
             return definition(self);
         }
-        self.open_ops += 1;
-        let made = in_op(name, span, || definition(self));
-        self.open_ops -= 1;
-        made
+        in_op(name, span, || definition(self))
     }
 
     /// The extents of a buffer. A size that is known only at launch counts as its greatest value.
@@ -603,7 +484,7 @@ impl<'k> KernelBuilder<'k> {
 
     /// The name of a buffer. In the definition of an op, which may be called several times, one that is taken gets a number.
     fn own_name(&self, name: &str) -> String {
-        let is_used = |name: &str| self.open_ops > 0 && self.is_taken(name);
+        let is_used = |name: &str| is_in_op() && self.is_taken(name);
         let mut names = (0..).map(|number| if number == 0 { name.to_string() } else { format!("{name}{number}") });
         names.find(|name| !is_used(name)).unwrap_or_default()
     }

@@ -4,7 +4,8 @@ use tilewright_ir::Scalar;
 // The rows of the table name types of attributes, all of which are in this module.
 use tilewright_ir::tile::*;
 
-use crate::builder::{KernelBuilder, OpRef, ScopeRef};
+use crate::builder::{KernelBuilder, ScopeRef};
+use crate::op_ref::OpRef;
 use crate::region::Region;
 
 /// The short form of a method, for ops that the CTA may execute.

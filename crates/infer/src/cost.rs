@@ -7,10 +7,10 @@
 //!   sectors of global memory ([`tilewright_layout::access`]);
 //! - *steps*: the steps of the busiest warp, of nests and of reductions within threads;
 //! - *registers*: each register of 4 bytes that fragments take of a thread;
-//! - *shuffles*: for every result of a reduction of the busiest warp (for a scan, for every part of a row that a thread has), each halving of the threads that share its row where
-//!   these can exchange by `xor` within a warp; else the way through shared memory, after the halvings within each warp, or,
-//!   where a warp has parts of several rows and cannot exchange so, with one part of each thread to be loaded; once for a
-//!   loop after which alone they exchange;
+//! - *shuffles*: for every result of a reduction of the busiest warp, and every part of a row that a thread has in a scan, each
+//!   halving of the threads that share its row where these can exchange by `xor` within a warp; else the way through shared
+//!   memory, after the halvings within each warp, or, where a warp has parts of several rows and cannot exchange so, with one
+//!   part of each thread to be loaded; once for a loop after which alone they exchange;
 //! - *copies*: what each thread does, on average, that another does too, in steps;
 //! - *selections*: every slot beyond the first that threads have for what they touch in one step.
 //!
@@ -159,11 +159,9 @@ impl Tables {
 
 /// The most parts of a row, of elements that follow each other, that a thread has. The steps of a scan have these owners.
 fn rounds(owners: &Owners, threads: usize, scanned: &Scanned) -> u64 {
-    let Scanned { below, extent, .. } = *scanned;
     let (mut parts, mut most) = (vec![0u64; threads], 1);
-    for row in 0..owners.elements() / extent {
-        let first = row / below * extent * below + row % below;
-        let holders = (0..extent).filter_map(|at| owners.of(first + at * below).first());
+    for row in scanned.in_order.chunks(scanned.extent) {
+        let holders = row.iter().filter_map(|element| owners.of(*element as usize).first());
         let mut seen: Vec<u32> = holders.copied().collect();
         seen.dedup();
         for holder in &seen {

@@ -56,8 +56,9 @@ pub(crate) struct MemoryTouch {
 pub(crate) struct Scanned {
     /// The row of each element.
     pub(crate) rows: Rc<Pattern>,
-    /// The number of elements from one of a row to the next, and of those of a row.
-    pub(crate) below: usize,
+    /// The elements row by row, each row in the order of the scan.
+    pub(crate) in_order: Vec<u32>,
+    /// The number of elements of a row.
     pub(crate) extent: usize,
 }
 

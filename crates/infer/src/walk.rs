@@ -8,7 +8,7 @@ use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{Splits, counts, extent, values};
 use tilewright_ir::tile::vectors::{Movable, Places, StaticAccess};
 use tilewright_ir::tile::{
-    Access, Coord, Dimensions, Effect, ElementStmt, Kernel, Op, OpKind, Parallel, Space, Tile, Value, access_title,
+    Access, Coord, Effect, ElementStmt, Kernel, Op, OpKind, Parallel, Space, Tile, Value, access_title,
 };
 use tilewright_layout::map::NONE;
 
@@ -52,12 +52,16 @@ impl Nest {
 /// The rows of a scan; `None` for other ops.
 fn scanned(op: &Op) -> Option<Scanned> {
     let (OpKind::Scan(scan), [_, src]) = (op.kind, &op.operands[..]) else { return None };
-    let dimension = Dimensions::from(scan.dimension);
-    let rows: Vec<u32> = (0..src.elements() as usize).map(|at| dimension.row_of(&src.extents, at) as u32).collect();
     let extent = src.extents[scan.dimension] as usize;
-    let below = src.extents[scan.dimension + 1..].iter().product::<i64>() as usize;
-    let pattern = Pattern::of_table(rows.len() / extent, 1, rows);
-    Some(Scanned { rows: Rc::new(pattern), below, extent })
+    let mut rows = vec![0; src.elements() as usize];
+    let mut in_order = rows.clone();
+    for (element, slot) in rows.iter_mut().enumerate() {
+        let (row, at) = scan.place_of(&src.extents, element);
+        *slot = row as u32;
+        in_order[row * extent + at] = element as u32;
+    }
+    let rows = Rc::new(Pattern::of_table(rows.len() / extent, 1, rows));
+    Some(Scanned { rows, in_order, extent })
 }
 
 /// Visits the statements of a nest and records their accesses.

@@ -152,6 +152,15 @@ pub struct Scan {
 }
 
 impl Scan {
+    /// The row of an element of a tile, in row-major order, and how many elements precede it there in the order of the scan.
+    pub fn place_of(self, extents: &[i64], element: usize) -> (usize, usize) {
+        let below = extents[self.dimension + 1..].iter().product::<i64>() as usize;
+        let extent = extents[self.dimension] as usize;
+        let along = element / below % extent;
+        let at = if self.is_reverse { extent - 1 - along } else { along };
+        (Dimensions::from(self.dimension).row_of(extents, element), at)
+    }
+
     /// Its text after the operands, as comma-separated words.
     pub(crate) fn words(self) -> Vec<String> {
         let Scan { kind, dimension, is_exclusive, is_reverse } = self;

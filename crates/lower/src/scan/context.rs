@@ -42,15 +42,13 @@ impl Context {
         let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
         let [result, source] = whole_fragments(builder, kernel, op, [dst, src])?;
         let extent = src.extents[attributes.dimension] as usize;
-        let below = src.extents[attributes.dimension + 1..].iter().product::<i64>() as usize;
         let elements = src.elements() as usize;
         let mut of_thread = vec![Vec::new(); result.map(elements).threads()];
         for (thread, _, element) in result.map(elements).entries() {
             let [to, from] = [&result, &source].map(|held| held.slot(thread, element as i64));
             let missing = || refused(format!("thread {thread} does not hold element {element} of both"));
             let place = Place { result: to.ok_or_else(missing)?, source: from.ok_or_else(missing)? };
-            let (row, along) = (element / below / extent * below + element % below, element / below % extent);
-            let at = if attributes.is_reverse { extent - 1 - along } else { along };
+            let (row, at) = attributes.place_of(&src.extents, element);
             of_thread[thread].push((row, at, place));
         }
         let of = kernel.buffers[src.buffer].dtype;

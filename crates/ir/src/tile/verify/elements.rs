@@ -17,7 +17,7 @@ use crate::tile::buffer::{Direction, Space};
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop};
 use crate::tile::print::{access_title, value_title};
-use crate::tile::value::{Access, Coord, ElementClass, Value};
+use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// The most iterations of a parallel loop, since they are enumerated.
 const MAX_ITERATIONS: i64 = 1 << 22;
@@ -297,21 +297,13 @@ impl<'a> ElementChecker<'a> {
             Value::Const(_) | Value::Named(_) => {}
             Value::Index(expr) => self.variables(expr, &expr.to_string(), span),
             Value::Load(access) => self.access(access),
-            Value::Op(op, arguments) => match (op.class(), &arguments[..]) {
-                (ElementClass::Choice, [cond, then, otherwise]) => {
+            Value::Op(op, arguments) => match (op, &arguments[..]) {
+                (ElementOp::Select, [cond, then, otherwise]) => {
                     self.indices(cond, span);
                     self.under(cond, true, |this| this.indices(then, span));
                     self.under(cond, false, |this| this.indices(otherwise, span));
                 }
-                (
-                    ElementClass::Choice
-                    | ElementClass::Arithmetic
-                    | ElementClass::Floating
-                    | ElementClass::Integral
-                    | ElementClass::Bitwise
-                    | ElementClass::Comparison,
-                    arguments,
-                ) => arguments.iter().for_each(|argument| self.indices(argument, span)),
+                (_, arguments) => arguments.iter().for_each(|argument| self.indices(argument, span)),
             },
             Value::Cast(_, _, inner) => self.indices(inner, span),
         }

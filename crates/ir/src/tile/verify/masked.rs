@@ -16,7 +16,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::print::access_title;
-use crate::tile::value::{Access, Coord, ElementClass, Value};
+use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// Warnings about a valid kernel: out-of-bounds accesses to tensors.
 pub fn warnings(kernel: &Kernel) -> Vec<Diagnostic> {
@@ -174,21 +174,13 @@ impl<'a, 'f> Walk<'a, 'f> {
                 self.indices(access);
                 self.read(access);
             }
-            Value::Op(op, operands) => match (op.class(), &operands[..]) {
-                (ElementClass::Choice, [cond, then, otherwise]) => {
+            Value::Op(op, operands) => match (op, &operands[..]) {
+                (ElementOp::Select, [cond, then, otherwise]) => {
                     self.value(cond);
                     self.under(cond, true, |this| this.value(then));
                     self.under(cond, false, |this| this.value(otherwise));
                 }
-                (
-                    ElementClass::Choice
-                    | ElementClass::Arithmetic
-                    | ElementClass::Floating
-                    | ElementClass::Integral
-                    | ElementClass::Bitwise
-                    | ElementClass::Comparison,
-                    operands,
-                ) => operands.iter().for_each(|operand| self.value(operand)),
+                (_, operands) => operands.iter().for_each(|operand| self.value(operand)),
             },
             Value::Cast(_, _, of) => self.value(of),
         }

@@ -1,0 +1,122 @@
+//! Attributes of an op that was just added.
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_ir::Handle;
+use tilewright_ir::tile::{self, Gemm, OpKind};
+
+use crate::later::Later;
+use crate::nodes;
+
+/// An op that was just added, to set more options of it. It is valid while its kernel is being built:
+///
+/// ```compile_fail,E0521
+/// use tilewright_dsl::kernel;
+/// use tilewright_ir::tile::ReduceKind::Sum;
+/// use tilewright_layout::DType::F32;
+///
+/// let mut kept = None;
+/// let sums = kernel("sums", |k| {
+///     let (rows, sums) = (k.fragment("rows", F32, [8, 8]), k.fragment("sums", F32, [8]));
+///     kept = Some(k.reduce(Sum, sums, rows, 1));
+/// });
+/// kept.map(|op| op.accumulate());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct OpRef<'k> {
+    pub(crate) later: &'k Later,
+    pub(crate) op: Handle<tile::Op>,
+    pub(crate) kind: OpKind,
+}
+
+impl OpRef<'_> {
+    /// Forces this variant; if it does not accept the op, compiling fails with its reasons. `emit --stage plan` lists
+    /// the names.
+    pub fn variant(self, name: &str) -> Self {
+        self.variant_opt(Some(name))
+    }
+
+    /// Forces the variant if a name is given; otherwise the cheapest is taken.
+    pub fn variant_opt(self, name: Option<&str>) -> Self {
+        let name = name.map(str::to_string);
+        self.edit(|op| op.variant = name)
+    }
+
+    /// For a reduction: includes the old values of the destination, which are otherwise overwritten.
+    #[track_caller]
+    pub fn accumulate(self) -> Self {
+        self.expect_op(matches!(self.kind, OpKind::Reduce(_)), "reduce", ".accumulate()");
+        self.edit(|op| {
+            if let OpKind::Reduce(reduce) = &mut op.kind {
+                reduce.clear = false;
+            }
+        })
+    }
+
+    /// For a scan: leaves every element out of its own result. The first one is the result of no elements: 0 for sums, 1 for
+    /// products, the least number (of floats, minus infinity) for `Max`.
+    #[track_caller]
+    pub fn exclusive(self) -> Self {
+        self.expect_op(matches!(self.kind, OpKind::Scan(_)), "scan", ".exclusive()");
+        self.edit(|op| {
+            if let OpKind::Scan(scan) = &mut op.kind {
+                scan.is_exclusive = true;
+            }
+        })
+    }
+
+    /// For a scan: begins with the last element.
+    #[track_caller]
+    pub fn reverse(self) -> Self {
+        self.expect_op(matches!(self.kind, OpKind::Scan(_)), "scan", ".reverse()");
+        self.edit(|op| {
+            if let OpKind::Scan(scan) = &mut op.kind {
+                scan.is_reverse = true;
+            }
+        })
+    }
+
+    /// For a product: sets what is transposed, how warps divide it, and whether the destination is overwritten.
+    #[track_caller]
+    pub fn with(self, gemm: Gemm) -> Self {
+        self.expect_op(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".with(..)");
+        self.edit(move |op| {
+            if let OpKind::Gemm(known) = &mut op.kind {
+                *known = gemm;
+            }
+        })
+    }
+
+    /// For a product of f32: rounds `a` and `b` to tf32, with 10 bits of mantissa. Without it, such a product is
+    /// rejected.
+    #[track_caller]
+    pub fn tf32(self) -> Self {
+        self.expect_op(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".tf32()");
+        self.edit(|op| {
+            if let OpKind::Gemm(gemm) = &mut op.kind {
+                gemm.tf32 = true;
+            }
+        })
+    }
+
+    /// Sets the name of the op in plans, diagnostics and comments of the CUDA text. Line breaks become spaces.
+    pub fn name(self, name: &str) -> Self {
+        let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.edit(|op| op.name = Some(name))
+    }
+
+    /// Reports a method that is called on an op other than the one it applies to.
+    #[track_caller]
+    fn expect_op(self, is_expected: bool, expected: &str, method: &str) {
+        if !is_expected {
+            let finding = Diagnostic::error("K0255", format!("`{}` has no method `{method}`", self.kind.info().name));
+            let help = format!("remove it: it applies only to `{expected}`");
+            nodes::mistake(finding.label(Span::here(), "called here").help(help));
+        }
+    }
+
+    fn edit(self, change: impl FnOnce(&mut tile::Op) + 'static) -> Self {
+        let op = self.op;
+        self.later.edit(move |kernel| change(&mut kernel.ops[op]));
+        self
+    }
+}
