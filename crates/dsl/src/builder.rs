@@ -330,7 +330,9 @@ impl<'k> KernelBuilder<'k> {
         self.repeat(name, range, Unroll::Full, body);
     }
 
-    /// A loop whose loads may run `stages` iterations ahead of what uses them.
+    /// A loop whose copies from tensors to shared buffers run ahead of what uses them: each buffer has `stages` stages, so
+    /// copies are asynchronous and up to `stages - 1` iterations ahead. The results are those of a serial loop. The plan of the
+    /// loop says what runs ahead, or why nothing does.
     #[track_caller]
     pub fn pipelined<T>(
         &mut self,

@@ -3,6 +3,7 @@
 //! Statements and expressions are printed by Rust; a Tera template has the skeleton around them. The text includes no
 //! header. A source map leads from each of its lines to the tile op and the user's line that it came from.
 
+mod asynchronous;
 mod combined;
 mod constants;
 mod defect;
@@ -76,8 +77,12 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let shared = SharedPlan::of(program, &uses);
     let mut printer = Printer::new(program, &uses);
     printer.body(&program.body)?;
-    let functions = together([printer.functions(), wrapped::functions(&uses), mma::functions(&uses)].concat());
-    let wrapped_names = wrapped::function_names(&uses).chain(mma::function_names(&uses));
+    let around_instructions =
+        [wrapped::functions(&uses), asynchronous::functions(&printer.called), mma::functions(&uses)].concat();
+    let functions = together([printer.functions(), around_instructions].concat());
+    let wrapped_names = wrapped::function_names(&uses)
+        .chain(asynchronous::function_names(&printer.called))
+        .chain(mma::function_names(&uses));
     let function_names: BTreeSet<&str> = printer.function_names().chain(wrapped_names).collect();
     let locals = [shared.locals(program, &uses), printer.hardware_indices()].concat();
     let entry = names::entry(program, &function_names);

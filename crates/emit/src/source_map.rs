@@ -134,6 +134,7 @@ mod tests {
             name: "m".to_string(),
             dtype: DType::F32,
             elements: 1,
+            stages: 1,
             space: tilewright_ir::thread::MemorySpace::Shared,
             values: Vec::new(),
             alignment: 16,

@@ -14,6 +14,7 @@ use tilewright_ir::thread::{
 use tilewright_ir::{Counter, Dim, Handle, HwIndex};
 use tilewright_layout::DType;
 
+use crate::asynchronous;
 use crate::combined::{combined_arrays, shuffled};
 use crate::constants::{self, CONSTANT, PARAMETER, UNROLL};
 use crate::defect::unprintable;
@@ -52,6 +53,8 @@ pub(crate) struct Printer<'a> {
     combined: BTreeSet<Handle<RegArray>>,
     /// The hardware indices in what was printed so far.
     indices: BTreeSet<HwIndex>,
+    /// The instructions that were printed as calls so far.
+    pub(crate) called: BTreeSet<Inst>,
 }
 
 /// How often the statements of a block, without those of inner blocks, load each array.
@@ -80,6 +83,7 @@ impl<'a> Printer<'a> {
             uses_constants: false,
             combined: combined_arrays(program, uses),
             indices: BTreeSet::new(),
+            called: BTreeSet::new(),
         }
     }
 
@@ -172,6 +176,12 @@ impl<'a> Printer<'a> {
 
     /// One list of statements if all conditions hold, else the other.
     fn choice(&mut self, conds: &[Cond], inside: &[Stmt], otherwise: &[Stmt]) -> Result<(), Diagnostic> {
+        if let Some(copy) = asynchronous::filling_copy(inside, otherwise) {
+            let call = self.call(copy)?;
+            let call = call.strip_suffix(')').unwrap_or(&call);
+            self.line(format_args!("{call}, {});", all_of(conds)));
+            return Ok(());
+        }
         self.line(format_args!("if ({}) {{", all_of(conds)));
         self.depth += 1;
         self.body(inside)?;
@@ -461,7 +471,8 @@ impl<'a> Printer<'a> {
             // In CUDA its name depends on the dtype.
             return Ok(self.values.atomic_add(self.program.memories[*memory].dtype, target, source));
         }
-        filled(call.inst.info().cuda, &operands)
+        self.called.insert(call.inst);
+        Ok(asynchronous::visible(self.uses, call.inst, filled(call.inst.info().cuda, &operands)?))
     }
 
     /// A call of the function around an instruction: its registers, and the array and the byte at which its memory begins.

@@ -110,6 +110,7 @@ impl Builder {
             name: buffer.name.clone(),
             dtype: buffer.dtype,
             elements: buffer.span_elements(),
+            stages: 1,
             space,
             values: Vec::new(),
             alignment,
@@ -255,7 +256,7 @@ impl Builder {
             return *known;
         }
         let (name, space, values) = (self.fresh("staged"), MemorySpace::Shared, Vec::new());
-        let memory = Memory { name, dtype, elements, space, values, alignment: SHARED_ALIGNMENT, span };
+        let memory = Memory { name, dtype, elements, stages: 1, space, values, alignment: SHARED_ALIGNMENT, span };
         let memory = self.program.memories.push(memory);
         self.staged.push(memory);
         memory
@@ -313,6 +314,7 @@ impl Builder {
             name,
             dtype: if is_narrow { DType::I32 } else { DType::I64 },
             elements: values.len() as i64,
+            stages: 1,
             space: MemorySpace::Table,
             values,
             alignment: 16,

@@ -58,6 +58,20 @@ pub(crate) fn below(index: &Expr, bound: &Expr) -> Cond {
     Cond::Less(varying + constant.div_euclid(multiple) * multiple, bound.clone())
 }
 
+/// The statements without the branches that the ranges of conditions decide.
+pub(crate) fn settled(body: Vec<Stmt>) -> Vec<Stmt> {
+    let settle = |stmt: Stmt| match stmt.map_inner(settled) {
+        Stmt::If { cond, body } => under(&[cond], body),
+        Stmt::Unless { conds, body } if never_hold(&conds) => body,
+        Stmt::Unless { conds, body } => {
+            let open: Vec<Cond> = conds.into_iter().filter(|cond| decided(cond).is_none()).collect();
+            if open.is_empty() { Vec::new() } else { vec![Stmt::Unless { conds: open, body }] }
+        }
+        other => vec![other],
+    };
+    body.into_iter().flat_map(settle).collect()
+}
+
 /// Whether a condition holds, if the ranges of its sides decide that.
 fn decided(cond: &Cond) -> Option<bool> {
     let [a, b] = cond.sides().map(Expr::range);
@@ -150,6 +164,23 @@ mod tests {
         ]);
         let inner = |n: i64, count: usize| Stmt::If { cond: below(n), body: vec![sync.clone(); count] };
         assert_eq!(each, [Stmt::If { cond: below(9), body: vec![inner(1, 2), inner(2, 1)] }]);
+    }
+
+    #[test]
+    fn a_branch_that_ranges_decide_is_settled() {
+        let lane = Expr::var(&Var::new("lane", 0, 31));
+        let below = |n: i64| Cond::Less(lane.clone(), Expr::constant(n));
+        let sync = || vec![Stmt::from(Call::plain(Inst::SyncWarp))];
+        let choice = |conds: [i64; 2]| {
+            let conds: Vec<Cond> = conds.map(below).to_vec();
+            let inside = conds.iter().rev().fold(sync(), |body, cond| vec![Stmt::If { cond: cond.clone(), body }]);
+            inside.into_iter().chain([Stmt::Unless { conds, body: sync() }]).collect::<Vec<Stmt>>()
+        };
+        let one = vec![Stmt::If { cond: below(8), body: sync() }, Stmt::Unless { conds: vec![below(8)], body: sync() }];
+        assert_eq!(settled(choice([8, 40])), one);
+        assert_eq!(settled(choice([40, 8])), one);
+        assert_eq!(settled(choice([40, 32])), sync());
+        assert_eq!(settled(choice([8, 0])), sync());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod operand;
 mod ops;
 mod pairs;
 pub mod permute_layout;
+mod pipeline;
 mod reduce;
 mod refusal;
 mod reorder;

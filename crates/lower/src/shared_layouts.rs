@@ -164,10 +164,11 @@ impl Patterns<'_> {
 impl Observer for Patterns<'_> {
     fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
         let Some(tile) = self.of.get_mut(&self.program.owner(access.memory)) else { return Ok(()) };
-        let element = self.program.memories[access.memory].dtype.bytes();
+        let memory = &self.program.memories[access.memory];
+        let (element, stage) = (memory.dtype.bytes(), memory.stage_elements());
         let index = warp.eval(access.index)?;
         let is_active = |lane: usize| lane < access.lanes && warp.active()[lane];
-        let place = |lane: usize| is_active(lane).then(|| tile.rows.place(index[lane] * element));
+        let place = |lane: usize| is_active(lane).then(|| tile.rows.place(index[lane] % stage * element));
         let places: Vec<Option<(i64, i64)>> = (0..LANES).map(place).collect();
         // Moved by whole rows it is the same access.
         let first = places.iter().flatten().map(|(row, _)| *row).min().unwrap_or(0);

@@ -1,9 +1,10 @@
 //! An interpreter that computes with real values: it executes thread programs directly, one CTA after the other.
 //!
 //! Between barriers and exchanges, threads run one after the other, forwards or backwards: a missing barrier gives a
-//! different result in one of the two orders. After every op, all copies of an element of a fragment must be equal.
+//! different result in one of the two orders. An asynchronous copy arrives at once if threads run forwards, and when its
+//! thread waits for it if they run backwards. After every op, all copies of an element of a fragment must be equal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt, Value};
@@ -58,14 +59,21 @@ pub fn execute(program: &Program, memories: &mut Memories, order: Order, copies:
 struct Thread {
     env: Vec<(Var, i64)>,
     registers: Vec<Vec<Option<u8>>>,
+    /// Copies since the last commit, and those of each pending group.
+    started: Vec<PendingCopy>,
+    groups: VecDeque<Vec<PendingCopy>>,
 }
+
+/// An asynchronous copy that has not arrived: a memory and a place in it, and the bytes.
+type PendingCopy = (usize, std::ops::Range<usize>, Vec<Option<u8>>);
 
 impl Thread {
     fn new(program: &Program) -> Thread {
         let arrays = &program.registers;
         let registers =
             arrays.iter().map(|(_, array)| vec![None; (array.len * array.dtype.bytes()) as usize]).collect();
-        Thread { env: program.sizes.iter().map(|size| (size.clone(), size_at_launch(size))).collect(), registers }
+        let env = program.sizes.iter().map(|size| (size.clone(), size_at_launch(size))).collect();
+        Thread { env, registers, started: Vec::new(), groups: VecDeque::new() }
     }
 }
 
@@ -326,6 +334,35 @@ impl Machine<'_> {
                 }
                 Ok(())
             }
+            (Inst::CopyAsync4 | Inst::CopyAsync8 | Inst::CopyAsync16, None, [to, from], []) => {
+                let bytes = copied_bytes(*inst);
+                let [(number, to), (tensor, from)] = [self.bytes(at, to, bytes)?, self.bytes(at, from, bytes)?];
+                let copy = (number, to, self.memories[&tensor][from].to_vec());
+                match self.order {
+                    Order::Forwards => self.arrive(copy),
+                    Order::Backwards => self.threads[at].started.push(copy),
+                }
+                Ok(())
+            }
+            (Inst::ZeroFill4 | Inst::ZeroFill8 | Inst::ZeroFill16, None, [to], []) => {
+                let (number, to) = self.bytes(at, to, copied_bytes(*inst))?;
+                self.arrive((number, to.clone(), vec![Some(0); to.len()]));
+                Ok(())
+            }
+            (Inst::CopyAsyncCommit, None, [], []) => {
+                let thread = &mut self.threads[at];
+                thread.groups.push_back(std::mem::take(&mut thread.started));
+                Ok(())
+            }
+            (Inst::CopyAsyncWait, None, [], []) => {
+                let [pending] = &arguments[..] else { return Err("a wait must have a number of groups".to_string()) };
+                let pending = self.expr(at, pending)? as usize;
+                while self.threads[at].groups.len() > pending {
+                    let done = self.threads[at].groups.pop_front().unwrap_or_default();
+                    done.into_iter().for_each(|copy| self.arrive(copy));
+                }
+                Ok(())
+            }
             (Inst::BytePermute, Some(to), _, from) => {
                 let bytes = self.permuted(at, from, arguments)?;
                 self.write(at, to, &bytes)
@@ -454,6 +491,12 @@ impl Machine<'_> {
         self.put(at, regs, &bytes)
     }
 
+    fn arrive(&mut self, (number, place, bytes): PendingCopy) {
+        if let Some(held) = self.memories.get_mut(&number) {
+            held[place].copy_from_slice(&bytes);
+        }
+    }
+
     /// The bytes of memory that an access with these registers touches.
     fn memory(
         &self,
@@ -462,13 +505,23 @@ impl Machine<'_> {
         index: &Expr,
         regs: &Regs,
     ) -> Result<(usize, std::ops::Range<usize>), String> {
-        let memory = &self.program.memories[handle];
+        let bytes = regs.count * self.program.registers[regs.array].dtype.bytes();
+        self.bytes(at, &(handle, index.clone()), bytes)
+    }
+
+    /// So many bytes of memory from an element on.
+    fn bytes(
+        &self,
+        at: usize,
+        (handle, index): &(Handle<Memory>, Expr),
+        bytes: i64,
+    ) -> Result<(usize, std::ops::Range<usize>), String> {
+        let memory = &self.program.memories[*handle];
         let number = match memory.space {
             MemorySpace::SharedView { of } => of.index(),
             MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => handle.index(),
         };
         let first = self.expr(at, index)? * memory.dtype.bytes();
-        let bytes = regs.count * self.program.registers[regs.array].dtype.bytes();
         let size = self.memories.get(&number).map_or(0, Vec::len) as i64;
         if first < 0 || first + bytes > size {
             return Err(format!("thread {at} accesses byte {first} of `{}`, which has {size}", memory.name));
@@ -498,6 +551,15 @@ impl Machine<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The bytes that an asynchronous copy, or a fill in its place, writes.
+fn copied_bytes(inst: Inst) -> i64 {
+    match inst {
+        Inst::CopyAsync4 | Inst::ZeroFill4 => 4,
+        Inst::CopyAsync8 | Inst::ZeroFill8 => 8,
+        _ => 16,
     }
 }
 

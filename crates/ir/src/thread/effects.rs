@@ -302,6 +302,18 @@ impl Stmt {
         }
     }
 
+    /// Calls `visit` on the memory and the index of each of its accesses, mutably.
+    pub fn for_each_place_mut(&mut self, visit: &mut dyn FnMut(Handle<Memory>, &mut Expr)) {
+        match self {
+            Stmt::Load { memory, index, .. } | Stmt::Store { memory, index, .. } => visit(*memory, index),
+            Stmt::Lookup { table, index, .. } => visit(*table, index),
+            Stmt::Inst(call) => call.memory.iter_mut().for_each(|(memory, index)| visit(*memory, index)),
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
+            Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => {}
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) => {}
+        }
+    }
+
     /// The scope in which it orders accesses to memory: `Thread` for everything except barriers, since the accesses of
     /// one thread are in order anyway.
     pub fn orders(&self) -> Scope {
@@ -343,6 +355,14 @@ pub fn for_each_stmt<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
     }
 }
 
+/// Calls `visit` on every statement of `body`, before those inside it.
+pub fn for_each_stmt_mut(body: &mut [Stmt], visit: &mut dyn FnMut(&mut Stmt)) {
+    for stmt in body {
+        visit(stmt);
+        for_each_stmt_mut(stmt.inner_mut(), visit);
+    }
+}
+
 /// Calls `visit` on the expressions of every statement of `body`, in order; see [`Stmt::exprs`].
 pub fn for_each_expr(body: &[Stmt], visit: &mut dyn FnMut(&Expr)) {
     for_each_stmt(body, &mut |stmt| stmt.exprs(visit));
@@ -381,7 +401,16 @@ mod tests {
 
     fn memory() -> Handle<Memory> {
         let (name, space, values) = ("t".to_string(), MemorySpace::Shared, Vec::new());
-        let memory = Memory { name, dtype: DType::F32, elements: 64, space, values, alignment: 16, span: Span::here() };
+        let memory = Memory {
+            name,
+            dtype: DType::F32,
+            elements: 64,
+            stages: 1,
+            space,
+            values,
+            alignment: 16,
+            span: Span::here(),
+        };
         Arena::new().push(memory)
     }
 

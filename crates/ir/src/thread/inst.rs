@@ -11,8 +11,8 @@ use crate::tile::Effect;
 pub struct InstInfo {
     /// Its name in the IR.
     pub name: &'static str,
-    /// Its form in CUDA C++; each `%` stands for an operand: memory, then registers, then arguments. Empty if CUDA has
-    /// none: the emitter then writes a function called `name` around `ptx`.
+    /// Its form in CUDA C++; each `%` stands for an operand: memory, then registers, then arguments. Where CUDA has none, it
+    /// is empty, or a call of `name`: the emitter then writes a function called `name` around `ptx`.
     pub cuda: &'static str,
     /// The PTX it stands for (PTX ISA, "Parallel Synchronization and Communication Instructions" and "Data
     /// Movement and Conversion Instructions").
@@ -103,6 +103,17 @@ macro_rules! instructions {
 /// The 8 rows of each of `matrices` matrices, whose addresses as many lanes give.
 const fn rows_of(matrices: usize, effect: Effect) -> MemoryOperand {
     MemoryOperand { may_be_global: false, bytes: Some(16), lanes: 8 * matrices, effect }
+}
+
+/// What a thread writes in shared memory.
+const fn filled(bytes: i64) -> MemoryOperand {
+    MemoryOperand { may_be_global: false, bytes: Some(bytes), lanes: LANES, effect: Effect::Write }
+}
+
+/// What a thread copies to shared memory, and what it reads for that.
+const fn copied(bytes: i64) -> [MemoryOperand; 2] {
+    let to = filled(bytes);
+    [to, MemoryOperand { may_be_global: true, effect: Effect::Move, ..to }]
 }
 
 instructions! {
@@ -277,5 +288,69 @@ instructions! {
         memory: const { &[rows_of(1, Effect::Write)] },
         issued_by: Scope::Warp,
         takes_any_argument: true,
+    }
+    /// A thread starts to copy 4 bytes from global to shared memory. They have arrived when the thread has waited for the
+    /// group of the copy ([`CopyAsyncWait`](Inst::CopyAsyncWait); PTX ISA, "cp.async").
+    CopyAsync4 {
+        name: "cp_async_4",
+        cuda: "cp_async_4(&%, &%)",
+        ptx: "cp.async.ca.shared.global",
+        memory: const { &copied(4) },
+        takes_any_argument: true,
+    }
+    /// As [`CopyAsync4`](Inst::CopyAsync4), 8 bytes.
+    CopyAsync8 {
+        name: "cp_async_8",
+        cuda: "cp_async_8(&%, &%)",
+        ptx: "cp.async.ca.shared.global",
+        memory: const { &copied(8) },
+        takes_any_argument: true,
+    }
+    /// As [`CopyAsync4`](Inst::CopyAsync4), 16 bytes.
+    CopyAsync16 {
+        name: "cp_async_16",
+        cuda: "cp_async_16(&%, &%)",
+        ptx: "cp.async.cg.shared.global",
+        memory: const { &copied(16) },
+        takes_any_argument: true,
+    }
+    /// A thread stores 4 bytes of zeros to shared memory. Where one branch is an asynchronous copy to the same place and the
+    /// other is this, both are one instruction: a copy that reads nothing fills with zeros (PTX ISA, "cp.async").
+    ZeroFill4 {
+        name: "zero_fill_4",
+        cuda: "zero_fill_4(&%)",
+        ptx: "st.shared.b32",
+        memory: const { &[filled(4)] },
+        takes_any_argument: true,
+    }
+    /// As [`ZeroFill4`](Inst::ZeroFill4), 8 bytes.
+    ZeroFill8 {
+        name: "zero_fill_8",
+        cuda: "zero_fill_8(&%)",
+        ptx: "st.shared.v2.b32",
+        memory: const { &[filled(8)] },
+        takes_any_argument: true,
+    }
+    /// As [`ZeroFill4`](Inst::ZeroFill4), 16 bytes.
+    ZeroFill16 {
+        name: "zero_fill_16",
+        cuda: "zero_fill_16(&%)",
+        ptx: "st.shared.v4.b32",
+        memory: const { &[filled(16)] },
+        takes_any_argument: true,
+    }
+    /// The copies that a thread has started since the last commit become a group (PTX ISA, "cp.async.commit_group").
+    CopyAsyncCommit {
+        name: "cp_async_commit",
+        cuda: "cp_async_commit()",
+        ptx: "cp.async.commit_group",
+    }
+    /// A thread waits until at most so many of its latest groups are pending: the copies of the others have arrived, and the
+    /// thread sees them (PTX ISA, "cp.async.wait_group").
+    CopyAsyncWait {
+        name: "cp_async_wait",
+        cuda: "cp_async_wait<%>()",
+        ptx: "cp.async.wait_group",
+        arguments: 1,
     }
 }

@@ -12,7 +12,7 @@ mod verify;
 mod walk;
 mod warp;
 
-pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt, widest_accesses};
+pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt, for_each_stmt_mut, widest_accesses};
 pub use inst::{Inst, InstInfo, MemoryOperand, RegisterOperand};
 pub use mma::{MmaInfo, MmaInst};
 pub use packed::{Packed, are_rounded, halves, is_pair, is_word};

@@ -37,8 +37,9 @@ impl fmt::Display for Program {
                 MemorySpace::SharedView { of } => format!("shared, view of {},", self.memories[of].name),
                 MemorySpace::Table => "table".to_string(),
             };
-            let Memory { name, dtype, elements, alignment, .. } = memory;
-            writeln!(f, "  {space} {name}: {dtype}[{elements}] align {alignment}")?;
+            let Memory { name, dtype, elements, stages, alignment, .. } = memory;
+            let stages = if *stages == 1 { String::new() } else { format!(" in {stages} stages") };
+            writeln!(f, "  {space} {name}: {dtype}[{elements}]{stages} align {alignment}")?;
         }
         self.print_body(f, &self.body, 1)
     }

@@ -78,8 +78,10 @@ pub struct Memory {
     pub name: String,
     /// Type of an element.
     pub dtype: DType,
-    /// Number of elements.
+    /// Number of elements, of all stages together.
     pub elements: i64,
+    /// The stages of a pipeline, each with the elements of one iteration; 1 for other memory.
+    pub stages: i64,
     /// The kind of memory it is in.
     pub space: MemorySpace,
     /// The entries of a table; empty for other memories.
@@ -91,6 +93,11 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// The elements from the beginning of a stage to that of the next.
+    pub fn stage_elements(&self) -> i64 {
+        self.elements / self.stages
+    }
+
     /// Bytes of shared memory that it takes, with what aligns it; 0 for a view and for other memory.
     pub fn shared_bytes(&self) -> i64 {
         match self.space {

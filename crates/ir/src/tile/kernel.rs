@@ -107,8 +107,8 @@ pub enum Unroll {
     No,
     /// `unroll`: one copy of the body per iteration.
     Full,
-    /// `pipelined`: a loop whose loads may run this many iterations ahead. Nothing runs ahead until copies are
-    /// asynchronous, so for now it is like a serial loop.
+    /// `pipelined`: a loop whose shared buffers have this many stages, so that copies to them may run one iteration less
+    /// ahead of what uses them ([`Kernel::fills`]). Its results are those of a serial loop.
     Pipelined(i64),
 }
 

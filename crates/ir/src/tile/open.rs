@@ -121,9 +121,11 @@ pub fn with_open_placed(kernel: &Kernel, target: Target) -> Vec<Kernel> {
 
 fn pad_open(kernel: &Kernel, target: Target, interleaves: bool) -> Kernel {
     let mut padded = kernel.clone();
+    // Asynchronous copies do not take words apart.
+    let filled_ahead = kernel.all_filled();
     for handle in kernel.open_buffers() {
         let buffer = &kernel.buffers[handle];
-        let rows = kernel.usual_rows(handle, interleaves);
+        let rows = kernel.usual_rows(handle, interleaves && !filled_ahead.contains(&handle));
         let count = buffer.shape.iter().rev().skip(1).product();
         let more = rows.bytes(count) - RowLayout::dense(buffer.row_bytes()).bytes(count);
         if padded.shared_bytes().saturating_add(padded_shared_bytes(more)) > target.shared_bytes() {

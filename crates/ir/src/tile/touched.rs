@@ -23,10 +23,22 @@ impl Kernel {
         statements(self, &self.body, visit);
     }
 
+    /// How often statements name a storage.
+    pub(super) fn uses_in(&self, body: &[Stmt], storage: Handle<Buffer>) -> usize {
+        let mut count = 0;
+        statements(self, body, &mut |buffer, _, _| count += usize::from(self.storage(buffer) == storage));
+        count
+    }
+
     /// The storages that statements write.
     pub fn written(&self) -> BTreeSet<Handle<Buffer>> {
+        self.written_in(&self.body)
+    }
+
+    /// The storages that these statements write.
+    pub(super) fn written_in(&self, body: &[Stmt]) -> BTreeSet<Handle<Buffer>> {
         let mut found = BTreeSet::new();
-        self.for_each_use(&mut |buffer, writes, _| {
+        statements(self, body, &mut |buffer, writes, _| {
             if writes {
                 found.insert(self.storage(buffer));
             }

@@ -43,12 +43,13 @@ impl KernelLowering<'_> {
         for block in blocks {
             match block {
                 Block::Op(op) => body.push(self.assemble_op(op)),
-                Block::Loop(LoopBlock { inner, barrier, body: inside }) => {
+                Block::Loop(LoopBlock { inner, barrier, body: inside, .. }) => {
                     if let Some((barrier, op)) = barrier {
                         self.plans[op].barriers.push(barrier.plan(true));
                         body.push(ThreadStmt::from(Call::plain(barrier.inst())));
                     }
-                    let inside = self.assemble(inside);
+                    let named = inner.names.into_iter().map(|(var, value)| ThreadStmt::Let { var, value });
+                    let inside = named.chain(self.assemble(inside)).collect();
                     body.push(ThreadStmt::For { counter: inner.counter, unroll: Unroll::Auto, body: inside });
                 }
                 Block::If(branches) => {

@@ -113,16 +113,20 @@ impl KernelLowering<'_> {
                 let (outer, count) = (self.trips.clone(), spread.len());
                 self.spread_ops.extend(spread);
                 self.trips = self.trips.clone() * self.most_trips(counter);
-                let body = self.body(&inner.body, unrolled);
+                let ahead = self.pipelined(inner);
+                let (body, ahead) = self.loop_body(inner, ahead, unrolled);
                 self.trips = outer;
                 self.loops += 1;
                 let counter = counter.map_bounds(&|bound| substituted_expr(bound, unrolled));
-                let inner = LoopRef { id: self.loops, counter };
-                blocks.push(Block::Loop(LoopBlock { inner, barrier: None, body }));
+                let inner = LoopRef::new(self.loops, counter);
+                blocks.push(Block::Loop(LoopBlock { inner, barrier: None, body, ahead }));
                 blocks.extend(self.after_loop(count));
                 blocks
             }
-            true => values().flat_map(|value| self.iteration(inner, value, unrolled)).collect(),
+            true => {
+                self.not_pipelined(inner);
+                values().flat_map(|value| self.iteration(inner, value, unrolled)).collect()
+            }
         }
     }
 

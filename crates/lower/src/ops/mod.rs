@@ -4,6 +4,7 @@ mod across;
 mod assemble;
 mod kernel_lowering;
 mod options;
+mod pipelined;
 mod placed;
 mod variants;
 
@@ -41,6 +42,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
     if let Some(finding) = too_much_shared(&lowering.builder.program) {
         return Err(vec![finding]);
     }
+    blocks = lowering.rotated(blocks);
     derive_barriers(&lowering.builder.program, &mut blocks);
     lowering.finish(blocks)
 }

@@ -317,6 +317,7 @@ impl Make<'_> {
             name,
             dtype: self.context.dtype,
             elements: elements as i64,
+            stages: 1,
             space: MemorySpace::Shared,
             values: Vec::new(),
             // Not aligned any further: NVRTC would combine loads, and read more parts than there are.

@@ -293,6 +293,7 @@ pub(super) fn scratch(
         name,
         dtype,
         elements: elements as i64,
+        stages: 1,
         space: MemorySpace::Shared,
         values: Vec::new(),
         alignment: dtype.bytes(),

@@ -1,15 +1,27 @@
 //! The kernel's body while barriers are derived.
 
+use tilewright_expr::{Expr, Var};
 use tilewright_ir::Counter;
 use tilewright_ir::plan::Barrier;
 use tilewright_ir::thread::{Cond, Inst, Stmt, Value};
 use tilewright_layout::axis::Scope;
+
+use crate::pipeline::RunsAhead;
 
 /// A loop of the kernel. Two loops may count alike, but not the same `id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoopRef {
     pub(crate) id: usize,
     pub(crate) counter: Counter,
+    /// What is named in each iteration, before anything else.
+    pub(crate) names: Vec<(Var, Expr)>,
+}
+
+impl LoopRef {
+    /// A loop in which nothing is named.
+    pub(crate) fn new(id: usize, counter: Counter) -> LoopRef {
+        LoopRef { id, counter, names: Vec::new() }
+    }
 }
 
 /// A tile op after lowering, before barriers are derived.
@@ -40,6 +52,8 @@ pub(crate) struct LoopBlock {
     /// The barrier before the loop, and the index of the plan of the first op that needs it.
     pub(crate) barrier: Option<(RequiredBarrier, usize)>,
     pub(crate) body: Vec<Block>,
+    /// What may run ahead in it.
+    pub(crate) ahead: Option<RunsAhead>,
 }
 
 /// A condition that is the same for all threads, and its two branches.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::HwIndex;
-use tilewright_ir::thread::{Cond, MemorySpace, Program, Stmt, for_each_expr};
+use tilewright_ir::thread::{Call, Cond, Memory, MemorySpace, Program, Stmt, for_each_expr};
+use tilewright_ir::{Handle, HwIndex};
 
 /// The statements without those that access global memory, and without the conditions on block indices and `unknown`
 /// variables: they touch at least what the statements touch in shared memory.
@@ -26,9 +26,21 @@ impl Reduction<'_> {
         match stmt {
             Stmt::If { cond, body } if self.is_open(cond) => self.body(body),
             Stmt::Unless { conds, body } if conds.iter().any(|cond| self.is_open(cond)) => self.body(body),
+            Stmt::Inst(call) => self.in_call(call).into_iter().collect(),
             _ if self.accesses_global_memory(stmt) => Vec::new(),
             _ => vec![stmt.clone().map_inner(|body| self.body(&body))],
         }
+    }
+
+    /// An instruction with its operands in front of the first one in global memory, unless there are none.
+    fn in_call(&self, call: &Call) -> Option<Stmt> {
+        let is_shared = |(memory, _): &&(Handle<Memory>, Expr)| !self.is_global(*memory);
+        let memory: Vec<(Handle<Memory>, Expr)> = call.memory.iter().take_while(is_shared).cloned().collect();
+        (call.memory.is_empty() || !memory.is_empty()).then(|| Stmt::from(Call { memory, ..call.clone() }))
+    }
+
+    fn is_global(&self, memory: Handle<Memory>) -> bool {
+        matches!(self.program.memories[memory].space, MemorySpace::Global { .. })
     }
 
     fn is_open(&self, cond: &Cond) -> bool {
@@ -41,8 +53,7 @@ impl Reduction<'_> {
     }
 
     fn accesses_global_memory(&self, stmt: &Stmt) -> bool {
-        let is_global = |memory| matches!(self.program.memories[memory].space, MemorySpace::Global { .. });
-        stmt.accesses().any(|access| is_global(access.memory))
+        stmt.accesses().any(|access| self.is_global(access.memory))
     }
 }
 

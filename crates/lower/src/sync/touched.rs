@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use num_integer::Integer;
-use tilewright_expr::linear::linear;
+use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
-use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr, for_each_stmt};
+use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr, for_each_stmt, for_each_stmt_mut};
 use tilewright_ir::tile::Effect;
 use tilewright_ir::{Counter, Handle, HwIndex};
 use tilewright_layout::access::LANES;
@@ -111,7 +111,14 @@ impl ThreadSet {
 
 impl Touched {
     /// What statements inside these loops touch.
-    pub(super) fn of(program: &Program, body: Vec<Stmt>, loops: &[LoopRef]) -> Touched {
+    pub(super) fn of(program: &Program, mut body: Vec<Stmt>, loops: &[LoopRef]) -> Touched {
+        let names: Vec<&(Var, Expr)> = loops.iter().flat_map(|around| &around.names).collect();
+        if !names.is_empty() {
+            let named = |var: &Var| names.iter().find(|(known, _)| known == var).map(|(_, value)| value.clone());
+            for_each_stmt_mut(&mut body, &mut |stmt| {
+                stmt.exprs_mut(&mut |expr| *expr = normalize(&expr.substitute(&named)));
+            });
+        }
         let (mut relevant, mut blocks): (Vec<Counter>, Vec<Var>) = (Vec::new(), Vec::new());
         for_each_expr(&body, &mut |expr| {
             expr.for_each_var(&mut |var| {

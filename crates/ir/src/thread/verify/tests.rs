@@ -23,6 +23,7 @@ fn memory(name: &str, space: MemorySpace, elements: i64) -> Memory {
         name: name.to_string(),
         dtype: DType::F32,
         elements,
+        stages: 1,
         space,
         values: Vec::new(),
         alignment: 16,

@@ -1,0 +1,126 @@
+//! Asynchronous copies: a function around each instruction, in front of the kernel.
+
+use std::collections::BTreeSet;
+
+use tilewright_ir::thread::{Call, Inst, InstInfo, Stmt};
+
+use crate::uses::Uses;
+
+/// The lines that define the functions that the program calls.
+pub(crate) fn functions(called: &BTreeSet<Inst>) -> Vec<String> {
+    used(called).flat_map(|(info, kind)| function(&info, kind)).collect()
+}
+
+/// The names of those functions.
+pub(crate) fn function_names(called: &BTreeSet<Inst>) -> impl Iterator<Item = &'static str> {
+    used(called).map(|(info, _)| info.name)
+}
+
+/// What an instruction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It starts to copy so many bytes.
+    Copy(i64),
+    /// It fills as many with zeros.
+    Fill(i64),
+    /// It closes a group of copies.
+    Commit,
+    /// It waits for groups.
+    Wait,
+}
+
+fn used(called: &BTreeSet<Inst>) -> impl Iterator<Item = (InstInfo, Kind)> {
+    called.iter().filter_map(|inst| Some((inst.info(), kind(*inst)?)))
+}
+
+fn kind(inst: Inst) -> Option<Kind> {
+    match inst {
+        Inst::CopyAsync4 => Some(Kind::Copy(4)),
+        Inst::CopyAsync8 => Some(Kind::Copy(8)),
+        Inst::CopyAsync16 => Some(Kind::Copy(16)),
+        Inst::ZeroFill4 => Some(Kind::Fill(4)),
+        Inst::ZeroFill8 => Some(Kind::Fill(8)),
+        Inst::ZeroFill16 => Some(Kind::Fill(16)),
+        Inst::CopyAsyncCommit => Some(Kind::Commit),
+        Inst::CopyAsyncWait => Some(Kind::Wait),
+        _ => None,
+    }
+}
+
+/// The call, with the name of its function as it can be seen in the kernel.
+pub(crate) fn visible(uses: &Uses, inst: Inst, call: String) -> String {
+    let name = inst.info().name;
+    match (kind(inst), call.strip_prefix(name)) {
+        (Some(_), Some(rest)) => format!("{}{rest}", uses.visible(name)),
+        _ => call,
+    }
+}
+
+/// The copy that one of two branches is, if the other fills the same place with zeros: both are one call.
+pub(crate) fn filling_copy<'a>(inside: &'a [Stmt], otherwise: &[Stmt]) -> Option<&'a Call> {
+    let ([Stmt::Inst(copy)], [Stmt::Inst(fill)]) = (inside, otherwise) else { return None };
+    let (Kind::Copy(bytes), Kind::Fill(filled)) = (kind(copy.inst)?, kind(fill.inst)?) else { return None };
+    (bytes == filled && copy.memory.first() == fill.memory.first()).then_some(copy)
+}
+
+/// The lines that define the function of an instruction, followed by an empty line.
+fn function(info: &InstInfo, kind: Kind) -> Vec<String> {
+    let InstInfo { name, ptx, .. } = info;
+    let address = "\"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(to)))";
+    let lines = match kind {
+        Kind::Copy(bytes) => vec![
+            "// A copy that is not inside of its tensor reads nothing and writes zeros.".to_string(),
+            format!("__device__ __forceinline__ void {name}(void* to, const void* from, bool is_inside = true) {{"),
+            format!("  asm volatile(\"{ptx} [%0], [%1], {bytes}, %2;\""),
+            "               :".to_string(),
+            format!(
+                "               : {address}, \"l\"(__cvta_generic_to_global(from)), \"r\"(is_inside ? {bytes} : 0)"
+            ),
+            "               : \"memory\");".to_string(),
+        ],
+        Kind::Fill(bytes) => {
+            let zeros = vec!["%1"; bytes as usize / 4].join(", ");
+            let zeros = if bytes == 4 { zeros } else { format!("{{{zeros}}}") };
+            vec![
+                format!("__device__ __forceinline__ void {name}(void* to) {{"),
+                format!("  asm volatile(\"{ptx} [%0], {zeros};\" :: {address}, \"r\"(0) : \"memory\");"),
+            ]
+        }
+        Kind::Commit => vec![
+            format!("__device__ __forceinline__ void {name}() {{"),
+            format!("  asm volatile(\"{ptx};\" ::: \"memory\");"),
+        ],
+        Kind::Wait => vec![
+            "// Waits until at most kPending of the latest groups have not arrived.".to_string(),
+            format!("template <int kPending> __device__ __forceinline__ void {name}() {{"),
+            format!("  asm volatile(\"{ptx} %0;\" :: \"n\"(kPending) : \"memory\");"),
+        ],
+    };
+    lines.into_iter().chain(["}", ""].map(str::to_string)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_names_shared_and_global_memory() {
+        let expected = r#"// A copy that is not inside of its tensor reads nothing and writes zeros.
+__device__ __forceinline__ void cp_async_8(void* to, const void* from, bool is_inside = true) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+               :
+               : "r"(static_cast<unsigned int>(__cvta_generic_to_shared(to))), "l"(__cvta_generic_to_global(from)), "r"(is_inside ? 8 : 0)
+               : "memory");
+}
+"#;
+        assert_eq!(function(&Inst::CopyAsync8.info(), Kind::Copy(8)).join("\n"), expected);
+    }
+
+    #[test]
+    fn every_instruction_of_asynchronous_copies_has_a_function() {
+        let named = |inst: &&Inst| inst.info().cuda.starts_with(inst.info().name);
+        let with_own: Vec<&Inst> = Inst::ALL.iter().filter(named).collect();
+        let with_function: Vec<&Inst> = Inst::ALL.iter().filter(|inst| kind(**inst).is_some()).collect();
+        assert_eq!(with_own, with_function);
+    }
+}

@@ -1,0 +1,167 @@
+//! What a pipelined loop loads ahead: the statements that fill shared buffers from tensors.
+
+use std::collections::BTreeSet;
+
+use tilewright_expr::Var;
+use tilewright_layout::axis::Scope;
+
+use crate::arena::Handle;
+use crate::plan::Reason;
+use crate::tile::buffer::{Buffer, Space};
+use crate::tile::element::ElementStmt;
+use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
+use crate::tile::op::OpKind;
+use crate::tile::value::{Access, Coord};
+
+/// The statements of a pipelined loop that may run ahead, and why others that fill shared buffers may not.
+///
+/// A buffer of these has a copy for each stage, so an iteration may only read what was written in the same iteration:
+/// only the loop uses the buffer, every iteration writes the same elements of it, and all writes come before all reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fills {
+    /// Their positions among the statements of the loop, in order.
+    pub statements: Vec<usize>,
+    /// The storages that they fill.
+    pub buffers: BTreeSet<Handle<Buffer>>,
+    /// Why others do not run ahead.
+    pub against: Vec<Reason>,
+}
+
+/// A statement that moves elements of tensors to shared buffers.
+struct Fill<'a> {
+    position: usize,
+    /// What it writes, and what it reads.
+    to: Vec<Access>,
+    from: Vec<Access>,
+    /// The statement as it is called in reasons.
+    title: String,
+    inner: &'a Loop,
+}
+
+impl Kernel {
+    /// The statements of a loop that may run ahead; none if it is not pipelined.
+    pub fn fills(&self, inner: &Loop) -> Fills {
+        let Unroll::Pipelined(_) = inner.unroll else { return Fills::default() };
+        let all: Vec<Fill<'_>> = (0..inner.body.len()).filter_map(|position| self.fill(inner, position)).collect();
+        let mut found = Fills::default();
+        // A statement that fills two buffers runs ahead only if both allow it, and a buffer only with all its statements.
+        let mut left: Vec<&Fill<'_>> = all.iter().collect();
+        loop {
+            let reasons: Vec<Option<Reason>> = left.iter().map(|fill| self.against(fill, &left)).collect();
+            if reasons.iter().all(Option::is_none) {
+                break;
+            }
+            left =
+                left.into_iter().zip(&reasons).filter(|(_, reason)| reason.is_none()).map(|(fill, _)| fill).collect();
+            for reason in reasons.into_iter().flatten() {
+                if !found.against.contains(&reason) {
+                    found.against.push(reason);
+                }
+            }
+        }
+        found.statements = left.iter().map(|fill| fill.position).collect();
+        found.buffers = left.iter().flat_map(|fill| self.filled(fill)).collect();
+        found
+    }
+
+    /// The buffers that run ahead in any loop of the kernel.
+    pub(super) fn all_filled(&self) -> BTreeSet<Handle<Buffer>> {
+        fn loops<'a>(body: &'a [Stmt], found: &mut Vec<&'a Loop>) {
+            for stmt in body {
+                match stmt {
+                    Stmt::Loop(inner) => {
+                        found.push(inner);
+                        loops(&inner.body, found);
+                    }
+                    Stmt::If(branch) => [&branch.then, &branch.otherwise].into_iter().for_each(|of| loops(of, found)),
+                    Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
+                }
+            }
+        }
+        let mut found = Vec::new();
+        loops(&self.body, &mut found);
+        found.into_iter().flat_map(|inner| self.fills(inner).buffers).collect()
+    }
+
+    /// The statement at a position of a loop, if all it does is to move elements of tensors to shared buffers.
+    fn fill<'a>(&self, inner: &'a Loop, position: usize) -> Option<Fill<'a>> {
+        let is_in = |access: &Access, is_shared: bool| match self.buffers[access.buffer].space {
+            Space::Shared => is_shared,
+            Space::Global(_) => !is_shared,
+            Space::Fragment => false,
+        };
+        let (to, from, title) = match &inner.body[position] {
+            Stmt::Op(op) => {
+                let op = &self.ops[*op];
+                let ([dst, src], OpKind::Copy, Scope::Cta, None) = (&op.operands[..], op.kind, op.scope, op.warp)
+                else {
+                    return None;
+                };
+                let vars: Vec<Var> = dst.non_unit_extents().iter().map(|extent| Var::new("#", 0, extent - 1)).collect();
+                let [to, from] = [dst, src].map(|tile| vec![tile.access(&vars, op.span)]);
+                (to, from, self.op_title(op))
+            }
+            Stmt::Parallel(parallel) => {
+                let (mut to, mut from) = (Vec::new(), Vec::new());
+                let parallel = &self.parallels[*parallel];
+                for element in &parallel.body {
+                    let (ElementStmt::Store { .. } | ElementStmt::Let { .. }) = element else { return None };
+                    element.for_each_access(&mut |access, writes| {
+                        if writes { &mut to } else { &mut from }.push(access.clone());
+                    });
+                }
+                let vars: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
+                (to, from, format!("parallel {}", vars.join(", ")))
+            }
+            Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => return None,
+        };
+        let moves = to.iter().all(|access| is_in(access, true)) && from.iter().all(|access| is_in(access, false));
+        (moves && !to.is_empty() && !from.is_empty()).then_some(Fill { position, to, from, title, inner })
+    }
+
+    /// The storages that a statement fills.
+    fn filled(&self, fill: &Fill<'_>) -> BTreeSet<Handle<Buffer>> {
+        fill.to.iter().map(|access| self.storage(access.buffer)).collect()
+    }
+
+    /// Why a statement does not run ahead, if only `left` do.
+    fn against(&self, fill: &Fill<'_>, left: &[&Fill<'_>]) -> Option<Reason> {
+        let Fill { inner, title, .. } = fill;
+        let var = &inner.counter.var;
+        let name = |storage: Handle<Buffer>| format!("`{}`", self.buffers[storage].name);
+        let written = self.written();
+        if let Some(from) = fill.from.iter().map(|from| self.storage(from.buffer)).find(|from| written.contains(from)) {
+            let text = format!("the kernel writes {}, which `{title}` loads", name(from));
+            return Some(Reason { text, accepted: "tensors that are only read".to_string() });
+        }
+        let moves = |coord: &Coord| match coord {
+            Coord::At(at) => at.mentions(var),
+            Coord::Data(_) => true,
+        };
+        if let Some(to) = fill.to.iter().find(|to| to.index.iter().any(moves)) {
+            let text = format!("which elements of {} `{title}` fills depends on `{}`", name(to.buffer), var.name());
+            return Some(Reason { text, accepted: "the same elements in each iteration".to_string() });
+        }
+        self.filled(fill).into_iter().find_map(|storage| {
+            if self.uses_in(&self.body, storage) > self.uses_in(&inner.body, storage) {
+                let text = format!("{} is used outside of the loop", name(storage));
+                return Some(Reason { text, accepted: "buffers that only the loop uses".to_string() });
+            }
+            let is_by = |position: usize| {
+                left.iter().any(|fill| fill.position == position && self.filled(fill).contains(&storage))
+            };
+            let uses = |position: usize| self.uses_in(std::slice::from_ref(&inner.body[position]), storage) > 0;
+            let first_other = (0..inner.body.len()).find(|position| uses(*position) && !is_by(*position));
+            let last_fill = (0..inner.body.len()).rfind(|position| is_by(*position));
+            let is_before = first_other.is_none_or(|other| last_fill < Some(other));
+            let text = format!("{} is used before it is filled, or written by another statement", name(storage));
+            (!is_before || self.is_written_after(inner, first_other, storage))
+                .then(|| Reason { text, accepted: "copies in front of all other uses".to_string() })
+        })
+    }
+
+    /// Whether statements of a loop from a position on write a storage.
+    fn is_written_after(&self, inner: &Loop, from: Option<usize>, storage: Handle<Buffer>) -> bool {
+        from.is_some_and(|from| self.written_in(&inner.body[from..]).contains(&storage))
+    }
+}

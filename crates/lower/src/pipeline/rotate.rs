@@ -1,0 +1,321 @@
+//! Puts the copies of a loop ahead of what uses them.
+
+use std::collections::BTreeSet;
+
+use tilewright_diag::counted;
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, Reason, VariantResult};
+use tilewright_ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Stmt, for_each_expr, for_each_stmt_mut};
+use tilewright_ir::{Counter, Handle, padded_shared_bytes};
+
+use super::{AsyncCopy, CP_ASYNC, RunsAhead, serial};
+use crate::builder::Builder;
+use crate::conditions::{settled, under};
+use crate::sync::{Block, Branch, LoopBlock, LoopRef, OpBlock};
+
+/// What loops are rotated with.
+pub(crate) struct Rotation<'a> {
+    pub(crate) builder: &'a mut Builder,
+    pub(crate) plans: &'a mut Vec<OpPlan>,
+    /// Loops so far.
+    pub(crate) loops: &'a mut usize,
+}
+
+/// The blocks with the copies of pipelined loops ahead of what uses them, as far as shared memory suffices for their stages.
+pub(crate) fn rotated(blocks: Vec<Block>, with: &mut Rotation<'_>) -> Vec<Block> {
+    let mut out = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        match block {
+            Block::Op(_) => out.push(block),
+            Block::If(mut branches) => {
+                for Branch { body, .. } in [&mut branches.then, &mut branches.otherwise] {
+                    *body = rotated(std::mem::take(body), with);
+                }
+                out.push(Block::If(branches));
+            }
+            Block::Loop(mut inner) => {
+                inner.body = rotated(inner.body, with);
+                match inner.ahead.take() {
+                    Some(ahead) => out.extend(with.rotate(inner, ahead)),
+                    None => out.push(Block::Loop(inner)),
+                }
+            }
+        }
+    }
+    out
+}
+
+impl Rotation<'_> {
+    fn rotate(&mut self, inner: LoopBlock, ahead: RunsAhead) -> Vec<Block> {
+        let stages = match self.stages(&ahead) {
+            Ok(stages) => stages,
+            Err(reasons) => {
+                self.plans[ahead.plan].considered = serial(reasons);
+                return vec![Block::Loop(inner)];
+            }
+        };
+        let answer = Ok(self.facts(&ahead, stages));
+        let plan = &mut self.plans[ahead.plan];
+        plan.considered = vec![VariantResult { variant: CP_ASYNC, answer }];
+        plan.chosen = CP_ASYNC;
+        self.stretch(&ahead, stages);
+        let numbers = Iteration::of(self.builder, &inner.inner.counter, stages);
+        let mut all = self.prologue(&inner, &ahead, &numbers, stages);
+        all.push(Block::Loop(self.main(inner, ahead, numbers, stages)));
+        all
+    }
+
+    /// The stages for which shared memory suffices, at most those that the user asks for. Error: why there is only one.
+    fn stages(&self, ahead: &RunsAhead) -> Result<i64, Vec<Reason>> {
+        let mut reasons = ahead.against.clone();
+        if ahead.copies.is_empty() {
+            if reasons.is_empty() {
+                let text = "no statement of the loop copies a tile of a tensor to shared memory".to_string();
+                reasons.push(Reason { text, accepted: "copies directly in the loop".to_string() });
+            }
+            return Err(reasons);
+        }
+        if ahead.stages < 2 {
+            let text = "the loop has 1 stage".to_string();
+            reasons.push(Reason { text, accepted: "2 stages or more".to_string() });
+            return Err(reasons);
+        }
+        let (most, taken) = (self.builder.program.target.shared_bytes(), self.builder.program.shared_bytes());
+        let fits = |stages: &i64| (stages - 1).saturating_mul(self.stage_bytes(ahead)) <= most - taken;
+        (2..=ahead.stages).rev().find(fits).ok_or_else(|| {
+            let text = format!("2 stages take {} B of shared memory", taken + self.stage_bytes(ahead));
+            let accepted = format!("the {most} B that a CTA of {} has", self.builder.program.target);
+            reasons.push(Reason { text, accepted });
+            reasons
+        })
+    }
+
+    /// Bytes of a stage of all buffers.
+    fn stage_bytes(&self, ahead: &RunsAhead) -> i64 {
+        ahead.memories().iter().map(|memory| self.builder.program.memories[*memory].shared_bytes()).sum()
+    }
+
+    fn facts(&self, ahead: &RunsAhead, stages: i64) -> PlanFacts {
+        let memories = &self.builder.program.memories;
+        let names: Vec<String> =
+            ahead.memories().iter().map(|memory| format!("`{}`", memories[*memory].name)).collect();
+        let fewer = if stages == ahead.stages {
+            String::new()
+        } else {
+            format!(", since {} do not fit into shared memory", ahead.stages)
+        };
+        let summary = format!(
+            "{stages} stages of {}{fewer}: {} B each; copies run {} ahead",
+            names.join(", "),
+            self.stage_bytes(ahead),
+            counted(stages - 1, "iteration")
+        );
+        // The wait, the barrier, the commit, and whether there is an iteration to copy for.
+        PlanFacts { summary, accesses: Vec::new(), instructions: 5, shuffles: 0, registers: 0 }
+    }
+
+    /// Makes room for the stages of all buffers.
+    fn stretch(&mut self, ahead: &RunsAhead, stages: i64) {
+        let owners = ahead.memories();
+        let program = &mut self.builder.program;
+        let bytes = |memory: &Memory| padded_shared_bytes(memory.elements * memory.dtype.bytes());
+        let of_owner: Vec<(Handle<Memory>, i64)> =
+            owners.iter().map(|owner| (*owner, bytes(&program.memories[*owner]))).collect();
+        let all: Vec<Handle<Memory>> = program.memories.iter().map(|(handle, _)| handle).collect();
+        for handle in all {
+            let owner = program.owner(handle);
+            let Some((_, bytes)) = of_owner.iter().find(|(known, _)| *known == owner) else { continue };
+            let memory = &mut program.memories[handle];
+            memory.elements = stages * (bytes / memory.dtype.bytes());
+            memory.stages = stages;
+        }
+    }
+
+    /// The copies of the first iterations.
+    fn prologue(&mut self, inner: &LoopBlock, ahead: &RunsAhead, numbers: &Iteration, stages: i64) -> Vec<Block> {
+        let Counter { begin, step, .. } = &numbers.counter;
+        if stages == 2 {
+            let mut only = self.all_copies(&inner.body, ahead, (&numbers.counter, begin), &Expr::constant(0));
+            commit(&mut only);
+            return only;
+        }
+        let var = Var::new(self.builder.fresh("ahead"), 0, stages - 2);
+        let iteration = normalize(&(Expr::var(&var) * *step + begin.clone()));
+        let mut body = self.all_copies(&inner.body, ahead, (&numbers.counter, &iteration), &Expr::var(&var));
+        commit(&mut body);
+        *self.loops += 1;
+        let inner = LoopRef::new(*self.loops, Counter::of(var));
+        vec![Block::Loop(LoopBlock { inner, barrier: None, body, ahead: None })]
+    }
+
+    /// The loop, in which copies are ahead of what uses them.
+    fn main(&mut self, inner: LoopBlock, ahead: RunsAhead, numbers: Iteration, stages: i64) -> LoopBlock {
+        let (LoopBlock { inner, barrier, body, .. }, memories) = (inner, ahead.memories());
+        let mut all = vec![Block::Op(self.wait(&ahead, stages))];
+        all.extend(self.all_copies(&body, &ahead, (&numbers.counter, &numbers.next), &numbers.next_stage));
+        commit(&mut all);
+        let is_copy = |at: usize| ahead.copies.iter().any(|copy| copy.block == at);
+        let rest = body.into_iter().enumerate().filter(|(at, _)| !is_copy(*at)).map(|(_, block)| block);
+        let mut rest: Vec<Block> = rest.collect();
+        for_each_op(&mut rest, &mut |op| self.in_stage(&mut op.body, &memories, &numbers.stage));
+        all.extend(rest);
+        let names = numbers.names.into_iter().filter(|(var, _)| mentions(&all, var)).collect();
+        let inner = LoopRef { names, ..inner };
+        LoopBlock { inner, barrier, body: all, ahead: None }
+    }
+
+    /// The block that waits for the copies of an iteration.
+    fn wait(&mut self, ahead: &RunsAhead, stages: i64) -> OpBlock {
+        let is_warp = self.builder.program.threads <= 32;
+        let (sync, what) = if is_warp { (Inst::SyncWarp, "__syncwarp") } else { (Inst::SyncThreads, "__syncthreads") };
+        let reason =
+            "all threads see the copies of all threads, and have finished with the stage that is copied to next";
+        let plan = &mut self.plans[ahead.plan];
+        plan.barriers.push(Barrier { what, reason: reason.to_string() });
+        let pending = Call { arguments: vec![Expr::constant(stages - 2)], ..Call::plain(Inst::CopyAsyncWait) };
+        let body = vec![Stmt::from(pending), Stmt::from(Call::plain(sync))];
+        OpBlock { title: plan.title.clone(), guard: None, body, barrier: None, op: ahead.plan }
+    }
+
+    /// All copies of a loop for an iteration, to a stage.
+    fn all_copies(
+        &mut self,
+        body: &[Block],
+        ahead: &RunsAhead,
+        (counter, iteration): (&Counter, &Expr),
+        stage: &Expr,
+    ) -> Vec<Block> {
+        let mut all = Vec::with_capacity(ahead.copies.len());
+        for copy in &ahead.copies {
+            if let Block::Op(op) = &body[copy.block] {
+                all.push(Block::Op(self.copies(op, copy, ahead, (counter, iteration), stage)));
+            }
+        }
+        all
+    }
+
+    /// The copies of an op for an iteration, if there is such an iteration, to a stage.
+    fn copies(
+        &mut self,
+        op: &OpBlock,
+        copy: &AsyncCopy,
+        ahead: &RunsAhead,
+        (counter, iteration): (&Counter, &Expr),
+        stage: &Expr,
+    ) -> OpBlock {
+        let plan = &mut self.plans[op.op];
+        if plan.chosen != CP_ASYNC {
+            let summary = plan.facts().map(|facts| facts.summary.clone()).unwrap_or_default();
+            let facts = PlanFacts { summary, ..copy.facts.clone() };
+            plan.considered.push(VariantResult { variant: CP_ASYNC, answer: Ok(facts) });
+            plan.chosen = CP_ASYNC;
+        }
+        let mut body = substituted(copy.body.clone(), &mut vec![(counter.var.clone(), iteration.clone())]);
+        self.in_stage(&mut body, &ahead.memories(), stage);
+        let exists = Cond::Less(iteration.clone(), counter.end.clone());
+        OpBlock { body: under(&[exists], settled(body)), ..op.clone() }
+    }
+
+    /// Moves the accesses to these memories to a stage.
+    fn in_stage(&self, body: &mut [Stmt], memories: &BTreeSet<Handle<Memory>>, stage: &Expr) {
+        let program = &self.builder.program;
+        for_each_stmt_mut(body, &mut |stmt| {
+            stmt.for_each_place_mut(&mut |memory, index| {
+                let is_shared = !matches!(program.memories[memory].space, MemorySpace::Global { .. });
+                if is_shared && memories.contains(&program.owner(memory)) {
+                    *index = normalize(&(stage * program.memories[memory].stage_elements() + index.clone()));
+                }
+            });
+        });
+    }
+}
+
+/// The numbers of an iteration of a pipelined loop.
+struct Iteration {
+    counter: Counter,
+    /// Its stage.
+    stage: Expr,
+    /// The iteration for which copies start, and its stage.
+    next: Expr,
+    next_stage: Expr,
+    /// What has a name in these.
+    names: Vec<(Var, Expr)>,
+}
+
+impl Iteration {
+    fn of(builder: &mut Builder, counter: &Counter, stages: i64) -> Iteration {
+        let Counter { var, begin, step, .. } = counter;
+        let number = normalize(&(normalize(&(Expr::var(var) - begin.clone())) / *step));
+        let mut names = Vec::new();
+        let mut named = |base: &str, value: Expr| {
+            let value = normalize(&value);
+            if value.operands().is_none() {
+                return value;
+            }
+            let range = value.range();
+            let name = Var::multiple_of(builder.fresh(base), range.lo, range.hi, value.multiple());
+            names.push((name.clone(), value));
+            Expr::var(&name)
+        };
+        let stage = named("stage", &number % stages);
+        let next = named(&format!("{}_next", var.name()), Expr::var(var) + (stages - 1) * step);
+        let next_stage = named("stage_next", (number + (stages - 1)) % stages);
+        Iteration { counter: counter.clone(), stage, next, next_stage, names }
+    }
+}
+
+/// Closes the group of copies.
+fn commit(blocks: &mut [Block]) {
+    if let Some(Block::Op(last)) = blocks.last_mut() {
+        last.body.push(Stmt::from(Call::plain(Inst::CopyAsyncCommit)));
+    }
+}
+
+/// Whether statements of blocks mention a variable.
+fn mentions(blocks: &[Block], var: &Var) -> bool {
+    let in_body = |body: &[Stmt]| {
+        let mut found = false;
+        for_each_expr(body, &mut |expr| found |= expr.mentions(var));
+        found
+    };
+    blocks.iter().any(|block| match block {
+        Block::Op(op) => in_body(&op.body),
+        Block::Loop(inner) => mentions(&inner.body, var),
+        Block::If(branches) => {
+            in_body(&branches.first.body)
+                || [&branches.then, &branches.otherwise].into_iter().any(|branch| mentions(&branch.body, var))
+        }
+    })
+}
+
+/// Calls `visit` on all ops of blocks.
+fn for_each_op(blocks: &mut [Block], visit: &mut dyn FnMut(&mut OpBlock)) {
+    for block in blocks {
+        match block {
+            Block::Op(op) => visit(op),
+            Block::Loop(inner) => for_each_op(&mut inner.body, visit),
+            Block::If(branches) => {
+                visit(&mut branches.first);
+                for_each_op(&mut branches.then.body, visit);
+                for_each_op(&mut branches.otherwise.body, visit);
+            }
+        }
+    }
+}
+
+/// The statements with variables replaced. What they name is named anew, since it may have other values.
+fn substituted(body: Vec<Stmt>, values: &mut Vec<(Var, Expr)>) -> Vec<Stmt> {
+    let mut out = Vec::with_capacity(body.len());
+    for mut stmt in body {
+        let of = |var: &Var| values.iter().find(|(known, _)| known == var).map(|(_, value)| value.clone());
+        stmt.exprs_mut(&mut |expr| *expr = normalize(&expr.substitute(&of)));
+        if let Stmt::Let { var, value } = &mut stmt {
+            let range = value.range();
+            let anew = Var::multiple_of(var.name(), range.lo, range.hi, value.multiple());
+            values.push((std::mem::replace(var, anew.clone()), Expr::var(&anew)));
+        }
+        out.push(stmt.map_inner(|inner| substituted(inner, values)));
+    }
+    out
+}
