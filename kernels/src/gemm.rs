@@ -14,6 +14,8 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "cols", default: 64, about: "columns of the result" },
         ShapeKey { name: "depth", default: 64, about: "columns of the left operand, rows of the right one" },
         ShapeKey { name: "tile", default: 64, about: "rows and columns of a CTA's tile, a multiple of 16" },
+        ShapeKey { name: "step", default: 64, about: "columns of the left operand that are multiplied at once" },
+        ShapeKey { name: "stages", default: 3, about: "steps of which the operands are in shared memory" },
         THREADS,
     ],
     dtypes: &[F16],
@@ -29,12 +31,10 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     tested: &[(F16, &[("rows", 50), ("cols", 72), ("depth", 104), ("threads", 64)])],
 };
 
-/// The columns of the left operand, and rows of the right one, that a CTA multiplies in one step.
-const STEP: i64 = 64;
-
-/// Both operands go through shared memory a step at a time. What lies beyond their edges reads as 0.
+/// Both operands go through shared memory a step at a time, copied ahead. What lies beyond their edges reads as 0.
 fn gemm(config: &Config) -> Kernel {
     let [rows, cols, depth, tile, threads] = ["rows", "cols", "depth", "tile", "threads"].map(|name| config.size(name));
+    let [step, stages] = ["step", "stages"].map(|name| config.size(name));
     kernel("gemm", |k| {
         let a = k.input("a", F16, [rows, depth]);
         let b = k.input("b", F16, [depth, cols]);
@@ -42,14 +42,14 @@ fn gemm(config: &Config) -> Kernel {
         let [column, row] = k.grid([ceil_div(cols, tile), ceil_div(rows, tile)]);
         k.threads(threads);
         let (top, first) = (row * tile, column * tile);
-        let left = k.shared("left", F16, [tile, STEP]);
-        let right = k.shared("right", F16, [STEP, tile]);
+        let left = k.shared("left", F16, [tile, step]);
+        let right = k.shared("right", F16, [step, tile]);
         let sums = k.fragment("sums", F32, [tile, tile]);
         k.fill(sums, 0.0);
-        k.serial("t", 0..ceil_div(depth, STEP), |k, t| {
-            let at = t * STEP;
-            k.parallel([tile, STEP], |k, [i, j]| k.store(left, (i, j), a.at((top + i, at + j))));
-            k.parallel([STEP, tile], |k, [i, j]| k.store(right, (i, j), b.at((at + i, first + j))));
+        k.pipelined("t", 0..ceil_div(depth, step), stages, |k, t| {
+            let at = t * step;
+            k.parallel([tile, step], |k, [i, j]| k.store(left, (i, j), a.at((top + i, at + j))));
+            k.parallel([step, tile], |k, [i, j]| k.store(right, (i, j), b.at((at + i, first + j))));
             k.gemm(sums, left, right);
         });
         k.parallel([tile, tile], |k, [i, j]| k.store(c, (top + i, first + j), sums.at((i, j))));

@@ -42,6 +42,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         body: Vec::new(),
         allow_conversions: false,
         widest_global: WIDEST,
+        copied_ahead: Default::default(),
         contracts: true,
         build_errors: Vec::new(),
     };

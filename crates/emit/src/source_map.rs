@@ -16,8 +16,8 @@ pub struct Origin {
 /// The origin of every line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceMap {
-    /// The tile ops, by the index of their note.
-    origins: Vec<Origin>,
+    /// The tile ops, by the index of their note, and their places among the plans.
+    origins: Vec<(Origin, usize)>,
     /// Lines in front of the body.
     before: usize,
     /// The lines of the body: its line `i` is line `before + i + 1` of the text.
@@ -84,29 +84,33 @@ impl Lines {
 impl SourceMap {
     /// The map of a text with this number of lines in front of these.
     pub(crate) fn new(program: &Program, before: usize, lines: Lines) -> SourceMap {
-        let origins =
-            program.notes.iter().map(|(_, note)| Origin { title: note.title.clone(), span: note.span }).collect();
+        let origin = |note: &Note| (Origin { title: note.title.clone(), span: note.span }, note.plan);
+        let origins = program.notes.iter().map(|(_, note)| origin(note)).collect();
         let memories = program.memories.iter().map(|(_, memory)| memory.name.clone()).collect();
         SourceMap { origins, before, lines, memories }
     }
 
     /// The tile op of a line of the CUDA text, from 1; `None` for lines that belong to no op.
     pub fn origin(&self, line: u32) -> Option<&Origin> {
-        self.origins.get(self.op(line)?)
+        self.known(line).map(|(origin, _)| origin)
     }
 
     /// The number of the op that [`SourceMap::origin`] names: its place among the plans of the program.
     pub fn op(&self, line: u32) -> Option<usize> {
+        self.known(line).map(|(_, op)| *op)
+    }
+
+    fn known(&self, line: u32) -> Option<&(Origin, usize)> {
         let position = (line as usize).checked_sub(self.before + 1)?;
-        self.lines.note(position).map(Handle::index)
+        self.origins.get(self.lines.note(position)?.index())
     }
 
     /// Every line of an op that stores to memory.
     pub fn stores(&self) -> impl Iterator<Item = StoreLine<'_>> {
         self.lines.stores.iter().filter_map(|(at, memory)| {
             let line = (self.before + at + 1) as u32;
-            let op = self.op(line)?;
-            Some(StoreLine { line, op, origin: self.origins.get(op)?, memory: self.memories.get(memory.index())? })
+            let (origin, op) = self.known(line)?;
+            Some(StoreLine { line, op: *op, origin, memory: self.memories.get(memory.index())? })
         })
     }
 
@@ -127,8 +131,9 @@ mod tests {
     #[test]
     fn a_line_that_is_printed_again_replaces_the_first() {
         let (mut notes, mut memories) = (Arena::new(), Arena::new());
-        let mut note =
-            |title: &str| notes.push(Note { title: title.to_string(), details: Vec::new(), span: Span::here() });
+        let mut note = |title: &str| {
+            notes.push(Note { title: title.to_string(), details: Vec::new(), span: Span::here(), plan: 0 })
+        };
         let (first, second) = (note("first"), note("second"));
         let memory = memories.push(Memory {
             name: "m".to_string(),

@@ -354,7 +354,7 @@ impl<'a> Printer<'a> {
 
     fn op(&mut self, note: Handle<Note>, body: &[Stmt]) -> Result<(), Diagnostic> {
         let outer = self.note.replace(note);
-        let Note { title, details, span } = &self.program.notes[note];
+        let Note { title, details, span, .. } = &self.program.notes[note];
         self.line(format_args!("// {title:<width$} {span}", width = PLACE_COLUMN.saturating_sub(self.depth * 2)));
         for detail in details {
             self.line(format_args!("//   {detail}"));

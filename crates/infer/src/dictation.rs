@@ -135,6 +135,7 @@ mod tests {
             body,
             allow_conversions: false,
             widest_global: 16,
+            copied_ahead: Default::default(),
             contracts: true,
             build_errors: Vec::new(),
         }

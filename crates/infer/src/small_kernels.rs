@@ -95,6 +95,7 @@ impl Small {
             body: self.body,
             allow_conversions: false,
             widest_global: WIDEST,
+            copied_ahead: Default::default(),
             contracts: true,
             build_errors: Vec::new(),
         }

@@ -236,7 +236,12 @@ mod tests {
         let (mut memories, mut registers, mut notes) = (Arena::new(), Arena::new(), Arena::new());
         let tile = memories.push(memory("tile", dtype, MemorySpace::Shared, Vec::new()));
         let registers_of_op = registers.push(RegArray { name: "r".to_string(), dtype, len: 4, vector: 1 });
-        notes.push(Note { title: "permute_layout(b, a)".to_string(), details: Vec::new(), span: Span::here() });
+        notes.push(Note {
+            title: "permute_layout(b, a)".to_string(),
+            details: Vec::new(),
+            span: Span::here(),
+            plan: 0,
+        });
         let (name, target) = ("k".to_string(), Target::Sm100a);
         let (sizes, scalars, grid) = (Vec::new(), Vec::new(), [1, 1, 1].map(Expr::constant));
         let (body, plans) = (Vec::new(), Vec::new());

@@ -44,7 +44,16 @@ pub fn pairs() -> Vec<Pair> {
     let f16 = |kernel, sizes, file, entry, ctas, threads| pair((kernel, DType::F16), sizes, file, entry, ctas, threads);
     let row = |rows, cols, threads| vec![("rows", rows), ("cols", cols), ("threads", threads)];
     let matrix = |rows, cols| vec![("rows", rows), ("cols", cols)];
-    let square = |side| vec![("rows", side), ("cols", side), ("tile", side)];
+    // One step: nothing to copy ahead.
+    let square = |side| vec![("rows", side), ("cols", side), ("tile", side), ("stages", 1)];
+    let streamed = vec![("rows", 128), ("cols", 128), ("depth", 256), ("step", 32)];
+    let by_stages = HandWritten {
+        file: "cp_async_gemm.cu",
+        entry: "cp_async_gemm",
+        grid: [2, 2, 1],
+        threads: 128,
+        sizes: vec![128, 256],
+    };
     vec![
         f32("softmax", row(64, 2048, 32), "softmax.cu", "softmax_2048", 64, 32),
         f32("softmax", row(32, 1024, 32), "softmax.cu", "softmax_1024", 32, 32),
@@ -56,6 +65,7 @@ pub fn pairs() -> Vec<Pair> {
         f16("elementwise", matrix(1024, 1024), "elementwise.cu", "elementwise_1024", 128, 128),
         f16("gemm", square(64), "gemm.cu", "gemm_64_64_64", 1, 128),
         f16("gemm", square(128), "gemm.cu", "gemm_128_128_64", 1, 128),
+        Pair { kernel: "gemm", dtype: DType::F16, sizes: streamed, by_hand: by_stages },
         f16("attention", matrix(64, 64), "attention.cu", "attention_64_64", 1, 128),
         f16("attention", matrix(1024, 128), "attention.cu", "attention_128_64", 8, 128),
         f16("rope_halves", vec![("tokens", 256)], "rope.cu", "rope_halves", 16, 128),

@@ -137,6 +137,8 @@ pub struct Note {
     pub details: Vec<String>,
     /// Where the user wrote it.
     pub span: Span,
+    /// Its place among the plans of the program.
+    pub plan: usize,
 }
 
 /// A comparison of index expressions.

@@ -23,6 +23,8 @@ pub struct Fills {
     pub statements: Vec<usize>,
     /// The storages that they fill.
     pub buffers: BTreeSet<Handle<Buffer>>,
+    /// The storages that they copy from.
+    pub tensors: BTreeSet<Handle<Buffer>>,
     /// Why others do not run ahead.
     pub against: Vec<Reason>,
 }
@@ -41,7 +43,11 @@ struct Fill<'a> {
 impl Kernel {
     /// The statements of a loop that may run ahead; none if it is not pipelined.
     pub fn fills(&self, inner: &Loop) -> Fills {
-        let Unroll::Pipelined(_) = inner.unroll else { return Fills::default() };
+        let Unroll::Pipelined(stages) = inner.unroll else { return Fills::default() };
+        if stages < 2 {
+            let (text, accepted) = ("the loop has 1 stage".to_string(), "2 stages or more".to_string());
+            return Fills { against: vec![Reason { text, accepted }], ..Fills::default() };
+        }
         let all: Vec<Fill<'_>> = (0..inner.body.len()).filter_map(|position| self.fill(inner, position)).collect();
         let mut found = Fills::default();
         // A statement that fills two buffers runs ahead only if both allow it, and a buffer only with all its statements.
@@ -61,26 +67,24 @@ impl Kernel {
         }
         found.statements = left.iter().map(|fill| fill.position).collect();
         found.buffers = left.iter().flat_map(|fill| self.filled(fill)).collect();
+        found.tensors = left.iter().flat_map(|fill| &fill.from).map(|from| self.storage(from.buffer)).collect();
         found
     }
 
-    /// The buffers that run ahead in any loop of the kernel.
-    pub(super) fn all_filled(&self) -> BTreeSet<Handle<Buffer>> {
-        fn loops<'a>(body: &'a [Stmt], found: &mut Vec<&'a Loop>) {
-            for stmt in body {
-                match stmt {
-                    Stmt::Loop(inner) => {
-                        found.push(inner);
-                        loops(&inner.body, found);
-                    }
-                    Stmt::If(branch) => [&branch.then, &branch.otherwise].into_iter().for_each(|of| loops(of, found)),
-                    Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
-                }
-            }
-        }
+    /// The shared buffers that loops of the kernel fill ahead.
+    pub(super) fn filled_ahead(&self) -> BTreeSet<Handle<Buffer>> {
+        self.all_fills().into_iter().flat_map(|fills| fills.buffers).collect()
+    }
+
+    /// The tensors that loops of the kernel copy ahead.
+    pub(super) fn copied_ahead(&self) -> BTreeSet<Handle<Buffer>> {
+        self.all_fills().into_iter().flat_map(|fills| fills.tensors).collect()
+    }
+
+    fn all_fills(&self) -> Vec<Fills> {
         let mut found = Vec::new();
-        loops(&self.body, &mut found);
-        found.into_iter().flat_map(|inner| self.fills(inner).buffers).collect()
+        for_each_loop(&self.body, &mut |inner| found.push(self.fills(inner)));
+        found
     }
 
     /// The statement at a position of a loop, if all it does is to move elements of tensors to shared buffers.
@@ -163,5 +167,21 @@ impl Kernel {
     /// Whether statements of a loop from a position on write a storage.
     fn is_written_after(&self, inner: &Loop, from: Option<usize>, storage: Handle<Buffer>) -> bool {
         from.is_some_and(|from| self.written_in(&inner.body[from..]).contains(&storage))
+    }
+}
+
+/// Calls `visit` on all loops of a body.
+fn for_each_loop(body: &[Stmt], visit: &mut dyn FnMut(&Loop)) {
+    for stmt in body {
+        match stmt {
+            Stmt::Loop(inner) => {
+                visit(inner);
+                for_each_loop(&inner.body, visit);
+            }
+            Stmt::If(branch) => {
+                [&branch.then, &branch.otherwise].into_iter().for_each(|body| for_each_loop(body, visit))
+            }
+            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
+        }
     }
 }

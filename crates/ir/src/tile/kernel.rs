@@ -1,5 +1,7 @@
 //! A kernel and its statements.
 
+use std::collections::BTreeSet;
+
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::axis::{LANEID, WARPID};
@@ -45,6 +47,8 @@ pub struct Kernel {
     pub allow_conversions: bool,
     /// The most bytes that a thread moves at once from or to global memory: those of the target.
     pub widest_global: i64,
+    /// The tensors that pipelined loops copy ahead ([`Kernel::fills`]): an asynchronous copy moves at most 16 bytes.
+    pub copied_ahead: BTreeSet<Handle<Buffer>>,
     /// Whether a product and the sum around it are fused into one operation, rounded once; see
     /// [`crate::tile::prepare`].
     pub contracts: bool,
@@ -134,6 +138,7 @@ impl Kernel {
     /// The most bytes of a buffer in memory that a thread moves at once.
     pub fn widest_access(&self, buffer: Handle<Buffer>) -> i64 {
         match self.buffers[buffer].space {
+            Space::Global(_) if self.copied_ahead.contains(&self.storage(buffer)) => self.widest_global.min(WIDEST),
             Space::Global(_) => self.widest_global,
             Space::Shared | Space::Fragment => WIDEST,
         }

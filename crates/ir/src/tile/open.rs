@@ -122,7 +122,7 @@ pub fn with_open_placed(kernel: &Kernel, target: Target) -> Vec<Kernel> {
 fn pad_open(kernel: &Kernel, target: Target, interleaves: bool) -> Kernel {
     let mut padded = kernel.clone();
     // Asynchronous copies do not take words apart.
-    let filled_ahead = kernel.all_filled();
+    let filled_ahead = kernel.filled_ahead();
     for handle in kernel.open_buffers() {
         let buffer = &kernel.buffers[handle];
         let rows = kernel.usual_rows(handle, interleaves && !filled_ahead.contains(&handle));

@@ -6,8 +6,9 @@ use crate::tile::kernel::Kernel;
 use crate::tile::unused_names::without_unused_names;
 use crate::tile::verify::VerifiedKernel;
 
-/// The kernel without names that nothing uses, with conditions where elements beyond an edge would count, and with
-/// products fused into sums.
+/// The kernel without names that nothing uses, with conditions where elements beyond an edge would count, with products
+/// fused into sums, and with the tensors that are copied ahead.
 pub fn prepare(kernel: VerifiedKernel) -> Kernel {
-    contract(with_edge_masks(without_unused_names(kernel.into_kernel())))
+    let kernel = contract(with_edge_masks(without_unused_names(kernel.into_kernel())));
+    Kernel { copied_ahead: kernel.copied_ahead(), ..kernel }
 }

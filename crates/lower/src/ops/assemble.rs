@@ -70,7 +70,7 @@ impl KernelLowering<'_> {
         let plan = &mut self.plans[op.op];
         plan.barriers.extend(op.barrier.as_ref().map(|barrier| barrier.plan(false)));
         let details = plan.facts().map(|facts| details(plan.chosen, facts)).unwrap_or_default();
-        let note = Note { title: plan.title.clone(), details, span: plan.span };
+        let note = Note { title: plan.title.clone(), details, span: plan.span, plan: op.op };
         let note = self.builder.program.notes.push(note);
         let mut body: Vec<ThreadStmt> =
             op.barrier.iter().map(|barrier| ThreadStmt::from(Call::plain(barrier.inst()))).collect();

@@ -76,11 +76,6 @@ impl Rotation<'_> {
             }
             return Err(reasons);
         }
-        if ahead.stages < 2 {
-            let text = "the loop has 1 stage".to_string();
-            reasons.push(Reason { text, accepted: "2 stages or more".to_string() });
-            return Err(reasons);
-        }
         let (most, taken) = (self.builder.program.target.shared_bytes(), self.builder.program.shared_bytes());
         let fits = |stages: &i64| (stages - 1).saturating_mul(self.stage_bytes(ahead)) <= most - taken;
         (2..=ahead.stages).rev().find(fits).ok_or_else(|| {

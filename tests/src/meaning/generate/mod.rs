@@ -214,7 +214,8 @@ impl<'r> Maker<'r> {
             9 if self.rng.percent(30) => self.by_one_warp(k),
             9 => self.each_thread(k),
             10 => self.fill(k),
-            11 | 12 => self.repeat(k, depth - 1),
+            11 => self.stream(k, depth - 1),
+            12 => self.repeat(k, depth - 1),
             _ => self.branch(k, depth - 1),
         }
     }
@@ -348,6 +349,72 @@ impl<'r> Maker<'r> {
             self.scope.vars.pop();
         };
         if is_unrolled { k.unroll(&name, counted, body) } else { k.serial(&name, counted, body) }
+    }
+
+    /// A pipelined loop that fills buffers of its own from inputs, and uses them.
+    fn stream(&mut self, k: &mut KernelBuilder, depth: usize) {
+        let extent = *self.rng.pick(&[0, 1, 2, 3, 5]);
+        let (name, counted) = (self.name("p"), self.counted(0, extent, false));
+        let stages = self.rng.within(1..=4);
+        let count = self.rng.within(1..=2);
+        let filled: Vec<(Held, Held)> = (0..count).map(|_| self.streamed(k)).collect();
+        k.pipelined(&name, counted, stages, |k, t| {
+            self.scope.vars.push((t, extent));
+            for (to, from) in &filled {
+                self.load_ahead(k, *to, *from, t);
+            }
+            let known = (self.fragments.len(), self.shared.len());
+            self.shared.extend(filled.iter().map(|(to, _)| *to));
+            for _ in 0..self.rng.within(1..=2) {
+                self.step(k, depth);
+            }
+            self.fragments.truncate(known.0);
+            self.shared.truncate(known.1);
+            self.scope.vars.pop();
+        });
+    }
+
+    /// A new buffer for tiles of an input.
+    fn streamed(&mut self, k: &mut KernelBuilder) -> (Held, Held) {
+        let from = *self.rng.pick(&self.inputs.clone());
+        let name = self.name("tile");
+        let columns = *self.rng.pick(&EXTENTS);
+        let rows = if from.is_flat { 1 } else { *self.rng.pick(&EXTENTS[..8]) };
+        let shape = if from.is_flat { vec![columns] } else { vec![rows, columns] };
+        let buffer = match memory_layout(self.rng, shape.clone()) {
+            Some(layout) => k.shared(&name, from.dtype, layout),
+            None => k.shared(&name, from.dtype, shape),
+        };
+        (Held { buffer, extents: [rows, columns], stages: 0, storage: 1000 + self.names, ..from }, from)
+    }
+
+    /// Fills a buffer with a tile of an input, or with elements of which some are beyond its edge.
+    fn load_ahead(&mut self, k: &mut KernelBuilder, to: Held, from: Held, t: Expr) {
+        let [rows, columns] = to.extents;
+        let is_inside =
+            (0..2).all(|dimension| to.extents[dimension] <= from.extents[dimension]) && self.rng.percent(70);
+        let mut start = |dimension: usize| {
+            let extent = to.extents[dimension];
+            let start = t * *self.rng.pick(&[0, 1, extent, extent]) + self.rng.within(0..=2);
+            if is_inside { start % (from.extents[dimension] - extent + 1) } else { start }
+        };
+        let (top, left) = (start(0), start(1));
+        match (from.is_flat, is_inside && self.rng.percent(80)) {
+            (true, true) => {
+                k.copy(to.buffer, from.buffer.sub((at(left, columns),)));
+            }
+            (false, true) => {
+                k.copy(to.buffer, from.buffer.sub((at(top, rows), at(left, columns))));
+            }
+            (true, false) => {
+                k.parallel([columns], |k, [j]| k.store(to.buffer, (&j,), from.buffer.at((left + j,))));
+            }
+            (false, false) => {
+                k.parallel([rows, columns], |k, [i, j]| {
+                    k.store(to.buffer, (&i, &j), from.buffer.at((top + i, left + j)));
+                });
+            }
+        }
     }
 
     /// What a loop counts through: numbers, or up to an expression of the size and of variables around, with a step.

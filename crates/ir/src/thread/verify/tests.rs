@@ -291,7 +291,12 @@ fn moves_need_equal_types() {
 #[test]
 fn a_finding_names_the_tile_op() {
     let mut f = fixture();
-    let note = f.program.notes.push(Note { title: "copy(t, a)".to_string(), details: Vec::new(), span: Span::here() });
+    let note = f.program.notes.push(Note {
+        title: "copy(t, a)".to_string(),
+        details: Vec::new(),
+        span: Span::here(),
+        plan: 0,
+    });
     f.program.body = vec![Stmt::Op { note, body: vec![f.store(f.lane.clone(), 0, 1)] }];
     let found = verify(f.program).unwrap_err();
     assert_eq!(found[0].labels[0].text, "while lowering copy(t, a)");
