@@ -12,9 +12,9 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     shape: &[
         ShapeKey { name: "rows", default: 64, about: "rows of the result" },
         ShapeKey { name: "cols", default: 64, about: "columns of the result" },
-        ShapeKey { name: "depth", default: 64, about: "columns of the left operand, rows of the right one" },
+        ShapeKey { name: "depth", default: 128, about: "columns of the left operand, rows of the right one" },
         ShapeKey { name: "tile", default: 64, about: "rows and columns of a CTA's tile, a multiple of 16" },
-        ShapeKey { name: "step", default: 64, about: "columns of the left operand that are multiplied at once" },
+        ShapeKey { name: "step", default: 32, about: "columns of the left operand that are multiplied at once" },
         ShapeKey { name: "stages", default: 3, about: "steps of which the operands are in shared memory" },
         THREADS,
     ],

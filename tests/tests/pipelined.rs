@@ -332,6 +332,22 @@ fn a_tensor_that_the_kernel_writes_is_not_loaded_ahead() {
 }
 
 #[test]
+fn there_are_at_most_as_many_stages_as_iterations() {
+    let of = |iterations: i64| {
+        serial(|k, [x, _], tile, sum| {
+            k.fill(sum, 0.0);
+            k.pipelined("t", 0..iterations, 4, |k, t| {
+                k.copy(tile, x.sub((t, ..)));
+                k.parallel([64], |k, [i]| k.store(sum, (&i,), sum.at((&i,)) + tile.at((63 - &i,))));
+            });
+        })
+    };
+    assert_eq!(of(1), refused("the loop has at most 1 iteration", "2 iterations or more"));
+    let three = "3 stages of `tile`, as many as iterations: 256 B each; copies run 2 iterations ahead";
+    assert!(of(3).contains(three), "{}", of(3));
+}
+
+#[test]
 fn there_are_as_many_stages_as_fit() {
     let of = |stages: i64| {
         kernel("large", |k| {

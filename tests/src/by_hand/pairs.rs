@@ -44,9 +44,9 @@ pub fn pairs() -> Vec<Pair> {
     let f16 = |kernel, sizes, file, entry, ctas, threads| pair((kernel, DType::F16), sizes, file, entry, ctas, threads);
     let row = |rows, cols, threads| vec![("rows", rows), ("cols", cols), ("threads", threads)];
     let matrix = |rows, cols| vec![("rows", rows), ("cols", cols)];
-    // One step: nothing to copy ahead.
-    let square = |side| vec![("rows", side), ("cols", side), ("tile", side), ("stages", 1)];
-    let streamed = vec![("rows", 128), ("cols", 128), ("depth", 256), ("step", 32)];
+    // In one step: there is nothing to copy ahead.
+    let square = |side| vec![("rows", side), ("cols", side), ("depth", 64), ("tile", side), ("step", 64)];
+    let streamed = vec![("rows", 128), ("cols", 128), ("depth", 256)];
     let by_stages = HandWritten {
         file: "cp_async_gemm.cu",
         entry: "cp_async_gemm",

@@ -44,9 +44,15 @@ impl Kernel {
     /// The statements of a loop that may run ahead; none if it is not pipelined.
     pub fn fills(&self, inner: &Loop) -> Fills {
         let Unroll::Pipelined(stages) = inner.unroll else { return Fills::default() };
+        let refused = |text: &str, accepted: &str| {
+            let reason = Reason { text: text.to_string(), accepted: accepted.to_string() };
+            Fills { against: vec![reason], ..Fills::default() }
+        };
         if stages < 2 {
-            let (text, accepted) = ("the loop has 1 stage".to_string(), "2 stages or more".to_string());
-            return Fills { against: vec![Reason { text, accepted }], ..Fills::default() };
+            return refused("the loop has 1 stage", "2 stages or more");
+        }
+        if inner.counter.most_trips() < 2 {
+            return refused("the loop has at most 1 iteration", "2 iterations or more");
         }
         let all: Vec<Fill<'_>> = (0..inner.body.len()).filter_map(|position| self.fill(inner, position)).collect();
         let mut found = Fills::default();

@@ -48,14 +48,14 @@ pub(crate) fn rotated(blocks: Vec<Block>, with: &mut Rotation<'_>) -> Vec<Block>
 
 impl Rotation<'_> {
     fn rotate(&mut self, inner: LoopBlock, ahead: RunsAhead) -> Vec<Block> {
-        let stages = match self.stages(&ahead) {
+        let stages = match self.stages(&ahead, &inner.inner.counter) {
             Ok(stages) => stages,
             Err(reasons) => {
                 self.plans[ahead.plan].considered = serial(reasons);
                 return vec![Block::Loop(inner)];
             }
         };
-        let answer = Ok(self.facts(&ahead, stages));
+        let answer = Ok(self.facts(&ahead, &inner.inner.counter, stages));
         let plan = &mut self.plans[ahead.plan];
         plan.considered = vec![VariantResult { variant: CP_ASYNC, answer }];
         plan.chosen = CP_ASYNC;
@@ -66,8 +66,9 @@ impl Rotation<'_> {
         all
     }
 
-    /// The stages for which shared memory suffices, at most those that the user asks for. Error: why there is only one.
-    fn stages(&self, ahead: &RunsAhead) -> Result<i64, Vec<Reason>> {
+    /// The stages for which shared memory suffices: at most those that the user asks for, and one for each iteration. Error: why
+    /// there is only one.
+    fn stages(&self, ahead: &RunsAhead, counter: &Counter) -> Result<i64, Vec<Reason>> {
         let mut reasons = ahead.against.clone();
         if ahead.copies.is_empty() {
             if reasons.is_empty() {
@@ -78,7 +79,8 @@ impl Rotation<'_> {
         }
         let (most, taken) = (self.builder.program.target.shared_bytes(), self.builder.program.shared_bytes());
         let fits = |stages: &i64| (stages - 1).saturating_mul(self.stage_bytes(ahead)) <= most - taken;
-        (2..=ahead.stages).rev().find(fits).ok_or_else(|| {
+        let needed = ahead.stages.min(counter.most_trips());
+        (2..=needed).rev().find(fits).ok_or_else(|| {
             let text = format!("2 stages take {} B of shared memory", taken + self.stage_bytes(ahead));
             let accepted = format!("the {most} B that a CTA of {} has", self.builder.program.target);
             reasons.push(Reason { text, accepted });
@@ -91,14 +93,14 @@ impl Rotation<'_> {
         ahead.memories().iter().map(|memory| self.builder.program.memories[*memory].shared_bytes()).sum()
     }
 
-    fn facts(&self, ahead: &RunsAhead, stages: i64) -> PlanFacts {
+    fn facts(&self, ahead: &RunsAhead, counter: &Counter, stages: i64) -> PlanFacts {
         let memories = &self.builder.program.memories;
         let names: Vec<String> =
             ahead.memories().iter().map(|memory| format!("`{}`", memories[*memory].name)).collect();
-        let fewer = if stages == ahead.stages {
-            String::new()
-        } else {
-            format!(", since {} do not fit into shared memory", ahead.stages)
+        let fewer = match (stages == ahead.stages, stages == counter.most_trips()) {
+            (true, _) => String::new(),
+            (false, true) => ", as many as iterations".to_string(),
+            (false, false) => format!(", since {} do not fit into shared memory", ahead.stages),
         };
         let summary = format!(
             "{stages} stages of {}{fewer}: {} B each; copies run {} ahead",
