@@ -15,9 +15,13 @@
 //!
 //! A group is committed in each iteration, whether or not there is an iteration to copy for, so the number of groups to wait
 //! for is the same in all of them.
+//!
+//! What asynchronous copies cannot do runs ahead through registers: an iteration loads where it would start the copies, and
+//! stores at its end.
 
 mod asynchronous;
 mod rotate;
+mod through_registers;
 
 pub(crate) use rotate::{Rotation, rotated};
 
@@ -30,9 +34,12 @@ use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
 use crate::measure::measure;
 use crate::sync::Block;
 use asynchronous::asynchronous;
+use through_registers::{Halves, MOST_BYTES, halves};
 
 /// The variant of a loop whose copies run ahead, and of these copies.
 pub(crate) const CP_ASYNC: &str = "cp_async";
+/// The variant of a loop of which all loads run ahead in registers, and of these loads.
+pub(crate) const THROUGH_REGISTERS: &str = "through_registers";
 /// The variant of a loop in which nothing runs ahead.
 pub(crate) const SERIAL: &str = "serial";
 
@@ -52,38 +59,60 @@ pub(crate) struct RunsAhead {
     /// The stages that the user asks for.
     pub(crate) stages: i64,
     /// The blocks that run ahead, in their order.
-    pub(crate) copies: Vec<AsyncCopy>,
+    pub(crate) copies: Vec<Copy>,
     /// Why others that fill shared buffers do not run ahead.
     pub(crate) against: Vec<Reason>,
 }
 
 /// A block of a loop that runs ahead.
 #[derive(Clone, Debug)]
-pub(crate) struct AsyncCopy {
+pub(crate) struct Copy {
     /// Its position in the body of the loop.
-    pub(crate) block: usize,
-    /// Its statements, with asynchronous copies.
-    pub(crate) body: Vec<Stmt>,
-    pub(crate) facts: PlanFacts,
+    block: usize,
+    way: Way,
+    facts: PlanFacts,
     /// The shared memory that it fills.
-    pub(crate) fills: BTreeSet<Handle<Memory>>,
+    fills: BTreeSet<Handle<Memory>>,
+}
+
+/// How a block runs ahead.
+#[derive(Clone, Debug)]
+enum Way {
+    /// Its statements, with asynchronous copies.
+    Async(Vec<Stmt>),
+    ThroughRegisters(Halves),
+}
+
+impl Way {
+    /// The variant of the op.
+    fn name(&self) -> &'static str {
+        match self {
+            Way::Async(_) => CP_ASYNC,
+            Way::ThroughRegisters(_) => THROUGH_REGISTERS,
+        }
+    }
 }
 
 impl RunsAhead {
-    /// Finds which of the blocks at `fills` can be written with asynchronous copies. A memory is filled by asynchronous copies
-    /// only.
+    /// Finds how the blocks at `fills` run ahead. A memory is filled ahead by all that fill it, or by none.
     pub(crate) fn find(&mut self, program: &Program, body: &[Block], fills: &[usize]) {
         let mut refused: BTreeSet<Handle<Memory>> = BTreeSet::new();
         for at in fills {
             let Block::Op(op) = &body[*at] else { continue };
             let fills = filled(program, &op.body);
-            match asynchronous(program, &op.body) {
-                Ok(body) => {
-                    let facts = measure(program, &body, 0, String::new(), i64::MAX);
-                    self.copies.push(AsyncCopy { block: *at, body, facts, fills });
+            match way(program, &op.body, MOST_BYTES - self.held_bytes()) {
+                Ok(way) => {
+                    let statements = match &way {
+                        Way::Async(statements) => statements,
+                        Way::ThroughRegisters(_) => &op.body,
+                    };
+                    let facts = measure(program, statements, 0, String::new(), i64::MAX);
+                    self.copies.push(Copy { block: *at, way, facts, fills });
                 }
-                Err(Reason { text, accepted }) => {
-                    self.against.push(Reason { text: format!("`{}`: {text}", op.title), accepted });
+                Err(reasons) => {
+                    let of_op =
+                        |Reason { text, accepted }| Reason { text: format!("`{}`: {text}", op.title), accepted };
+                    self.against.extend(reasons.into_iter().map(of_op));
                     refused.extend(fills);
                 }
             }
@@ -93,10 +122,33 @@ impl RunsAhead {
         }
     }
 
+    /// Bytes that a thread holds for an iteration.
+    fn held_bytes(&self) -> i64 {
+        let of = |copy: &Copy| match &copy.way {
+            Way::Async(_) => 0,
+            Way::ThroughRegisters(halves) => halves.bytes,
+        };
+        self.copies.iter().map(of).sum()
+    }
+
+    /// Whether some copies are asynchronous.
+    fn has_async_copies(&self) -> bool {
+        self.copies.iter().any(|copy| matches!(copy.way, Way::Async(_)))
+    }
+
     /// The memories that copies fill.
     pub(crate) fn memories(&self) -> BTreeSet<Handle<Memory>> {
         self.copies.iter().flat_map(|copy| copy.fills.iter().copied()).collect()
     }
+}
+
+/// How statements run ahead, where `free` bytes of registers are left. Error: why they do not, in either way.
+fn way(program: &Program, body: &[Stmt], free: i64) -> Result<Way, Vec<Reason>> {
+    let async_reason = match asynchronous(program, body) {
+        Ok(body) => return Ok(Way::Async(body)),
+        Err(reason) => reason,
+    };
+    halves(program, body, free).map(Way::ThroughRegisters).map_err(|reason| vec![async_reason, reason])
 }
 
 /// The memories that statements store to.

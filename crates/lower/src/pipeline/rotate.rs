@@ -9,7 +9,7 @@ use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Stmt, for_each_expr, for_each_stmt_mut};
 use tilewright_ir::{Counter, Handle, padded_shared_bytes};
 
-use super::{AsyncCopy, CP_ASYNC, RunsAhead, serial};
+use super::{CP_ASYNC, Copy, Halves, RunsAhead, THROUGH_REGISTERS, Way, serial};
 use crate::builder::Builder;
 use crate::conditions::{settled, under};
 use crate::sync::{Block, Branch, LoopBlock, LoopRef, OpBlock};
@@ -34,13 +34,13 @@ pub(crate) fn rotated(blocks: Vec<Block>, with: &mut Rotation<'_>) -> Vec<Block>
                 }
                 out.push(Block::If(branches));
             }
-            Block::Loop(mut inner) => {
-                inner.body = rotated(inner.body, with);
-                match inner.ahead.take() {
-                    Some(ahead) => out.extend(with.rotate(inner, ahead)),
-                    None => out.push(Block::Loop(inner)),
+            Block::Loop(mut inner) => match inner.ahead.take() {
+                Some(ahead) => out.extend(rotated(with.rotate(inner, ahead), with)),
+                None => {
+                    inner.body = rotated(inner.body, with);
+                    out.push(Block::Loop(inner));
                 }
-            }
+            },
         }
     }
     out
@@ -56,9 +56,10 @@ impl Rotation<'_> {
             }
         };
         let answer = Ok(self.facts(&ahead, &inner.inner.counter, stages));
+        let variant = if ahead.has_async_copies() { CP_ASYNC } else { THROUGH_REGISTERS };
         let plan = &mut self.plans[ahead.plan];
-        plan.considered = vec![VariantResult { variant: CP_ASYNC, answer }];
-        plan.chosen = CP_ASYNC;
+        plan.considered = vec![VariantResult { variant, answer }];
+        plan.chosen = variant;
         self.stretch(&ahead, stages);
         let numbers = Iteration::of(self.builder, &inner.inner.counter, stages);
         let mut all = self.prologue(&inner, &ahead, &numbers, stages);
@@ -79,7 +80,9 @@ impl Rotation<'_> {
         }
         let (most, taken) = (self.builder.program.target.shared_bytes(), self.builder.program.shared_bytes());
         let fits = |stages: &i64| (stages - 1).saturating_mul(self.stage_bytes(ahead)) <= most - taken;
-        let needed = ahead.stages.min(counter.most_trips());
+        // Registers hold one iteration.
+        let asked = if ahead.has_async_copies() { ahead.stages } else { ahead.stages.min(2) };
+        let needed = asked.min(counter.most_trips());
         (2..=needed).rev().find(fits).ok_or_else(|| {
             let text = format!("2 stages take {} B of shared memory", taken + self.stage_bytes(ahead));
             let accepted = format!("the {most} B that a CTA of {} has", self.builder.program.target);
@@ -94,17 +97,31 @@ impl Rotation<'_> {
     }
 
     fn facts(&self, ahead: &RunsAhead, counter: &Counter, stages: i64) -> PlanFacts {
-        let memories = &self.builder.program.memories;
-        let names: Vec<String> =
-            ahead.memories().iter().map(|memory| format!("`{}`", memories[*memory].name)).collect();
-        let fewer = match (stages == ahead.stages, stages == counter.most_trips()) {
+        let names = |of: &mut dyn Iterator<Item = Handle<Memory>>| {
+            let names: Vec<String> =
+                of.map(|memory| format!("`{}`", self.builder.program.memories[memory].name)).collect();
+            names.join(", ")
+        };
+        let in_registers = |copy: &&Copy| matches!(copy.way, Way::ThroughRegisters(_));
+        let held: BTreeSet<Handle<Memory>> =
+            ahead.copies.iter().filter(in_registers).flat_map(|copy| copy.fills.iter().copied()).collect();
+        let fewer = if stages == ahead.stages {
+            String::new()
+        } else if stages == counter.most_trips() {
+            ", as many as iterations".to_string()
+        } else if !ahead.has_async_copies() {
+            ", since registers hold one iteration".to_string()
+        } else {
+            format!(", since {} do not fit into shared memory", ahead.stages)
+        };
+        let way = match (held.is_empty(), ahead.has_async_copies()) {
             (true, _) => String::new(),
-            (false, true) => ", as many as iterations".to_string(),
-            (false, false) => format!(", since {} do not fit into shared memory", ahead.stages),
+            (false, true) => format!(", those to {} through registers", names(&mut held.into_iter())),
+            (false, false) => ", through registers".to_string(),
         };
         let summary = format!(
-            "{stages} stages of {}{fewer}: {} B each; copies run {} ahead",
-            names.join(", "),
+            "{stages} stages of {}{fewer}: {} B each; copies run {} ahead{way}",
+            names(&mut ahead.memories().into_iter()),
             self.stage_bytes(ahead),
             counted(stages - 1, "iteration")
         );
@@ -133,33 +150,82 @@ impl Rotation<'_> {
     fn prologue(&mut self, inner: &LoopBlock, ahead: &RunsAhead, numbers: &Iteration, stages: i64) -> Vec<Block> {
         let Counter { begin, step, .. } = &numbers.counter;
         if stages == 2 {
-            let mut only = self.all_copies(&inner.body, ahead, (&numbers.counter, begin), &Expr::constant(0));
-            commit(&mut only);
-            return only;
+            return self.first_copies(&inner.body, ahead, (&numbers.counter, begin), &Expr::constant(0));
         }
         let var = Var::new(self.builder.fresh("ahead"), 0, stages - 2);
         let iteration = normalize(&(Expr::var(&var) * *step + begin.clone()));
-        let mut body = self.all_copies(&inner.body, ahead, (&numbers.counter, &iteration), &Expr::var(&var));
-        commit(&mut body);
+        let body = self.first_copies(&inner.body, ahead, (&numbers.counter, &iteration), &Expr::var(&var));
         *self.loops += 1;
         let inner = LoopRef::new(*self.loops, Counter::of(var));
         vec![Block::Loop(LoopBlock { inner, barrier: None, body, ahead: None })]
     }
 
+    /// The copies of one of the first iterations, to a stage.
+    fn first_copies(
+        &mut self,
+        body: &[Block],
+        ahead: &RunsAhead,
+        iteration: (&Counter, &Expr),
+        stage: &Expr,
+    ) -> Vec<Block> {
+        let mut all = Vec::with_capacity(ahead.copies.len());
+        for copy in &ahead.copies {
+            let Block::Op(op) = &body[copy.block] else { continue };
+            let statements = match &copy.way {
+                Way::Async(statements) => statements,
+                Way::ThroughRegisters(_) => &op.body,
+            };
+            let statements = self.ahead(statements, ahead, iteration, stage);
+            all.push(Block::Op(OpBlock { body: statements, ..op.clone() }));
+        }
+        commit(&mut all, ahead);
+        all
+    }
+
     /// The loop, in which copies are ahead of what uses them.
     fn main(&mut self, inner: LoopBlock, ahead: RunsAhead, numbers: Iteration, stages: i64) -> LoopBlock {
         let (LoopBlock { inner, barrier, body, .. }, memories) = (inner, ahead.memories());
-        let mut all = vec![Block::Op(self.wait(&ahead, stages))];
-        all.extend(self.all_copies(&body, &ahead, (&numbers.counter, &numbers.next), &numbers.next_stage));
-        commit(&mut all);
+        let [mut loads, stores] = self.next_copies(&body, &ahead, &numbers);
+        commit(&mut loads, &ahead);
         let is_copy = |at: usize| ahead.copies.iter().any(|copy| copy.block == at);
         let rest = body.into_iter().enumerate().filter(|(at, _)| !is_copy(*at)).map(|(_, block)| block);
         let mut rest: Vec<Block> = rest.collect();
         for_each_op(&mut rest, &mut |op| self.in_stage(&mut op.body, &memories, &numbers.stage));
-        all.extend(rest);
+        let wait = Block::Op(self.wait(&ahead, stages));
+        let all: Vec<Block> = std::iter::once(wait).chain(loads).chain(rest).chain(stores).collect();
         let names = numbers.names.into_iter().filter(|(var, _)| mentions(&all, var)).collect();
         let inner = LoopRef { names, ..inner };
         LoopBlock { inner, barrier, body: all, ahead: None }
+    }
+
+    /// What starts before the rest of an iteration, and what is stored after it.
+    fn next_copies(&mut self, body: &[Block], ahead: &RunsAhead, numbers: &Iteration) -> [Vec<Block>; 2] {
+        let (mut first, mut last) = (Vec::new(), Vec::new());
+        let iteration = (&numbers.counter, &numbers.next);
+        for copy in &ahead.copies {
+            let Block::Op(op) = &body[copy.block] else { continue };
+            self.choose(op.op, copy);
+            let part = |statements: &[Stmt]| self.ahead(statements, ahead, iteration, &numbers.next_stage);
+            match &copy.way {
+                Way::Async(statements) => first.push(Block::Op(OpBlock { body: part(statements), ..op.clone() })),
+                Way::ThroughRegisters(Halves { declarations, loads, stores, .. }) => {
+                    let loads = declarations.iter().cloned().chain(part(loads)).collect();
+                    let stores = part(stores);
+                    first.push(Block::Op(OpBlock { body: loads, ..op.clone() }));
+                    last.push(Block::Op(OpBlock { body: stores, ..op.clone() }));
+                }
+            }
+        }
+        [first, last]
+    }
+
+    /// Writes into the plan of an op how it runs ahead.
+    fn choose(&mut self, plan: usize, copy: &Copy) {
+        let plan = &mut self.plans[plan];
+        let summary = plan.facts().map(|facts| facts.summary.clone()).unwrap_or_default();
+        let facts = PlanFacts { summary, ..copy.facts.clone() };
+        plan.chosen = copy.way.name();
+        plan.considered.push(VariantResult { variant: plan.chosen, answer: Ok(facts) });
     }
 
     /// The block that waits for the copies of an iteration.
@@ -171,47 +237,23 @@ impl Rotation<'_> {
         let plan = &mut self.plans[ahead.plan];
         plan.barriers.push(Barrier { what, reason: reason.to_string() });
         let pending = Call { arguments: vec![Expr::constant(stages - 2)], ..Call::plain(Inst::CopyAsyncWait) };
-        let body = vec![Stmt::from(pending), Stmt::from(Call::plain(sync))];
+        let waits = ahead.has_async_copies().then(|| Stmt::from(pending));
+        let body = waits.into_iter().chain([Stmt::from(Call::plain(sync))]).collect();
         OpBlock { title: plan.title.clone(), guard: None, body, barrier: None, op: ahead.plan }
     }
 
-    /// All copies of a loop for an iteration, to a stage.
-    fn all_copies(
-        &mut self,
-        body: &[Block],
+    /// Statements of an op for another iteration, if there is such an iteration, at a stage.
+    fn ahead(
+        &self,
+        statements: &[Stmt],
         ahead: &RunsAhead,
         (counter, iteration): (&Counter, &Expr),
         stage: &Expr,
-    ) -> Vec<Block> {
-        let mut all = Vec::with_capacity(ahead.copies.len());
-        for copy in &ahead.copies {
-            if let Block::Op(op) = &body[copy.block] {
-                all.push(Block::Op(self.copies(op, copy, ahead, (counter, iteration), stage)));
-            }
-        }
-        all
-    }
-
-    /// The copies of an op for an iteration, if there is such an iteration, to a stage.
-    fn copies(
-        &mut self,
-        op: &OpBlock,
-        copy: &AsyncCopy,
-        ahead: &RunsAhead,
-        (counter, iteration): (&Counter, &Expr),
-        stage: &Expr,
-    ) -> OpBlock {
-        let plan = &mut self.plans[op.op];
-        if plan.chosen != CP_ASYNC {
-            let summary = plan.facts().map(|facts| facts.summary.clone()).unwrap_or_default();
-            let facts = PlanFacts { summary, ..copy.facts.clone() };
-            plan.considered.push(VariantResult { variant: CP_ASYNC, answer: Ok(facts) });
-            plan.chosen = CP_ASYNC;
-        }
-        let mut body = substituted(copy.body.clone(), &mut vec![(counter.var.clone(), iteration.clone())]);
+    ) -> Vec<Stmt> {
+        let mut body = substituted(statements.to_vec(), &mut vec![(counter.var.clone(), iteration.clone())]);
         self.in_stage(&mut body, &ahead.memories(), stage);
         let exists = Cond::Less(iteration.clone(), counter.end.clone());
-        OpBlock { body: under(&[exists], settled(body)), ..op.clone() }
+        under(&[exists], settled(body))
     }
 
     /// Moves the accesses to these memories to a stage.
@@ -262,9 +304,9 @@ impl Iteration {
     }
 }
 
-/// Closes the group of copies.
-fn commit(blocks: &mut [Block]) {
-    if let Some(Block::Op(last)) = blocks.last_mut() {
+/// Closes the group of asynchronous copies.
+fn commit(blocks: &mut [Block], ahead: &RunsAhead) {
+    if let Some(Block::Op(last)) = blocks.last_mut().filter(|_| ahead.has_async_copies()) {
         last.body.push(Stmt::from(Call::plain(Inst::CopyAsyncCommit)));
     }
 }
