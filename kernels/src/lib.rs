@@ -11,6 +11,7 @@ mod column_reduce;
 mod config;
 mod cumsum;
 mod elementwise;
+mod flash_attention;
 mod gemm;
 mod histogram;
 mod layer_norm;
@@ -38,6 +39,7 @@ pub const KERNELS: &[KernelEntry] = &[
     column_reduce::SUM,
     cumsum::ENTRY,
     elementwise::ENTRY,
+    flash_attention::ENTRY,
     gemm::ENTRY,
     histogram::ENTRY,
     layer_norm::ENTRY,

@@ -1,0 +1,123 @@
+use std::f64::consts::LOG2_E;
+
+use tilewright::prelude::*;
+use tilewright::runtime::{HostTensor, Tolerance};
+
+use crate::config::ShapeKey;
+use crate::numbers::{elements, greatest, listed, scattered};
+use crate::{Config, KernelEntry};
+
+pub(crate) const ENTRY: KernelEntry = KernelEntry {
+    name: "flash_attention",
+    about: "softmax(q*k^T/sqrt(depth))*v of each head, keys tile by tile; depth is a multiple of 8",
+    shape: &[
+        ShapeKey { name: "heads", default: 2, about: "number of heads" },
+        ShapeKey { name: "queries", default: 100, about: "queries of a head" },
+        ShapeKey { name: "keys", default: 200, about: "keys and values of a head" },
+        ShapeKey { name: "depth", default: 64, about: "elements of a query, a key or a value" },
+        ShapeKey { name: "causal", default: 0, about: "1 if query i sees the keys up to i only, else 0" },
+        ShapeKey { name: "stages", default: 2, about: "tiles of keys and values in shared memory" },
+        ShapeKey { name: "threads", default: 128, about: "threads of a CTA; each warp has 16 queries" },
+    ],
+    dtypes: &[F16, BF16],
+    build: flash_attention,
+    run_time: &["heads", "queries", "keys"],
+    inputs: |c| {
+        let [heads, queries, keys, depth] = ["heads", "queries", "keys", "depth"].map(|name| c.size(name));
+        let tensor = |rows: i64, seed: u64| scattered(c.dtype, &[heads, rows, depth], seed);
+        vec![tensor(queries, 1), tensor(keys, 2), tensor(keys, 3)]
+    },
+    reference,
+    // Weights are rounded to 16 bits before they are multiplied by values up to 2: bf16 has 8 bits.
+    tolerance: Tolerance { absolute: 1.6e-2, relative: 0.0 },
+    tested: &[
+        (F16, &[("queries", 1), ("keys", 1), ("depth", 8), ("threads", 32)]),
+        (F16, &[("queries", 70), ("keys", 65), ("causal", 1), ("stages", 3)]),
+        (BF16, &[("heads", 3), ("queries", 17), ("keys", 129), ("threads", 64)]),
+    ],
+};
+
+/// Keys and values of a tile.
+const TILE: i64 = 64;
+
+/// The warps divide the queries of a CTA, so that rows of scores stay inside a warp. `max` and `sum` are those of the keys so
+/// far; what was summed up with an earlier maximum is scaled. Exponentials are powers of 2.
+fn flash_attention(config: &Config) -> Kernel {
+    let [depth, threads, stages] = ["depth", "threads", "stages"].map(|name| config.size(name));
+    let (dtype, is_causal, block) = (config.dtype, config.size("causal") == 1, threads / 32 * 16);
+    let scale = LOG2_E / (depth as f64).sqrt();
+    kernel("flash_attention", |k| {
+        let (heads, queries, keys) = (k.size("heads").max(65_535), k.size("queries"), k.size("keys"));
+        let q = k.input("q", dtype, (heads, queries, depth));
+        let key = k.input("key", dtype, (heads, keys, depth));
+        let value = k.input("value", dtype, (heads, keys, depth));
+        let out = k.output("out", F32, (heads, queries, depth));
+        let [cta, head] = k.grid([queries.ceil_div(block), heads.into()]);
+        k.threads(threads);
+        let top = cta * block;
+        let rows = (head, at(top, block), ..);
+        let held_q = k.fragment("held_q", dtype, [block, depth]);
+        let key_tile = k.shared("key_tile", dtype, [TILE, depth]);
+        let value_tile = k.shared("value_tile", dtype, [TILE, depth]);
+        let scores = k.fragment("scores", F32, [block, TILE]);
+        let weights = k.fragment("weights", dtype, [block, TILE]);
+        let held = k.fragment("held", F32, [block, depth]);
+        let [max, before, sum] = ["max", "before", "sum"].map(|name| k.fragment(name, F32, [block]));
+        k.copy(held_q, q.sub(rows));
+        k.fill(held, 0.0);
+        k.fill(max, f64::NEG_INFINITY);
+        k.fill(sum, 0.0);
+        let seen = if is_causal { (top + block).at_most(keys) } else { keys.into() };
+        k.pipelined("t", ..seen.ceil_div(TILE), stages, |k, t| {
+            let tile = (head, at(t * TILE, TILE), ..);
+            k.copy(key_tile, key.sub(tile));
+            k.copy(value_tile, value.sub(tile));
+            k.gemm(scores, held_q, key_tile).with(product(true, true));
+            k.map(scores, |[i, j]| {
+                let last = if is_causal { (top + i + 1).at_most(keys) } else { keys.into() };
+                Value::from(t * TILE + j).lt(last).select(scores.at((i, j)) * scale, f64::NEG_INFINITY)
+            });
+            k.copy(before, max);
+            k.reduce(Max, max, scores, 1).accumulate();
+            k.map(before, |[i]| (before.at((i,)) - max.at((i,))).fast_exp2());
+            k.map(scores, |[i, j]| (scores.at((i, j)) - max.at((i,))).fast_exp2());
+            k.map(sum, |[i]| sum.at((i,)) * before.at((i,)));
+            k.reduce(Sum, sum, scores, 1).accumulate();
+            k.map(weights, |[i, j]| scores.at((i, j)).cast(dtype));
+            k.map(held, |[i, j]| held.at((i, j)) * before.at((i,)));
+            k.gemm(held, weights, value_tile).with(product(false, false));
+        });
+        k.map(sum, |[i]| 1.0 / sum.at((i,)));
+        k.map(held, |[i, j]| held.at((i, j)) * sum.at((i,)));
+        k.copy(out.sub(rows), held);
+    })
+}
+
+/// A product with the rows divided among all warps.
+fn product(transpose_b: bool, clear: bool) -> Gemm {
+    Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear, tf32: false }
+}
+
+fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
+    let [q, key, value] = [0, 1, 2].map(|at| elements(&inputs[at]));
+    let [heads, queries, keys, depth] = ["heads", "queries", "keys", "depth"].map(|name| config.size(name) as usize);
+    let is_causal = config.size("causal") == 1;
+    let of_query = |row: usize| {
+        let (head, query) = (row / queries, row % queries);
+        let seen = if is_causal { keys.min(query + 1) } else { keys };
+        let row_of = |of: &[f64], line: usize| of[(head * keys + line) * depth..][..depth].to_vec();
+        let query = &q[row * depth..][..depth];
+        let dot = |line: usize| query.iter().zip(row_of(&key, line)).map(|(a, b)| a * b).sum::<f64>();
+        let scores: Vec<f64> = (0..seen).map(|line| dot(line) / (depth as f64).sqrt()).collect();
+        let max = greatest(&scores);
+        let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
+        let sum: f64 = weights.iter().sum();
+        let mut out = vec![0.0; depth];
+        for (line, weight) in weights.iter().enumerate() {
+            out.iter_mut().zip(row_of(&value, line)).for_each(|(out, element)| *out += weight / sum * element);
+        }
+        out
+    };
+    let out: Vec<f64> = (0..heads * queries).flat_map(of_query).collect();
+    vec![listed(F32, &[heads as i64, queries as i64, depth as i64], &out)]
+}
