@@ -26,7 +26,7 @@ type Case = (&'static str, Sizes, Option<f64>);
 type Grown = (&'static str, fn(i64) -> Kernel, [i64; 2], f64);
 
 /// Kernels with sizes at a small one, at a large one, and at one that does not divide; the others once.
-const CASES: [Case; 49] = [
+const CASES: [Case; 51] = [
     ("attention", &[("cols", 64)], Some(10.0)),
     ("attention", &[("cols", 256)], None),
     ("attention", &[("rows", 50), ("cols", 40)], None),
@@ -42,6 +42,8 @@ const CASES: [Case; 49] = [
     ("elementwise", &[("rows", 128), ("cols", 128)], Some(5.0)),
     ("elementwise", &[("rows", 1024), ("cols", 1024)], None),
     ("elementwise", &[("rows", 50), ("cols", 100)], None),
+    ("flash_attention", &[], None),
+    ("flash_attention", &[("depth", 128), ("causal", 1), ("stages", 3)], None),
     ("gemm", &[], None),
     ("gemm", &[("rows", 128), ("cols", 128), ("tile", 128)], None),
     ("gemm", &[("rows", 50), ("cols", 72), ("depth", 104)], None),

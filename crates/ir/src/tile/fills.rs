@@ -54,8 +54,13 @@ impl Kernel {
         if inner.counter.most_trips() < 2 {
             return refused("the loop has at most 1 iteration", "2 iterations or more");
         }
-        let all: Vec<Fill<'_>> = (0..inner.body.len()).filter_map(|position| self.fill(inner, position)).collect();
-        let mut found = Fills::default();
+        let (mut all, mut found) = (Vec::new(), Fills::default());
+        for position in 0..inner.body.len() {
+            match self.fill(inner, position) {
+                Ok(fill) => all.extend(fill),
+                Err(reason) => found.against.push(reason),
+            }
+        }
         // A statement that fills two buffers runs ahead only if both allow it, and a buffer only with all its statements.
         let mut left: Vec<&Fill<'_>> = all.iter().collect();
         loop {
@@ -93,40 +98,70 @@ impl Kernel {
         found
     }
 
-    /// The statement at a position of a loop, if all it does is to move elements of tensors to shared buffers.
-    fn fill<'a>(&self, inner: &'a Loop, position: usize) -> Option<Fill<'a>> {
-        let is_in = |access: &Access, is_shared: bool| match self.buffers[access.buffer].space {
-            Space::Shared => is_shared,
-            Space::Global(_) => !is_shared,
-            Space::Fragment => false,
-        };
-        let (to, from, title) = match &inner.body[position] {
+    /// The statement at a position of a loop, if it moves elements of tensors to shared buffers. Error: why it may not run
+    /// ahead although it does.
+    fn fill<'a>(&self, inner: &'a Loop, position: usize) -> Result<Option<Fill<'a>>, Reason> {
+        let stmt = &inner.body[position];
+        if !self.moves_to_shared(stmt) {
+            return Ok(None);
+        }
+        let refused = |text: String, accepted: &str| Err(Reason { text, accepted: accepted.to_string() });
+        let (to, from, title) = match stmt {
             Stmt::Op(op) => {
                 let op = &self.ops[*op];
-                let ([dst, src], OpKind::Copy, Scope::Cta, None) = (&op.operands[..], op.kind, op.scope, op.warp)
-                else {
-                    return None;
-                };
+                let title = self.op_title(op);
+                let ([dst, src], OpKind::Copy) = (&op.operands[..], op.kind) else { return Ok(None) };
+                if op.scope != Scope::Cta || op.warp.is_some() {
+                    return refused(format!("`{title}` is not in CTA scope"), "copies by all threads of the CTA");
+                }
                 let vars: Vec<Var> = dst.non_unit_extents().iter().map(|extent| Var::new("#", 0, extent - 1)).collect();
                 let [to, from] = [dst, src].map(|tile| vec![tile.access(&vars, op.span)]);
-                (to, from, self.op_title(op))
+                (to, from, title)
             }
             Stmt::Parallel(parallel) => {
-                let (mut to, mut from) = (Vec::new(), Vec::new());
                 let parallel = &self.parallels[*parallel];
+                let vars: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
+                let title = format!("parallel {}", vars.join(", "));
+                let is_plain =
+                    |element: &ElementStmt| matches!(element, ElementStmt::Store { .. } | ElementStmt::Let { .. });
+                if !parallel.body.iter().all(is_plain) {
+                    let text = format!("`{title}` has conditions, inner loops or atomic additions");
+                    return refused(text, "named values and stores");
+                }
+                let (mut to, mut from) = (Vec::new(), Vec::new());
                 for element in &parallel.body {
-                    let (ElementStmt::Store { .. } | ElementStmt::Let { .. }) = element else { return None };
                     element.for_each_access(&mut |access, writes| {
                         if writes { &mut to } else { &mut from }.push(access.clone());
                     });
                 }
-                let vars: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
-                (to, from, format!("parallel {}", vars.join(", ")))
+                (to, from, title)
             }
-            Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => return None,
+            Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => {
+                let text = "a shared buffer is filled inside of a branch, an inner loop or `each_thread`".to_string();
+                return refused(text, "copies directly in the loop");
+            }
         };
-        let moves = to.iter().all(|access| is_in(access, true)) && from.iter().all(|access| is_in(access, false));
-        (moves && !to.is_empty() && !from.is_empty()).then_some(Fill { position, to, from, title, inner })
+        let name = |access: &Access| format!("`{}`", self.buffers[access.buffer].name);
+        let is_shared = |access: &&Access| self.buffers[access.buffer].space == Space::Shared;
+        let is_tensor = |access: &&Access| matches!(self.buffers[access.buffer].space, Space::Global(_));
+        if let Some(other) = to.iter().find(|to| !is_shared(to)) {
+            return refused(format!("`{title}` also stores to {}", name(other)), "stores to shared buffers only");
+        }
+        if let Some(other) = from.iter().find(|from| !is_tensor(from)) {
+            return refused(format!("`{title}` also loads from {}", name(other)), "loads from tensors only");
+        }
+        Ok(Some(Fill { position, to, from, title, inner }))
+    }
+
+    /// Whether a statement stores to shared buffers and loads from tensors.
+    fn moves_to_shared(&self, stmt: &Stmt) -> bool {
+        let (mut loads, mut stores) = (false, false);
+        self.for_each_use_in(std::slice::from_ref(stmt), &mut |buffer, writes, _| match self.buffers[buffer].space {
+            Space::Shared => stores |= writes,
+            Space::Global(_) => loads |= !writes,
+            Space::Fragment => {}
+        });
+        loads && stores
     }
 
     /// The storages that a statement fills.
@@ -144,11 +179,13 @@ impl Kernel {
             let text = format!("the kernel writes {}, which `{title}` loads", name(from));
             return Some(Reason { text, accepted: "tensors that are only read".to_string() });
         }
-        let moves = |coord: &Coord| match coord {
-            Coord::At(at) => at.mentions(var),
-            Coord::Data(_) => true,
-        };
-        if let Some(to) = fill.to.iter().find(|to| to.index.iter().any(moves)) {
+        let place =
+            |is_so: fn(&Coord, &Var) -> bool| fill.to.iter().find(|to| to.index.iter().any(|at| is_so(at, var)));
+        if let Some(to) = place(|at, _| matches!(at, Coord::Data(_))) {
+            let text = format!("which elements of {} `{title}` fills depends on data", name(to.buffer));
+            return Some(Reason { text, accepted: "indices that are expressions".to_string() });
+        }
+        if let Some(to) = place(|at, var| matches!(at, Coord::At(at) if at.mentions(var))) {
             let text = format!("which elements of {} `{title}` fills depends on `{}`", name(to.buffer), var.name());
             return Some(Reason { text, accepted: "the same elements in each iteration".to_string() });
         }
@@ -163,10 +200,14 @@ impl Kernel {
             let uses = |position: usize| self.uses_in(std::slice::from_ref(&inner.body[position]), storage) > 0;
             let first_other = (0..inner.body.len()).find(|position| uses(*position) && !is_by(*position));
             let last_fill = (0..inner.body.len()).rfind(|position| is_by(*position));
-            let is_before = first_other.is_none_or(|other| last_fill < Some(other));
-            let text = format!("{} is used before it is filled, or written by another statement", name(storage));
-            (!is_before || self.is_written_after(inner, first_other, storage))
-                .then(|| Reason { text, accepted: "copies in front of all other uses".to_string() })
+            if first_other.is_some_and(|other| last_fill > Some(other)) {
+                let text = format!("{} is used in the loop before all of it is filled", name(storage));
+                return Some(Reason { text, accepted: "copies in front of all other uses".to_string() });
+            }
+            self.is_written_after(inner, first_other, storage).then(|| {
+                let text = format!("other statements of the loop write {} too", name(storage));
+                Reason { text, accepted: "buffers that only copies write".to_string() }
+            })
         })
     }
 

@@ -30,6 +30,15 @@ impl Kernel {
         count
     }
 
+    /// As [`Kernel::for_each_use`], in these statements.
+    pub(super) fn for_each_use_in<'a>(
+        &'a self,
+        body: &'a [Stmt],
+        visit: &mut dyn FnMut(Handle<Buffer>, bool, Option<&'a Op>),
+    ) {
+        statements(self, body, visit);
+    }
+
     /// The storages that statements write.
     pub fn written(&self) -> BTreeSet<Handle<Buffer>> {
         self.written_in(&self.body)

@@ -84,7 +84,7 @@ impl KernelLowering<'_> {
         blocks
     }
 
-    fn keep(&mut self, block: Result<OpBlock, Diagnostic>, blocks: &mut Vec<Block>) {
+    pub(super) fn keep(&mut self, block: Result<OpBlock, Diagnostic>, blocks: &mut Vec<Block>) {
         match block {
             Ok(block) => {
                 self.count(&block);
@@ -150,7 +150,7 @@ impl KernelLowering<'_> {
         self.kernel.greatest(&counter.trips())
     }
 
-    fn op(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
+    pub(super) fn op(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = &self.with_variant(op);
         if let Some(tile) = op.operands.iter().find(|tile| tile.elements() > ENUMERATION_LIMIT) {
             let error = LayoutError::TooLarge { points: tile.elements() };

@@ -1,11 +1,15 @@
 //! Loops whose copies may run ahead.
 
+use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{OpPlan, Reason};
-use tilewright_ir::tile::{Loop, Unroll};
+use tilewright_ir::tile::{Loop, Op, OpKind, Stmt, Unroll};
 
-use super::kernel_lowering::{KernelLowering, Substitution};
-use crate::pipeline::{Rotation, RunsAhead, SERIAL, rotated, serial};
-use crate::sync::Block;
+use super::kernel_lowering::{KernelLowering, Substitution, substituted};
+use crate::pipeline::{Rotation, RunsAhead, SERIAL, is_asynchronous, rotated, serial};
+use crate::sync::{Block, OpBlock};
+
+/// The variant of `copy` whose statements asynchronous copies can take over most often.
+const VECTORIZED: &str = "vectorized";
 
 impl KernelLowering<'_> {
     /// The plan of a pipelined loop, which stands before those of its statements; `None` for other loops.
@@ -22,7 +26,7 @@ impl KernelLowering<'_> {
             barriers: Vec::new(),
         });
         let plan = self.plans.len() - 1;
-        Some(RunsAhead { plan, stages, copies: Vec::new(), against: Vec::new() })
+        Some(RunsAhead::new(plan, stages))
     }
 
     /// The plan of a pipelined loop that is unrolled.
@@ -46,13 +50,53 @@ impl KernelLowering<'_> {
         ahead.against = fills.against;
         let (mut body, mut blocks) = (Vec::new(), Vec::new());
         for (position, stmt) in inner.body.iter().enumerate() {
-            if fills.statements.contains(&position) {
-                blocks.push(body.len());
+            let is_fill = fills.statements.contains(&position);
+            let copy = if is_fill { self.asynchronous_copy(stmt, unrolled) } else { None };
+            match copy {
+                Some(block) => {
+                    blocks.push(body.len());
+                    self.keep(Ok(block), &mut body);
+                }
+                None => {
+                    let first = body.len();
+                    body.extend(self.body(std::slice::from_ref(stmt), unrolled));
+                    match body.get(first) {
+                        Some(Block::Op(op)) if is_fill && self.plans[op.op].forced => {
+                            let text = format!("`{}` has the variant that is asked for", op.title);
+                            let accepted = "copies without `.variant`".to_string();
+                            ahead.against.push(Reason { text, accepted });
+                            ahead.leave_out(&self.builder.program, op);
+                        }
+                        Some(_) if is_fill => blocks.push(first),
+                        Some(_) | None => {}
+                    }
+                }
             }
-            body.extend(self.body(std::slice::from_ref(stmt), unrolled));
         }
         ahead.find(&self.builder.program, &body, &blocks);
         (body, Some(ahead))
+    }
+
+    /// A copy in vectors, if no variant is asked for and asynchronous copies can take it over. The cheapest variant for
+    /// loads and stores may be another one.
+    fn asynchronous_copy(&mut self, stmt: &Stmt, unrolled: &Substitution) -> Option<OpBlock> {
+        let Stmt::Op(handle) = stmt else { return None };
+        let op = self.with_variant(&substituted(&self.kernel.ops[*handle], unrolled));
+        if op.kind != OpKind::Copy || op.variant.is_some() {
+            return None;
+        }
+        let (mark, plans) = (self.builder.mark(), self.plans.len());
+        let in_vectors = Op { variant: Some(VECTORIZED.to_string()), ..op };
+        let made: Result<OpBlock, Diagnostic> = self.op(&in_vectors);
+        let made = made.ok().filter(|block| is_asynchronous(&self.builder.program, &block.body));
+        match &made {
+            Some(block) => self.plans[block.op].forced = false,
+            None => {
+                self.plans.truncate(plans);
+                self.builder.rewind(mark);
+            }
+        }
+        made
     }
 
     /// The blocks with what may run ahead in front of what uses it.

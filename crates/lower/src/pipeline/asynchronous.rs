@@ -3,8 +3,10 @@
 //! A store takes the place of the loads of its registers. Where the load is under further conditions, because elements lie
 //! beyond the edge of a tensor, threads for which these do not hold fill the place with zeros.
 
-use tilewright_expr::Expr;
+use std::collections::BTreeSet;
+
 use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::{Handle, Scalar};
@@ -13,7 +15,7 @@ use crate::conditions::merged;
 
 /// The statements with asynchronous copies in place of all loads and stores, or why that is not possible.
 pub(super) fn asynchronous(program: &Program, body: &[Stmt]) -> Result<Vec<Stmt>, Reason> {
-    let mut rewrite = Rewrite { program, held: Vec::new(), conditions: Vec::new(), names: vec![Vec::new()] };
+    let mut rewrite = Rewrite { program, held: Vec::new(), conditions: Vec::new(), ended: BTreeSet::new() };
     Ok(merged(rewrite.body(body)?))
 }
 
@@ -38,12 +40,7 @@ struct Held {
 #[derive(Clone, Debug)]
 enum Source {
     Zeros,
-    Tensor {
-        memory: Handle<Memory>,
-        first: Expr,
-        /// The names that are defined here: outside of all conditions, then under the first one, and so on.
-        names: Vec<Vec<Stmt>>,
-    },
+    Tensor { memory: Handle<Memory>, first: Expr },
 }
 
 /// Some of the registers of a store, which got their elements together.
@@ -60,8 +57,8 @@ struct Rewrite<'a> {
     /// What registers got so far, the latest last.
     held: Vec<Held>,
     conditions: Vec<Condition>,
-    /// The names that are defined here: outside of all conditions, then under the first one, and so on.
-    names: Vec<Vec<Stmt>>,
+    /// The names that are defined inside of branches and loops that have ended.
+    ended: BTreeSet<Var>,
 }
 
 fn reason(text: &str, accepted: &str) -> Reason {
@@ -81,7 +78,7 @@ fn branched() -> Reason {
 }
 
 fn narrow(bytes: i64) -> Reason {
-    let text = format!("{bytes} B can be moved at a time");
+    let text = format!("a thread moves {bytes} B at a time");
     Reason { text, accepted: "4, 8 or 16 B, from addresses that are multiples of it".to_string() }
 }
 
@@ -90,14 +87,11 @@ impl Rewrite<'_> {
         let mut out = Vec::new();
         for stmt in body {
             match stmt {
-                Stmt::Let { .. } => {
-                    self.names.last_mut().into_iter().for_each(|names| names.push(stmt.clone()));
-                    out.push(stmt.clone());
-                }
+                Stmt::Let { .. } => out.push(stmt.clone()),
                 Stmt::Declare(_) => {}
                 Stmt::Set { to, value: Scalar::Int(0) } => self.hold(to, Source::Zeros)?,
                 Stmt::Load { to, memory, index } => {
-                    self.hold(to, Source::Tensor { memory: *memory, first: index.clone(), names: self.names.clone() })?;
+                    self.hold(to, Source::Tensor { memory: *memory, first: index.clone() })?;
                 }
                 Stmt::Store { memory, index, from } => out.extend(self.store(*memory, index, from)?),
                 Stmt::If { cond, body } => {
@@ -109,18 +103,21 @@ impl Rewrite<'_> {
                     out.extend((!inner.is_empty()).then(|| Stmt::Unless { conds: conds.clone(), body: inner }));
                 }
                 Stmt::For { counter, unroll, body } => {
-                    let (held, names) = (self.held.len(), self.names.clone());
+                    let held = self.held.len();
                     let inner = self.body(body)?;
                     // What an iteration loads is stored in this iteration.
                     self.held.truncate(held);
-                    self.names = names;
+                    self.end(body);
                     out.push(Stmt::For { counter: counter.clone(), unroll: *unroll, body: inner });
                 }
-                Stmt::Lookup { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {
-                    return Err(reason(
-                        "an address depends on data or on a table",
-                        "tiles at indices that are expressions",
-                    ));
+                Stmt::Lookup { .. } => {
+                    return Err(reason("an address is looked up in a table", "indices that are expressions"));
+                }
+                Stmt::LetValue { .. } => {
+                    return Err(reason("an address depends on data", "indices that are expressions"));
+                }
+                Stmt::IfValue { .. } => {
+                    return Err(reason("elements are under a condition on values", "elements without conditions"));
                 }
                 Stmt::Move { .. } => return Err(reordered()),
                 Stmt::Set { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => return Err(computed()),
@@ -132,12 +129,16 @@ impl Rewrite<'_> {
 
     fn under(&mut self, condition: Condition, body: &[Stmt]) -> Result<Vec<Stmt>, Reason> {
         self.conditions.push(condition);
-        self.names.push(Vec::new());
         let inner = self.body(body);
-        self.names.pop();
         self.conditions.pop();
+        self.end(body);
         let is_name = |stmt: &Stmt| matches!(stmt, Stmt::Let { .. });
         inner.map(|inner| if inner.iter().all(is_name) { Vec::new() } else { inner })
+    }
+
+    /// Notes the names of a block that has ended.
+    fn end(&mut self, body: &[Stmt]) {
+        body.iter().for_each(|stmt| self.ended.extend(stmt.defines().iter().cloned()));
     }
 
     fn hold(&mut self, regs: &Regs, source: Source) -> Result<(), Reason> {
@@ -190,38 +191,43 @@ impl Rewrite<'_> {
     fn copied(&self, part: &Part, place: (Handle<Memory>, Expr), [copy, fill]: [Inst; 2]) -> Result<Vec<Stmt>, Reason> {
         let zeros = || vec![Stmt::from(Call { memory: vec![place.clone()], ..Call::plain(fill) })];
         let Held { regs, numbers, source, conditions } = &self.held[part.held];
-        let Source::Tensor { memory: tensor, first, names } = source else { return Ok(zeros()) };
+        let further = self.further(conditions)?;
+        let Source::Tensor { memory: tensor, first } = source else {
+            return if further.is_empty() { Ok(zeros()) } else { Err(branched()) };
+        };
         let from = self.part((*tensor, first), regs, part.numbers[0] - numbers[0])?;
-        let copy = Stmt::from(Call { memory: vec![place.clone(), from], ..Call::plain(copy) });
-        // A load in an outer block has been executed where the store is.
-        let Some(further) = conditions.strip_prefix(&self.conditions[..]) else {
-            return if self.conditions.starts_with(conditions) { Ok(vec![copy]) } else { Err(branched()) };
-        };
-        let holds = |condition: &Condition| match condition {
-            Condition::Holds(cond) => Some(cond.clone()),
-            Condition::Unless(_) => None,
-        };
-        let further = further.iter().map(holds).collect::<Option<Vec<Cond>>>().ok_or_else(branched)?;
-        if further.is_empty() {
-            return Ok(vec![copy]);
+        let is_ended = |expr: &Expr| self.ended.iter().any(|var| expr.mentions(var));
+        if is_ended(&from.1) || further.iter().flat_map(Cond::sides).any(is_ended) {
+            return Err(branched());
         }
-        let named = further.iter().zip(&names[self.conditions.len() + 1..]).rev();
-        let mut out = named.fold(vec![copy], |body, (cond, names)| {
-            vec![Stmt::If { cond: cond.clone(), body: names.iter().cloned().chain(body).collect() }]
-        });
-        if self.was_zero(part) {
-            out.push(Stmt::Unless { conds: further, body: zeros() });
+        let copy = Stmt::from(Call { memory: vec![place.clone(), from], ..Call::plain(copy) });
+        let mut out = further.iter().rev().fold(vec![copy], |body, cond| vec![Stmt::If { cond: cond.clone(), body }]);
+        if !further.is_empty() {
+            match self.before(part) {
+                Some(Source::Zeros) => out.push(Stmt::Unless { conds: further, body: zeros() }),
+                Some(Source::Tensor { .. }) => return Err(branched()),
+                None => {}
+            }
         }
         Ok(out)
     }
 
-    /// Whether a part that was loaded had been set to zero before.
-    fn was_zero(&self, part: &Part) -> bool {
+    /// The conditions of a load that do not hold anyway where the store is.
+    fn further(&self, conditions: &[Condition]) -> Result<Vec<Cond>, Reason> {
+        let open = conditions.iter().filter(|condition| !self.conditions.contains(condition));
+        let holds = |condition: &Condition| match condition {
+            Condition::Holds(cond) => Some(cond.clone()),
+            Condition::Unless(_) => None,
+        };
+        open.map(holds).collect::<Option<Vec<Cond>>>().ok_or_else(branched)
+    }
+
+    /// What registers held before they got a part.
+    fn before(&self, part: &Part) -> Option<&Source> {
         let array = self.held[part.held].regs.array;
         let is_it =
             |held: &&Held| held.regs.array == array && part.numbers.iter().any(|number| held.numbers.contains(number));
-        let before = self.held[..part.held].iter().rfind(is_it);
-        before.is_some_and(|before| matches!(before.source, Source::Zeros))
+        self.held[..part.held].iter().rfind(is_it).map(|held| &held.source)
     }
 
     /// The place in a tensor of the register `offset` of `regs`, to which `first` and its successors were loaded.

@@ -32,7 +32,8 @@ use tilewright_ir::plan::{PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
 
 use crate::measure::measure;
-use crate::sync::Block;
+use crate::sync::{Block, OpBlock};
+use crate::trace::{Env, Trace, trace};
 use asynchronous::asynchronous;
 use through_registers::{Halves, MOST_BYTES, halves};
 
@@ -45,7 +46,7 @@ pub(crate) const SERIAL: &str = "serial";
 
 /// The variants of a loop in which nothing runs ahead, for these reasons.
 pub(crate) fn serial(reasons: Vec<Reason>) -> Vec<VariantResult> {
-    let summary = "copies are waited for where they are".to_string();
+    let summary = "nothing runs ahead".to_string();
     let facts = PlanFacts { summary, accesses: Vec::new(), instructions: 0, shuffles: 0, registers: 0 };
     let of = |variant, answer| VariantResult { variant, answer };
     vec![of(CP_ASYNC, Err(reasons)), of(SERIAL, Ok(facts))]
@@ -62,6 +63,8 @@ pub(crate) struct RunsAhead {
     pub(crate) copies: Vec<Copy>,
     /// Why others that fill shared buffers do not run ahead.
     pub(crate) against: Vec<Reason>,
+    /// The memory that they fill.
+    refused: BTreeSet<Handle<Memory>>,
 }
 
 /// A block of a loop that runs ahead.
@@ -69,6 +72,8 @@ pub(crate) struct RunsAhead {
 pub(crate) struct Copy {
     /// Its position in the body of the loop.
     block: usize,
+    /// Its statements as they were lowered.
+    whole: Vec<Stmt>,
     way: Way,
     facts: PlanFacts,
     /// The shared memory that it fills.
@@ -83,7 +88,22 @@ enum Way {
     ThroughRegisters(Halves),
 }
 
+impl Copy {
+    /// Its statements where nothing is between loads and stores.
+    fn statements(&self) -> &[Stmt] {
+        self.way.statements(&self.whole)
+    }
+}
+
 impl Way {
+    /// The statements of a block where nothing is between loads and stores.
+    fn statements<'a>(&'a self, whole: &'a [Stmt]) -> &'a [Stmt] {
+        match self {
+            Way::Async(statements) => statements,
+            Way::ThroughRegisters(_) => whole,
+        }
+    }
+
     /// The variant of the op.
     fn name(&self) -> &'static str {
         match self {
@@ -94,20 +114,26 @@ impl Way {
 }
 
 impl RunsAhead {
+    /// Nothing, in a loop with this plan.
+    pub(crate) fn new(plan: usize, stages: i64) -> RunsAhead {
+        RunsAhead { plan, stages, copies: Vec::new(), against: Vec::new(), refused: BTreeSet::new() }
+    }
+
+    /// Leaves out what fills the same memory as an op that does not run ahead.
+    pub(crate) fn leave_out(&mut self, program: &Program, op: &OpBlock) {
+        self.refused.extend(filled(program, &op.body));
+    }
+
     /// Finds how the blocks at `fills` run ahead. A memory is filled ahead by all that fill it, or by none.
     pub(crate) fn find(&mut self, program: &Program, body: &[Block], fills: &[usize]) {
-        let mut refused: BTreeSet<Handle<Memory>> = BTreeSet::new();
+        let mut refused = std::mem::take(&mut self.refused);
         for at in fills {
             let Block::Op(op) = &body[*at] else { continue };
             let fills = filled(program, &op.body);
             match way(program, &op.body, MOST_BYTES - self.held_bytes()) {
                 Ok(way) => {
-                    let statements = match &way {
-                        Way::Async(statements) => statements,
-                        Way::ThroughRegisters(_) => &op.body,
-                    };
-                    let facts = measure(program, statements, 0, String::new(), i64::MAX);
-                    self.copies.push(Copy { block: *at, way, facts, fills });
+                    let facts = measure(program, way.statements(&op.body), 0, String::new(), i64::MAX);
+                    self.copies.push(Copy { block: *at, whole: op.body.clone(), way, facts, fills });
                 }
                 Err(reasons) => {
                     let of_op =
@@ -117,8 +143,31 @@ impl RunsAhead {
                 }
             }
         }
+        self.refuse_overlaps(program, &mut refused);
         while let Some(at) = self.copies.iter().position(|copy| !copy.fills.is_disjoint(&refused)) {
             refused.extend(self.copies.remove(at).fills);
+        }
+    }
+
+    /// Refuses memories of which some bytes are filled twice in an iteration: the copies would be in no order.
+    fn refuse_overlaps(&mut self, program: &Program, refused: &mut BTreeSet<Handle<Memory>>) {
+        let mut stores: Vec<(Handle<Memory>, i64, i64)> = Vec::new();
+        for copy in &self.copies {
+            let Trace { touches, is_whole } =
+                trace(program, copy.statements(), 0..(program.threads + 31) / 32, &Env::new());
+            if !is_whole {
+                refused.extend(copy.fills.iter().copied());
+            }
+            let written = touches.iter().filter(|touch| touch.writes);
+            stores.extend(written.map(|touch| (program.owner(touch.memory), touch.first_byte, touch.bytes)));
+        }
+        stores.sort_unstable();
+        for pair in stores.windows(2) {
+            let [(memory, first, bytes), (next_memory, next, _)] = pair else { continue };
+            if memory == next_memory && first + bytes > *next && refused.insert(*memory) {
+                let text = format!("an iteration fills some elements of `{}` twice", program.memories[*memory].name);
+                self.against.push(Reason { text, accepted: "copies to different elements".to_string() });
+            }
         }
     }
 
@@ -140,6 +189,11 @@ impl RunsAhead {
     pub(crate) fn memories(&self) -> BTreeSet<Handle<Memory>> {
         self.copies.iter().flat_map(|copy| copy.fills.iter().copied()).collect()
     }
+}
+
+/// Whether statements can be written with asynchronous copies.
+pub(crate) fn is_asynchronous(program: &Program, body: &[Stmt]) -> bool {
+    asynchronous(program, body).is_ok()
 }
 
 /// How statements run ahead, where `free` bytes of registers are left. Error: why they do not, in either way.

@@ -79,12 +79,18 @@ impl Rotation<'_> {
             return Err(reasons);
         }
         let (most, taken) = (self.builder.program.target.shared_bytes(), self.builder.program.shared_bytes());
-        let fits = |stages: &i64| (stages - 1).saturating_mul(self.stage_bytes(ahead)) <= most - taken;
+        let more = |memory: &Handle<Memory>, stages: i64| {
+            let memory = &self.builder.program.memories[*memory];
+            (stages - memory.stages).max(0).saturating_mul(bytes_of_stage(memory))
+        };
+        let taken_with =
+            |stages: i64| ahead.memories().iter().map(|memory| more(memory, stages)).fold(taken, i64::saturating_add);
+        let fits = |stages: &i64| taken_with(*stages) <= most;
         // Registers hold one iteration.
         let asked = if ahead.has_async_copies() { ahead.stages } else { ahead.stages.min(2) };
         let needed = asked.min(counter.most_trips());
         (2..=needed).rev().find(fits).ok_or_else(|| {
-            let text = format!("2 stages take {} B of shared memory", taken + self.stage_bytes(ahead));
+            let text = format!("with 2 stages, all shared memory of the kernel takes {} B", taken_with(2));
             let accepted = format!("the {most} B that a CTA of {} has", self.builder.program.target);
             reasons.push(Reason { text, accepted });
             reasons
@@ -93,7 +99,7 @@ impl Rotation<'_> {
 
     /// Bytes of a stage of all buffers.
     fn stage_bytes(&self, ahead: &RunsAhead) -> i64 {
-        ahead.memories().iter().map(|memory| self.builder.program.memories[*memory].shared_bytes()).sum()
+        ahead.memories().iter().map(|memory| bytes_of_stage(&self.builder.program.memories[*memory])).sum()
     }
 
     fn facts(&self, ahead: &RunsAhead, counter: &Counter, stages: i64) -> PlanFacts {
@@ -133,16 +139,16 @@ impl Rotation<'_> {
     fn stretch(&mut self, ahead: &RunsAhead, stages: i64) {
         let owners = ahead.memories();
         let program = &mut self.builder.program;
-        let bytes = |memory: &Memory| padded_shared_bytes(memory.elements * memory.dtype.bytes());
         let of_owner: Vec<(Handle<Memory>, i64)> =
-            owners.iter().map(|owner| (*owner, bytes(&program.memories[*owner]))).collect();
+            owners.iter().map(|owner| (*owner, bytes_of_stage(&program.memories[*owner]))).collect();
         let all: Vec<Handle<Memory>> = program.memories.iter().map(|(handle, _)| handle).collect();
         for handle in all {
             let owner = program.owner(handle);
             let Some((_, bytes)) = of_owner.iter().find(|(known, _)| *known == owner) else { continue };
             let memory = &mut program.memories[handle];
-            memory.elements = stages * (bytes / memory.dtype.bytes());
-            memory.stages = stages;
+            // A copy of an unrolled loop may have made room before.
+            memory.stages = memory.stages.max(stages);
+            memory.elements = memory.stages * (bytes / memory.dtype.bytes());
         }
     }
 
@@ -171,11 +177,7 @@ impl Rotation<'_> {
         let mut all = Vec::with_capacity(ahead.copies.len());
         for copy in &ahead.copies {
             let Block::Op(op) = &body[copy.block] else { continue };
-            let statements = match &copy.way {
-                Way::Async(statements) => statements,
-                Way::ThroughRegisters(_) => &op.body,
-            };
-            let statements = self.ahead(statements, ahead, iteration, stage);
+            let statements = self.ahead(copy.statements(), ahead, iteration, stage);
             all.push(Block::Op(OpBlock { body: statements, ..op.clone() }));
         }
         commit(&mut all, ahead);
@@ -268,6 +270,11 @@ impl Rotation<'_> {
             });
         });
     }
+}
+
+/// Bytes from the beginning of a stage to that of the next.
+fn bytes_of_stage(memory: &Memory) -> i64 {
+    padded_shared_bytes(memory.stage_elements() * memory.dtype.bytes())
 }
 
 /// The numbers of an iteration of a pipelined loop.
