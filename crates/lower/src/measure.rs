@@ -57,7 +57,7 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     for_each_global_index(program, body, &mut |index, memory| {
         let bytes = program.memories[memory].dtype.bytes();
         index.for_each_var(&mut |var| {
-            if program.sizes.contains(var) {
+            if program.sizes.contains(var) && !moves_by_sectors(index, var, bytes) {
                 match pitches.iter_mut().find(|(size, _)| size == var) {
                     Some((_, least)) => *least = bytes.min(*least),
                     None => pitches.push((var.clone(), bytes)),
@@ -94,7 +94,7 @@ fn rows_across_sectors(size: &Var, bytes: i64) -> impl Iterator<Item = Env> {
 fn moves_by_sectors(index: &Expr, var: &Var, bytes: i64) -> bool {
     let lo = var.range().lo;
     let step = normalize(&(index.with(var, lo + var.multiple()) - index.with(var, lo)));
-    step.as_const().is_some_and(|step| step * bytes % SECTOR as i64 == 0)
+    step.multiple().saturating_mul(bytes) % SECTOR as i64 == 0
 }
 
 /// Visits the indices of loads and stores in global memory. An atomic addition is measured only at its first start.

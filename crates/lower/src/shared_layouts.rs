@@ -72,8 +72,10 @@ impl OpenAccesses {
     /// Layouts that would not fit in shared memory together with all else are left out.
     pub fn trials(&self, kernel: &VerifiedKernel, program: &Program) -> Vec<Placement> {
         let free = (program.target.shared_bytes() - program.shared_bytes()) / self.tiles.len().max(1) as i64;
-        let is_wasteful = has_wasteful_accesses(program);
-        let others = |tile: &TileAccesses| tile.others(kernel.kernel(), free, is_wasteful);
+        let others = |tile: &TileAccesses| {
+            let is_wasteful = has_wasteful_accesses(program, &kernel.kernel().buffers[tile.buffer].name);
+            tile.others(kernel.kernel(), free, is_wasteful)
+        };
         let lists: Vec<Placement> = self.tiles.iter().map(others).collect();
         let longest = lists.iter().map(Vec::len).max().unwrap_or(0).min(most_trials(program));
         (0..longest).map(|at| lists.iter().filter_map(|list| list.get(at).cloned()).collect()).collect()
@@ -85,9 +87,12 @@ impl OpenAccesses {
     }
 }
 
-/// Whether an op of a program touches twice as many sectors of global memory as hold its bytes.
-fn has_wasteful_accesses(program: &Program) -> bool {
-    let accesses = program.plans.iter().filter_map(OpPlan::facts).flat_map(|facts| &facts.accesses);
+/// Whether an op that accesses a shared buffer touches twice as many sectors of global memory as hold its bytes.
+fn has_wasteful_accesses(program: &Program, buffer: &str) -> bool {
+    let of_buffer = |facts: &&PlanFacts| {
+        facts.accesses.iter().any(|access| access.memory == MemoryKind::Shared && access.operand == buffer)
+    };
+    let accesses = program.plans.iter().filter_map(OpPlan::facts).filter(of_buffer).flat_map(|facts| &facts.accesses);
     accesses.filter(|access| access.memory == MemoryKind::Global).any(|access| access.passes >= 2 * access.ideal)
 }
 
@@ -195,8 +200,8 @@ const ROWS_OF_A_PERIOD: i64 = 512;
 
 impl TileAccesses {
     /// Other layouts to try, among those that take up to `free` bytes more than the present one.
-    /// Without conflicts there are none, unless the program `is_wasteful` elsewhere: lanes may go along rows of this tile
-    /// to avoid conflicts, and across rows of a tensor.
+    /// Without conflicts there are none, unless ops on the tile are wasteful elsewhere (`is_wasteful`): lanes may go along rows
+    /// of this tile to avoid conflicts, and across rows of a tensor.
     fn others(&self, kernel: &Kernel, free: i64, is_wasteful: bool) -> Placement {
         let buffer = &kernel.buffers[self.buffer];
         let (count, element) = (buffer.shape.iter().rev().skip(1).product::<i64>(), buffer.dtype.bytes());

@@ -200,16 +200,21 @@ impl BarrierPass<'_> {
         }
     }
 
-    /// The parts of an op at the current position of the walk.
+    /// The parts of an op at the current position of the walk. It stands in the same loops whenever it is visited.
     fn parts(&self, op: &OpBlock) -> Vec<OpSegment<AccessGroup>> {
-        let mut number = self.next;
-        let mut part = |segment| match segment {
+        let touched = |segment| match segment {
             OpSegment::Barrier(scope) => OpSegment::Barrier(scope),
-            OpSegment::Accesses(body) => {
+            OpSegment::Accesses(body) => OpSegment::Accesses(Rc::new(Touched::of(self.program, body, &self.loops))),
+        };
+        let segments = op.touched.get_or_init(|| Rc::new(op.parts().into_iter().map(touched).collect()));
+        let mut number = self.next;
+        let part = |segment: &OpSegment<Rc<Touched>>| match segment {
+            OpSegment::Barrier(scope) => OpSegment::Barrier(*scope),
+            OpSegment::Accesses(touched) => {
                 number += 1;
                 OpSegment::Accesses(AccessGroup {
                     title: op.title.clone(),
-                    touched: Rc::new(Touched::of(self.program, body, &self.loops)),
+                    touched: Rc::clone(touched),
                     loops: self.loops.clone(),
                     since: None,
                     earlier: false,
@@ -217,7 +222,7 @@ impl BarrierPass<'_> {
                 })
             }
         };
-        op.parts().into_iter().map(&mut part).collect()
+        segments.iter().map(part).collect()
     }
 
     /// Adds accesses to the pending ones, unless the same are pending: many ops that need no barriers between them would

@@ -81,6 +81,6 @@ impl KernelLowering<'_> {
             floor: None,
             barriers: Vec::new(),
         });
-        OpBlock { title, guard: None, body, barrier: None, op: self.plans.len() - 1 }
+        OpBlock::new(title, None, body, self.plans.len() - 1)
     }
 }

@@ -176,7 +176,7 @@ impl KernelLowering<'_> {
             .filter(|_| self.kernel.warps() > 1)
             .map(|warp| Cond::Equal(Expr::var(&self.kernel.warp()), Expr::constant(warp)));
         self.plans.push(plan);
-        Ok(OpBlock { title, guard, body, barrier: None, op: self.plans.len() - 1 })
+        Ok(OpBlock::new(title, guard, body, self.plans.len() - 1))
     }
 
     /// The title of an op in plans and CUDA, with its name if it has one.

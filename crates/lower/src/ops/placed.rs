@@ -76,7 +76,7 @@ impl KernelLowering<'_> {
             floor: None,
             barriers: Vec::new(),
         });
-        OpBlock { title, guard: None, body, barrier: None, op: self.plans.len() - 1 }
+        OpBlock::new(title, None, body, self.plans.len() - 1)
     }
 
     /// Whether the loop's variable indexes registers, so that the loop has to be unrolled.

@@ -178,7 +178,7 @@ impl Rotation<'_> {
         for copy in &ahead.copies {
             let Block::Op(op) = &body[copy.block] else { continue };
             let statements = self.ahead(copy.statements(), ahead, iteration, stage);
-            all.push(Block::Op(OpBlock { body: statements, ..op.clone() }));
+            all.push(Block::Op(op.with_body(statements)));
         }
         commit(&mut all, ahead);
         all
@@ -209,12 +209,12 @@ impl Rotation<'_> {
             self.choose(op.op, copy);
             let part = |statements: &[Stmt]| self.ahead(statements, ahead, iteration, &numbers.next_stage);
             match &copy.way {
-                Way::Async(statements) => first.push(Block::Op(OpBlock { body: part(statements), ..op.clone() })),
+                Way::Async(statements) => first.push(Block::Op(op.with_body(part(statements)))),
                 Way::ThroughRegisters(Halves { declarations, loads, stores, .. }) => {
                     let loads = declarations.iter().cloned().chain(part(loads)).collect();
                     let stores = part(stores);
-                    first.push(Block::Op(OpBlock { body: loads, ..op.clone() }));
-                    last.push(Block::Op(OpBlock { body: stores, ..op.clone() }));
+                    first.push(Block::Op(op.with_body(loads)));
+                    last.push(Block::Op(op.with_body(stores)));
                 }
             }
         }
@@ -241,7 +241,7 @@ impl Rotation<'_> {
         let pending = Call { arguments: vec![Expr::constant(stages - 2)], ..Call::plain(Inst::CopyAsyncWait) };
         let waits = ahead.has_async_copies().then(|| Stmt::from(pending));
         let body = waits.into_iter().chain([Stmt::from(Call::plain(sync))]).collect();
-        OpBlock { title: plan.title.clone(), guard: None, body, barrier: None, op: ahead.plan }
+        OpBlock::new(plan.title.clone(), None, body, ahead.plan)
     }
 
     /// Statements of an op for another iteration, if there is such an iteration, at a stage.

@@ -1,11 +1,15 @@
 //! The kernel's body while barriers are derived.
 
+use std::cell::OnceCell;
+use std::rc::Rc;
+
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Counter;
 use tilewright_ir::plan::Barrier;
 use tilewright_ir::thread::{Cond, Inst, Stmt, Value};
 use tilewright_layout::axis::Scope;
 
+use super::touched::Touched;
 use crate::pipeline::RunsAhead;
 
 /// A loop of the kernel. Two loops may count alike, but not the same `id`.
@@ -35,6 +39,20 @@ pub(crate) struct OpBlock {
     pub(crate) barrier: Option<RequiredBarrier>,
     /// Index of the op's plan.
     pub(crate) op: usize,
+    /// Its parts with what they touch, once this has been asked for.
+    pub(super) touched: OnceCell<Rc<Vec<OpSegment<Rc<Touched>>>>>,
+}
+
+impl OpBlock {
+    /// An op before which no barrier is known to be needed.
+    pub(crate) fn new(title: String, guard: Option<Cond>, body: Vec<Stmt>, op: usize) -> OpBlock {
+        OpBlock { title, guard, body, barrier: None, op, touched: OnceCell::new() }
+    }
+
+    /// The same op with other statements.
+    pub(crate) fn with_body(&self, body: Vec<Stmt>) -> OpBlock {
+        OpBlock::new(self.title.clone(), self.guard.clone(), body, self.op)
+    }
 }
 
 /// The kernel's body while barriers are derived.
@@ -104,6 +122,7 @@ impl RequiredBarrier {
 }
 
 /// A part of an op's body, in order.
+#[derive(Clone, Debug)]
 pub(super) enum OpSegment<A> {
     Accesses(A),
     Barrier(Scope),
