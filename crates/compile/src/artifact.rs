@@ -6,6 +6,7 @@ use tilewright_ir::plan::OpPlan;
 use tilewright_ir::thread::Program;
 use tilewright_ir::tile::{self, Buffer, ScalarParameter};
 use tilewright_ir::{Handle, Kernel, Target, VerifiedKernel, VerifiedProgram};
+use tilewright_lower::serial_loops;
 
 use crate::chosen::Chosen;
 use crate::launch_shape::LaunchShape;
@@ -55,12 +56,13 @@ impl Artifact {
     }
 
     /// Warnings about a kernel that is right: reads beyond the edges of tensors, fragments of which every thread holds
-    /// all elements, with their cost, and fragments that take more registers than a thread has. A defect that prevents
-    /// one of these is among them.
+    /// all elements, with their cost, fragments that take more registers than a thread has, and pipelined loops in which
+    /// nothing runs ahead. A defect that prevents one of these is among them.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let mut found = tile::warnings(self.kernel.kernel());
         found.extend(self.inferred().warnings(self.kernel.kernel()));
         found.extend(self.register_pressure_warning().unwrap_or_else(Some));
+        found.extend(serial_loops(self.program()));
         found
     }
 

@@ -131,10 +131,10 @@ mod tests {
     #[test]
     fn a_line_that_is_printed_again_replaces_the_first() {
         let (mut notes, mut memories) = (Arena::new(), Arena::new());
-        let mut note = |title: &str| {
-            notes.push(Note { title: title.to_string(), details: Vec::new(), span: Span::here(), plan: 0 })
+        let mut note = |title: &str, plan: usize| {
+            notes.push(Note { title: title.to_string(), details: Vec::new(), span: Span::here(), plan })
         };
-        let (first, second) = (note("first"), note("second"));
+        let (first, second) = (note("first", 3), note("second", 7));
         let memory = memories.push(Memory {
             name: "m".to_string(),
             dtype: DType::F32,
@@ -160,6 +160,6 @@ mod tests {
         assert_eq!(titles, [(4, "first"), (5, "first"), (6, "second")]);
         assert_eq!([1, 2, 3, 7].map(|line| map.origin(line)), [None; 4]);
         let stores: Vec<(u32, usize, &str)> = map.stores().map(|store| (store.line, store.op, store.memory)).collect();
-        assert_eq!(stores, [(6, second.index(), "m")]);
+        assert_eq!(stores, [(6, 7, "m")]);
     }
 }

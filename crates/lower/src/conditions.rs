@@ -61,6 +61,7 @@ pub(crate) fn below(index: &Expr, bound: &Expr) -> Cond {
 /// The statements without the branches that the ranges of conditions decide.
 pub(crate) fn settled(body: Vec<Stmt>) -> Vec<Stmt> {
     let settle = |stmt: Stmt| match stmt.map_inner(settled) {
+        Stmt::If { body, .. } | Stmt::Unless { body, .. } if body.is_empty() => Vec::new(),
         Stmt::If { cond, body } => under(&[cond], body),
         Stmt::Unless { conds, body } if never_hold(&conds) => body,
         Stmt::Unless { conds, body } => {

@@ -36,4 +36,5 @@ mod unwritten;
 mod variant;
 
 pub use ops::{Options, lower};
+pub use pipeline::serial_loops;
 pub use shared_layouts::{OpenAccesses, Placement, SharedLayout, cost};

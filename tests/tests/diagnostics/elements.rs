@@ -551,3 +551,19 @@ fn mistakes_in_scans() {
     });
     assert_mistake("mistakes_in_operands_of_scans", late);
 }
+
+#[test]
+fn a_pipelined_loop_that_is_serial() {
+    let kernel = kernel("serial_loop", |k| {
+        let x = k.input("x", F32, [8, 64]);
+        let y = k.output("y", F32, [8, 64]);
+        k.threads(64);
+        let tile = k.shared("tile", F32, [64]);
+        k.pipelined("t", 0..8, 3, |k, t| {
+            k.parallel([64], |k, [i]| k.store(tile, ((t + i) % 64,), x.at((t, i))));
+            k.parallel([64], |k, [i]| k.store(y, (t, i), tile.at((63 - i,))));
+        });
+    });
+    let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
+    assert_rendered("a_pipelined_loop_that_is_serial", &artifact.warnings());
+}

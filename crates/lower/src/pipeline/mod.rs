@@ -27,8 +27,9 @@ pub(crate) use rotate::{Rotation, rotated};
 
 use std::collections::BTreeSet;
 
+use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
-use tilewright_ir::plan::{PlanFacts, Reason, VariantResult};
+use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
 
 use crate::measure::measure;
@@ -50,6 +51,20 @@ pub(crate) fn serial(reasons: Vec<Reason>) -> Vec<VariantResult> {
     let facts = PlanFacts { summary, accesses: Vec::new(), instructions: 0, shuffles: 0, registers: 0 };
     let of = |variant, answer| VariantResult { variant, answer };
     vec![of(CP_ASYNC, Err(reasons)), of(SERIAL, Ok(facts))]
+}
+
+/// Warnings about pipelined loops in which nothing runs ahead, with the reasons.
+pub fn serial_loops(program: &Program) -> Vec<Diagnostic> {
+    let warning = |plan: &OpPlan| {
+        let reasons = plan.considered.iter().find(|one| one.variant == CP_ASYNC)?.answer.as_ref().err()?;
+        let message = format!("nothing runs ahead in `{}`", plan.title);
+        let mut found = Diagnostic::warning("P0405", message).label(plan.span, "this loop is serial");
+        for Reason { text, accepted } in reasons {
+            found = found.note(format!("{text}; accepted: {accepted}"));
+        }
+        Some(found.help("change this, or write `k.serial`"))
+    };
+    program.plans.iter().filter(|plan| plan.chosen == SERIAL).filter_map(warning).collect()
 }
 
 /// What may run ahead in a loop.
