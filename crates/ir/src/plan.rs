@@ -17,6 +17,13 @@ pub struct Reason {
     pub accepted: String,
 }
 
+impl Reason {
+    /// A reason, and what would be accepted.
+    pub fn new(text: impl Into<String>, accepted: impl Into<String>) -> Reason {
+        Reason { text: text.into(), accepted: accepted.into() }
+    }
+}
+
 /// Memory accesses of one kind in a plan: `count` per warp, each of the same cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessCost {
@@ -81,6 +88,11 @@ pub struct PlanFacts {
 }
 
 impl PlanFacts {
+    /// What takes so many instructions, and accesses no memory.
+    pub fn without_accesses(summary: impl Into<String>, instructions: i64) -> PlanFacts {
+        PlanFacts { summary: summary.into(), accesses: Vec::new(), instructions, shuffles: 0, registers: 0 }
+    }
+
     /// The cost by which variants are compared, in the unit of [`WEIGHTS`]: `16*(wavefronts + sectors + shuffles) +
     /// 2*instructions + registers/4`, where address arithmetic and table loads count among the instructions.
     pub fn cost(&self) -> i64 {
@@ -131,6 +143,12 @@ pub struct OpPlan {
 }
 
 impl OpPlan {
+    /// A plan with this variant, for which none was compared with others.
+    pub fn new(title: String, span: Span, executions: Expr, chosen: &'static str) -> OpPlan {
+        let (considered, barriers) = (Vec::new(), Vec::new());
+        OpPlan { title, span, executions, considered, chosen, forced: false, floor: None, barriers }
+    }
+
     /// The facts of the variant that was chosen.
     pub fn facts(&self) -> Option<&PlanFacts> {
         self.considered.iter().find(|c| c.variant == self.chosen).and_then(|c| c.answer.as_ref().ok())

@@ -4,7 +4,7 @@
 //! different result in one of the two orders. An asynchronous copy arrives at once if threads run forwards, and when its
 //! thread waits for it if they run backwards. After every op, all copies of an element of a fragment must be equal.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt, Value};
@@ -14,6 +14,7 @@ use tilewright::layout::{DType, axis};
 
 use super::evaluate::size_at_launch;
 use super::numbers;
+use super::pending::{PendingCopies, PendingCopy, copied_bytes};
 
 /// The bytes of each memory, by its number; `None` for bytes that were never written.
 pub type Memories = BTreeMap<usize, Vec<Option<u8>>>;
@@ -59,13 +60,8 @@ pub fn execute(program: &Program, memories: &mut Memories, order: Order, copies:
 struct Thread {
     env: Vec<(Var, i64)>,
     registers: Vec<Vec<Option<u8>>>,
-    /// Copies since the last commit, and those of each pending group.
-    started: Vec<PendingCopy>,
-    groups: VecDeque<Vec<PendingCopy>>,
+    copies: PendingCopies,
 }
-
-/// An asynchronous copy that has not arrived: a memory and a place in it, and the bytes.
-type PendingCopy = (usize, std::ops::Range<usize>, Vec<Option<u8>>);
 
 impl Thread {
     fn new(program: &Program) -> Thread {
@@ -73,7 +69,7 @@ impl Thread {
         let registers =
             arrays.iter().map(|(_, array)| vec![None; (array.len * array.dtype.bytes()) as usize]).collect();
         let env = program.sizes.iter().map(|size| (size.clone(), size_at_launch(size))).collect();
-        Thread { env, registers, started: Vec::new(), groups: VecDeque::new() }
+        Thread { env, registers, copies: PendingCopies::default() }
     }
 }
 
@@ -340,7 +336,7 @@ impl Machine<'_> {
                 let copy = (number, to, self.memories[&tensor][from].to_vec());
                 match self.order {
                     Order::Forwards => self.arrive(copy),
-                    Order::Backwards => self.threads[at].started.push(copy),
+                    Order::Backwards => self.threads[at].copies.start(copy),
                 }
                 Ok(())
             }
@@ -350,17 +346,14 @@ impl Machine<'_> {
                 Ok(())
             }
             (Inst::CopyAsyncCommit, None, [], []) => {
-                let thread = &mut self.threads[at];
-                thread.groups.push_back(std::mem::take(&mut thread.started));
+                self.threads[at].copies.commit();
                 Ok(())
             }
             (Inst::CopyAsyncWait, None, [], []) => {
                 let [pending] = &arguments[..] else { return Err("a wait must have a number of groups".to_string()) };
                 let pending = self.expr(at, pending)? as usize;
-                while self.threads[at].groups.len() > pending {
-                    let done = self.threads[at].groups.pop_front().unwrap_or_default();
-                    done.into_iter().for_each(|copy| self.arrive(copy));
-                }
+                let arrived = self.threads[at].copies.wait(pending);
+                arrived.into_iter().for_each(|copy| self.arrive(copy));
                 Ok(())
             }
             (Inst::BytePermute, Some(to), _, from) => {
@@ -551,15 +544,6 @@ impl Machine<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// The bytes that an asynchronous copy, or a fill in its place, writes.
-fn copied_bytes(inst: Inst) -> i64 {
-    match inst {
-        Inst::CopyAsync4 | Inst::ZeroFill4 => 4,
-        Inst::CopyAsync8 | Inst::ZeroFill8 => 8,
-        _ => 16,
     }
 }
 

@@ -9,6 +9,7 @@ pub mod evaluate;
 pub mod generate;
 pub mod machine;
 pub mod numbers;
+mod pending;
 #[cfg(test)]
 mod tests;
 pub mod virtual_gpu;

@@ -8,9 +8,9 @@ use tilewright_layout::axis::Scope;
 use crate::arena::Handle;
 use crate::plan::Reason;
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::ElementStmt;
+use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
-use crate::tile::op::OpKind;
+use crate::tile::op::{Op, OpKind};
 use crate::tile::value::{Access, Coord};
 
 /// The statements of a pipelined loop that may run ahead, and why others that fill shared buffers may not.
@@ -40,14 +40,14 @@ struct Fill<'a> {
     inner: &'a Loop,
 }
 
+/// The title of a statement, and what it writes and reads.
+type Moves = (String, Vec<Access>, Vec<Access>);
+
 impl Kernel {
     /// The statements of a loop that may run ahead; none if it is not pipelined.
     pub fn fills(&self, inner: &Loop) -> Fills {
         let Unroll::Pipelined(stages) = inner.unroll else { return Fills::default() };
-        let refused = |text: &str, accepted: &str| {
-            let reason = Reason { text: text.to_string(), accepted: accepted.to_string() };
-            Fills { against: vec![reason], ..Fills::default() }
-        };
+        let refused = |text, accepted| Fills { against: vec![Reason::new(text, accepted)], ..Fills::default() };
         if stages < 2 {
             return refused("the loop has 1 stage", "2 stages or more");
         }
@@ -105,52 +105,59 @@ impl Kernel {
         if !self.moves_to_shared(stmt) {
             return Ok(None);
         }
-        let refused = |text: String, accepted: &str| Err(Reason { text, accepted: accepted.to_string() });
-        let (to, from, title) = match stmt {
-            Stmt::Op(op) => {
-                let op = &self.ops[*op];
-                let title = self.op_title(op);
-                let ([dst, src], OpKind::Copy) = (&op.operands[..], op.kind) else { return Ok(None) };
-                if op.scope != Scope::Cta || op.warp.is_some() {
-                    return refused(format!("`{title}` is not in CTA scope"), "copies by all threads of the CTA");
-                }
-                let vars: Vec<Var> = dst.non_unit_extents().iter().map(|extent| Var::new("#", 0, extent - 1)).collect();
-                let [to, from] = [dst, src].map(|tile| vec![tile.access(&vars, op.span)]);
-                (to, from, title)
-            }
-            Stmt::Parallel(parallel) => {
-                let parallel = &self.parallels[*parallel];
-                let vars: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
-                let title = format!("parallel {}", vars.join(", "));
-                let is_plain =
-                    |element: &ElementStmt| matches!(element, ElementStmt::Store { .. } | ElementStmt::Let { .. });
-                if !parallel.body.iter().all(is_plain) {
-                    let text = format!("`{title}` has conditions, inner loops or atomic additions");
-                    return refused(text, "named values and stores");
-                }
-                let (mut to, mut from) = (Vec::new(), Vec::new());
-                for element in &parallel.body {
-                    element.for_each_access(&mut |access, writes| {
-                        if writes { &mut to } else { &mut from }.push(access.clone());
-                    });
-                }
-                (to, from, title)
-            }
+        let (title, to, from) = match stmt {
+            Stmt::Op(op) => match self.copied(&self.ops[*op])? {
+                Some(copy) => copy,
+                None => return Ok(None),
+            },
+            Stmt::Parallel(parallel) => self.moved(&self.parallels[*parallel])?,
             Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => {
-                let text = "a shared buffer is filled inside of a branch, an inner loop or `each_thread`".to_string();
-                return refused(text, "copies directly in the loop");
+                let text = "a shared buffer is filled inside of a branch, an inner loop or `each_thread`";
+                return Err(Reason::new(text, "copies directly in the loop"));
             }
         };
         let name = |access: &Access| format!("`{}`", self.buffers[access.buffer].name);
         let is_shared = |access: &&Access| self.buffers[access.buffer].space == Space::Shared;
         let is_tensor = |access: &&Access| matches!(self.buffers[access.buffer].space, Space::Global(_));
         if let Some(other) = to.iter().find(|to| !is_shared(to)) {
-            return refused(format!("`{title}` also stores to {}", name(other)), "stores to shared buffers only");
+            let text = format!("`{title}` also stores to {}", name(other));
+            return Err(Reason::new(text, "stores to shared buffers only"));
         }
         if let Some(other) = from.iter().find(|from| !is_tensor(from)) {
-            return refused(format!("`{title}` also loads from {}", name(other)), "loads from tensors only");
+            return Err(Reason::new(format!("`{title}` also loads from {}", name(other)), "loads from tensors only"));
         }
         Ok(Some(Fill { position, to, from, title, inner }))
+    }
+
+    /// The title of a copy, and what it writes and reads; `None` for other ops.
+    fn copied(&self, op: &Op) -> Result<Option<Moves>, Reason> {
+        let ([dst, src], OpKind::Copy) = (&op.operands[..], op.kind) else { return Ok(None) };
+        let title = self.op_title(op);
+        if op.scope != Scope::Cta || op.warp.is_some() {
+            let text = format!("`{title}` is not in CTA scope");
+            return Err(Reason::new(text, "copies by all threads of the CTA"));
+        }
+        let vars: Vec<Var> = dst.non_unit_extents().iter().map(|extent| Var::new("#", 0, extent - 1)).collect();
+        let [to, from] = [dst, src].map(|tile| vec![tile.access(&vars, op.span)]);
+        Ok(Some((title, to, from)))
+    }
+
+    /// The title of a parallel loop of named values and stores, and what it writes and reads.
+    fn moved(&self, parallel: &Parallel) -> Result<Moves, Reason> {
+        let vars: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
+        let title = format!("parallel {}", vars.join(", "));
+        let is_plain = |element: &ElementStmt| matches!(element, ElementStmt::Store { .. } | ElementStmt::Let { .. });
+        if !parallel.body.iter().all(is_plain) {
+            let text = format!("`{title}` has conditions, inner loops or atomic additions");
+            return Err(Reason::new(text, "named values and stores"));
+        }
+        let (mut to, mut from) = (Vec::new(), Vec::new());
+        for element in &parallel.body {
+            element.for_each_access(&mut |access, writes| {
+                if writes { &mut to } else { &mut from }.push(access.clone());
+            });
+        }
+        Ok((title, to, from))
     }
 
     /// Whether a statement stores to shared buffers and loads from tensors.
@@ -171,49 +178,49 @@ impl Kernel {
 
     /// Why a statement does not run ahead, if only `left` do.
     fn against(&self, fill: &Fill<'_>, left: &[&Fill<'_>]) -> Option<Reason> {
+        self.against_places(fill)
+            .or_else(|| self.filled(fill).into_iter().find_map(|storage| self.against_uses(storage, fill.inner, left)))
+    }
+
+    /// Why a statement does not run ahead, because of what it loads, or of where it stores.
+    fn against_places(&self, fill: &Fill<'_>) -> Option<Reason> {
         let Fill { inner, title, .. } = fill;
-        let var = &inner.counter.var;
+        let (var, written) = (&inner.counter.var, self.written());
         let name = |storage: Handle<Buffer>| format!("`{}`", self.buffers[storage].name);
-        let written = self.written();
         if let Some(from) = fill.from.iter().map(|from| self.storage(from.buffer)).find(|from| written.contains(from)) {
             let text = format!("the kernel writes {}, which `{title}` loads", name(from));
-            return Some(Reason { text, accepted: "tensors that are only read".to_string() });
+            return Some(Reason::new(text, "tensors that are only read"));
         }
-        let place =
-            |is_so: fn(&Coord, &Var) -> bool| fill.to.iter().find(|to| to.index.iter().any(|at| is_so(at, var)));
-        if let Some(to) = place(|at, _| matches!(at, Coord::Data(_))) {
-            let text = format!("which elements of {} `{title}` fills depends on data", name(to.buffer));
-            return Some(Reason { text, accepted: "indices that are expressions".to_string() });
-        }
-        if let Some(to) = place(|at, var| matches!(at, Coord::At(at) if at.mentions(var))) {
-            let text = format!("which elements of {} `{title}` fills depends on `{}`", name(to.buffer), var.name());
-            return Some(Reason { text, accepted: "the same elements in each iteration".to_string() });
-        }
-        self.filled(fill).into_iter().find_map(|storage| {
-            if self.uses_in(&self.body, storage) > self.uses_in(&inner.body, storage) {
-                let text = format!("{} is used outside of the loop", name(storage));
-                return Some(Reason { text, accepted: "buffers that only the loop uses".to_string() });
+        let of_stores = || fill.to.iter().flat_map(|to| to.index.iter().map(|at| (to.buffer, at)));
+        of_stores().find_map(|(buffer, at)| match at {
+            Coord::Data(_) => {
+                let text = format!("which elements of {} `{title}` fills depends on data", name(buffer));
+                Some(Reason::new(text, "indices that are expressions"))
             }
-            let is_by = |position: usize| {
-                left.iter().any(|fill| fill.position == position && self.filled(fill).contains(&storage))
-            };
-            let uses = |position: usize| self.uses_in(std::slice::from_ref(&inner.body[position]), storage) > 0;
-            let first_other = (0..inner.body.len()).find(|position| uses(*position) && !is_by(*position));
-            let last_fill = (0..inner.body.len()).rfind(|position| is_by(*position));
-            if first_other.is_some_and(|other| last_fill > Some(other)) {
-                let text = format!("{} is used in the loop before all of it is filled", name(storage));
-                return Some(Reason { text, accepted: "copies in front of all other uses".to_string() });
-            }
-            self.is_written_after(inner, first_other, storage).then(|| {
-                let text = format!("other statements of the loop write {} too", name(storage));
-                Reason { text, accepted: "buffers that only copies write".to_string() }
-            })
+            Coord::At(at) => at.mentions(var).then(|| {
+                let text = format!("which elements of {} `{title}` fills depends on `{}`", name(buffer), var.name());
+                Reason::new(text, "the same elements in each iteration")
+            }),
         })
     }
 
-    /// Whether statements of a loop from a position on write a storage.
-    fn is_written_after(&self, inner: &Loop, from: Option<usize>, storage: Handle<Buffer>) -> bool {
-        from.is_some_and(|from| self.written_in(&inner.body[from..]).contains(&storage))
+    /// Why a storage is not filled ahead in a loop, if only `left` run ahead, because of what else uses it.
+    fn against_uses(&self, storage: Handle<Buffer>, inner: &Loop, left: &[&Fill<'_>]) -> Option<Reason> {
+        let (name, body) = (&self.buffers[storage].name, &inner.body);
+        if self.uses_in(&self.body, storage) > self.uses_in(body, storage) {
+            let text = format!("`{name}` is used outside of the loop");
+            return Some(Reason::new(text, "buffers that only the loop uses"));
+        }
+        let is_fill = |at: &usize| left.iter().any(|fill| fill.position == *at && self.filled(fill).contains(&storage));
+        let is_other = |at: &usize| self.uses_in(&body[*at..=*at], storage) > 0 && !is_fill(at);
+        let other = (0..body.len()).find(is_other)?;
+        if (other..body.len()).any(|at| is_fill(&at)) {
+            let text = format!("`{name}` is used in the loop before all of it is filled");
+            return Some(Reason::new(text, "copies in front of all other uses"));
+        }
+        self.written_in(&body[other..]).contains(&storage).then(|| {
+            Reason::new(format!("other statements of the loop write `{name}` too"), "buffers that only copies write")
+        })
     }
 }
 

@@ -20,23 +20,40 @@ impl Kernel {
 
     /// Calls `visit` on every buffer that a statement accesses, with whether it is written, and with the op if it is one.
     pub(super) fn for_each_use<'a>(&'a self, visit: &mut dyn FnMut(Handle<Buffer>, bool, Option<&'a Op>)) {
-        statements(self, &self.body, visit);
+        self.for_each_use_in(&self.body, visit);
     }
 
-    /// How often statements name a storage.
-    pub(super) fn uses_in(&self, body: &[Stmt], storage: Handle<Buffer>) -> usize {
-        let mut count = 0;
-        statements(self, body, &mut |buffer, _, _| count += usize::from(self.storage(buffer) == storage));
-        count
-    }
-
-    /// As [`Kernel::for_each_use`], in these statements.
+    /// The same, in these statements.
     pub(super) fn for_each_use_in<'a>(
         &'a self,
         body: &'a [Stmt],
         visit: &mut dyn FnMut(Handle<Buffer>, bool, Option<&'a Op>),
     ) {
-        statements(self, body, visit);
+        for stmt in body {
+            match stmt {
+                Stmt::Op(op) => {
+                    let op = &self.ops[*op];
+                    for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
+                        visit(tile.buffer, operand.effect.writes(), Some(op));
+                    }
+                }
+                Stmt::Loop(inner) => self.for_each_use_in(&inner.body, visit),
+                Stmt::Parallel(parallel) => elements(&self.parallels[*parallel].body, visit),
+                Stmt::EachThread(body) => elements(body, visit),
+                Stmt::If(branch) => {
+                    branch.cond.for_each_load(&mut |access| visit(access.buffer, false, None));
+                    self.for_each_use_in(&branch.then, visit);
+                    self.for_each_use_in(&branch.otherwise, visit);
+                }
+            }
+        }
+    }
+
+    /// How often statements name a storage.
+    pub(super) fn uses_in(&self, body: &[Stmt], storage: Handle<Buffer>) -> usize {
+        let mut count = 0;
+        self.for_each_use_in(body, &mut |buffer, _, _| count += usize::from(self.storage(buffer) == storage));
+        count
     }
 
     /// The storages that statements write.
@@ -47,33 +64,12 @@ impl Kernel {
     /// The storages that these statements write.
     pub(super) fn written_in(&self, body: &[Stmt]) -> BTreeSet<Handle<Buffer>> {
         let mut found = BTreeSet::new();
-        statements(self, body, &mut |buffer, writes, _| {
+        self.for_each_use_in(body, &mut |buffer, writes, _| {
             if writes {
                 found.insert(self.storage(buffer));
             }
         });
         found
-    }
-}
-
-fn statements<'a>(kernel: &'a Kernel, body: &'a [Stmt], visit: &mut dyn FnMut(Handle<Buffer>, bool, Option<&'a Op>)) {
-    for stmt in body {
-        match stmt {
-            Stmt::Op(op) => {
-                let op = &kernel.ops[*op];
-                for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
-                    visit(tile.buffer, operand.effect.writes(), Some(op));
-                }
-            }
-            Stmt::Loop(inner) => statements(kernel, &inner.body, visit),
-            Stmt::Parallel(parallel) => elements(&kernel.parallels[*parallel].body, visit),
-            Stmt::EachThread(body) => elements(body, visit),
-            Stmt::If(branch) => {
-                branch.cond.for_each_load(&mut |access| visit(access.buffer, false, None));
-                statements(kernel, &branch.then, visit);
-                statements(kernel, &branch.otherwise, visit);
-            }
-        }
     }
 }
 

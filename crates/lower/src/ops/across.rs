@@ -71,16 +71,9 @@ impl KernelLowering<'_> {
         let AcrossOp { op, chosen, .. } = across;
         let title = format!("{}, {place}", self.title(op));
         let facts = measure(&self.builder.program, &body, 0, summary.to_string(), i64::MAX);
-        self.plans.push(OpPlan {
-            title: title.clone(),
-            span: op.span,
-            executions: self.executions(op),
-            considered: vec![VariantResult { variant: chosen, answer: Ok(facts) }],
-            chosen,
-            forced: op.variant.is_some(),
-            floor: None,
-            barriers: Vec::new(),
-        });
+        let considered = vec![VariantResult { variant: chosen, answer: Ok(facts) }];
+        let plan = OpPlan::new(title.clone(), op.span, self.executions(op), chosen);
+        self.plans.push(OpPlan { considered, forced: op.variant.is_some(), ..plan });
         OpBlock::new(title, None, body, self.plans.len() - 1)
     }
 }

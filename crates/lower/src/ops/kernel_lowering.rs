@@ -161,16 +161,8 @@ impl KernelLowering<'_> {
         let body = candidate.build(&mut self.builder);
         let body = merged(body.map_err(|why| why.diagnostic(&self.kernel.op_title(op), op.span))?);
         let title = self.title(op);
-        let plan = OpPlan {
-            title: title.clone(),
-            span: op.span,
-            executions: self.executions(op),
-            considered,
-            chosen,
-            forced: op.variant.is_some(),
-            floor,
-            barriers: Vec::new(),
-        };
+        let plan = OpPlan::new(title.clone(), op.span, self.executions(op), chosen);
+        let plan = OpPlan { considered, forced: op.variant.is_some(), floor, ..plan };
         let guard = op
             .warp
             .filter(|_| self.kernel.warps() > 1)

@@ -15,16 +15,9 @@ impl KernelLowering<'_> {
     /// The plan of a pipelined loop, which stands before those of its statements; `None` for other loops.
     pub(super) fn pipelined(&mut self, inner: &Loop) -> Option<RunsAhead> {
         let Unroll::Pipelined(stages) = inner.unroll else { return None };
-        self.plans.push(OpPlan {
-            title: inner.span.titled(&format!("pipelined {}", inner.counter)),
-            span: inner.span,
-            executions: self.executions_by(self.kernel.warps()),
-            considered: Vec::new(),
-            chosen: SERIAL,
-            forced: false,
-            floor: None,
-            barriers: Vec::new(),
-        });
+        let title = inner.span.titled(&format!("pipelined {}", inner.counter));
+        let executions = self.executions_by(self.kernel.warps());
+        self.plans.push(OpPlan::new(title, inner.span, executions, SERIAL));
         let plan = self.plans.len() - 1;
         Some(RunsAhead::new(plan, stages))
     }
@@ -33,8 +26,8 @@ impl KernelLowering<'_> {
     pub(super) fn not_pipelined(&mut self, inner: &Loop) {
         if let Some(RunsAhead { plan, .. }) = self.pipelined(inner) {
             let text = format!("`{}` numbers registers, so the loop is unrolled", inner.counter.var.name());
-            let accepted = "fragments whose part does not depend on the loop".to_string();
-            self.plans[plan].considered = serial(vec![Reason { text, accepted }]);
+            let reason = Reason::new(text, "fragments whose part does not depend on the loop");
+            self.plans[plan].considered = serial(vec![reason]);
         }
     }
 
@@ -63,8 +56,7 @@ impl KernelLowering<'_> {
                     match body.get(first) {
                         Some(Block::Op(op)) if is_fill && self.plans[op.op].forced => {
                             let text = format!("`{}` has the variant that is asked for", op.title);
-                            let accepted = "copies without `.variant`".to_string();
-                            ahead.against.push(Reason { text, accepted });
+                            ahead.against.push(Reason::new(text, "copies without `.variant`"));
                             ahead.leave_out(&self.builder.program, op);
                         }
                         Some(_) if is_fill => blocks.push(first),

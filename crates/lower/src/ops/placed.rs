@@ -66,16 +66,9 @@ impl KernelLowering<'_> {
     /// The block of something that has only one lowering; its plan is added.
     fn planned(&mut self, title: &str, span: Span, facts: PlanFacts, body: Vec<ThreadStmt>) -> OpBlock {
         let title = span.titled(title);
-        self.plans.push(OpPlan {
-            title: title.clone(),
-            span,
-            executions: self.executions_by(self.kernel.warps()),
-            considered: vec![VariantResult { variant: ELEMENTS, answer: Ok(facts) }],
-            chosen: ELEMENTS,
-            forced: false,
-            floor: None,
-            barriers: Vec::new(),
-        });
+        let executions = self.executions_by(self.kernel.warps());
+        let considered = vec![VariantResult { variant: ELEMENTS, answer: Ok(facts) }];
+        self.plans.push(OpPlan { considered, ..OpPlan::new(title.clone(), span, executions, ELEMENTS) });
         OpBlock::new(title, None, body, self.plans.len() - 1)
     }
 

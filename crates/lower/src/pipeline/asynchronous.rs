@@ -30,7 +30,7 @@ enum Condition {
 /// What registers hold, and under which conditions they got it.
 #[derive(Clone, Debug)]
 struct Held {
-    regs: Regs,
+    array: Handle<RegArray>,
     /// The numbers of the registers; those of a load are adjacent.
     numbers: Vec<i64>,
     source: Source,
@@ -61,25 +61,21 @@ struct Rewrite<'a> {
     ended: BTreeSet<Var>,
 }
 
-fn reason(text: &str, accepted: &str) -> Reason {
-    Reason { text: text.to_string(), accepted: accepted.to_string() }
-}
-
 fn reordered() -> Reason {
-    reason("elements change their order on the way", "layouts with the same order")
+    Reason::new("elements change their order on the way", "layouts with the same order")
 }
 
 fn computed() -> Reason {
-    reason("elements are computed on the way", "elements that are only moved")
+    Reason::new("elements are computed on the way", "elements that are only moved")
 }
 
 fn branched() -> Reason {
-    reason("elements are loaded in one branch and stored in another", "a load and a store in the same branch")
+    Reason::new("elements are loaded in one branch and stored in another", "a load and a store in the same branch")
 }
 
 fn narrow(bytes: i64) -> Reason {
     let text = format!("a thread moves {bytes} B at a time");
-    Reason { text, accepted: "4, 8 or 16 B, from addresses that are multiples of it".to_string() }
+    Reason::new(text, "4, 8 or 16 B, from addresses that are multiples of it")
 }
 
 impl Rewrite<'_> {
@@ -111,13 +107,13 @@ impl Rewrite<'_> {
                     out.push(Stmt::For { counter: counter.clone(), unroll: *unroll, body: inner });
                 }
                 Stmt::Lookup { .. } => {
-                    return Err(reason("an address is looked up in a table", "indices that are expressions"));
+                    return Err(Reason::new("an address is looked up in a table", "indices that are expressions"));
                 }
                 Stmt::LetValue { .. } => {
-                    return Err(reason("an address depends on data", "indices that are expressions"));
+                    return Err(Reason::new("an address depends on data", "indices that are expressions"));
                 }
                 Stmt::IfValue { .. } => {
-                    return Err(reason("elements are under a condition on values", "elements without conditions"));
+                    return Err(Reason::new("elements are under a condition on values", "elements without conditions"));
                 }
                 Stmt::Move { .. } => return Err(reordered()),
                 Stmt::Set { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => return Err(computed()),
@@ -147,7 +143,7 @@ impl Rewrite<'_> {
         if !is_list && matches!(source, Source::Tensor { .. }) {
             return Err(reordered());
         }
-        self.held.push(Held { regs: regs.clone(), numbers, source, conditions: self.conditions.clone() });
+        self.held.push(Held { array: regs.array, numbers, source, conditions: self.conditions.clone() });
         Ok(())
     }
 
@@ -175,7 +171,7 @@ impl Rewrite<'_> {
     fn parts(&self, array: Handle<RegArray>, all: &[i64]) -> Result<Vec<Part>, Reason> {
         let mut parts: Vec<Part> = Vec::new();
         for (at, number) in all.iter().enumerate() {
-            let has_it = |held: &Held| held.regs.array == array && held.numbers.contains(number);
+            let has_it = |held: &Held| held.array == array && held.numbers.contains(number);
             let held = self.held.iter().rposition(has_it).ok_or_else(computed)?;
             match parts.last_mut() {
                 Some(part) if part.held == held && part.numbers.last() == Some(&(number - 1)) => {
@@ -190,12 +186,12 @@ impl Rewrite<'_> {
     /// A copy of a part to a place in shared memory, or zeros where it was not loaded.
     fn copied(&self, part: &Part, place: (Handle<Memory>, Expr), [copy, fill]: [Inst; 2]) -> Result<Vec<Stmt>, Reason> {
         let zeros = || vec![Stmt::from(Call { memory: vec![place.clone()], ..Call::plain(fill) })];
-        let Held { regs, numbers, source, conditions } = &self.held[part.held];
+        let Held { array, numbers, source, conditions } = &self.held[part.held];
         let further = self.further(conditions)?;
         let Source::Tensor { memory: tensor, first } = source else {
             return if further.is_empty() { Ok(zeros()) } else { Err(branched()) };
         };
-        let from = self.part((*tensor, first), regs, part.numbers[0] - numbers[0])?;
+        let from = self.place((*tensor, first), *array, part.numbers[0] - numbers[0])?;
         let is_ended = |expr: &Expr| self.ended.iter().any(|var| expr.mentions(var));
         if is_ended(&from.1) || further.iter().flat_map(Cond::sides).any(is_ended) {
             return Err(branched());
@@ -224,17 +220,17 @@ impl Rewrite<'_> {
 
     /// What registers held before they got a part.
     fn before(&self, part: &Part) -> Option<&Source> {
-        let array = self.held[part.held].regs.array;
+        let array = self.held[part.held].array;
         let is_it =
-            |held: &&Held| held.regs.array == array && part.numbers.iter().any(|number| held.numbers.contains(number));
+            |held: &&Held| held.array == array && part.numbers.iter().any(|number| held.numbers.contains(number));
         self.held[..part.held].iter().rfind(is_it).map(|held| &held.source)
     }
 
-    /// The place in a tensor of the register `offset` of `regs`, to which `first` and its successors were loaded.
-    fn part(
+    /// The place in a tensor of what was loaded `offset` registers of an array behind `first`.
+    fn place(
         &self,
         (tensor, first): (Handle<Memory>, &Expr),
-        regs: &Regs,
+        array: Handle<RegArray>,
         offset: i64,
     ) -> Result<(Handle<Memory>, Expr), Reason> {
         let memory = &self.program.memories[tensor];
@@ -242,11 +238,11 @@ impl Rewrite<'_> {
             MemorySpace::Global { may_alias: false, .. } => {}
             MemorySpace::Global { may_alias: true, .. } => {
                 let text = format!("`{}` may share memory with a tensor that is written", memory.name);
-                return Err(Reason { text, accepted: "tensors that are only read".to_string() });
+                return Err(Reason::new(text, "tensors that are only read"));
             }
             MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => return Err(computed()),
         }
-        let offset = offset * self.program.registers[regs.array].dtype.bytes() / memory.dtype.bytes();
+        let offset = offset * self.program.registers[array].dtype.bytes() / memory.dtype.bytes();
         Ok((tensor, normalize(&(first + offset))))
     }
 }

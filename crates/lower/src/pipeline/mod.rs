@@ -38,17 +38,16 @@ use crate::trace::{Env, Trace, trace};
 use asynchronous::asynchronous;
 use through_registers::{Halves, MOST_BYTES, halves};
 
-/// The variant of a loop whose copies run ahead, and of these copies.
+/// The name of the variant in which asynchronous copies run ahead: in the plan of a loop, and in those of its copies.
 pub(crate) const CP_ASYNC: &str = "cp_async";
-/// The variant of a loop of which all loads run ahead in registers, and of these loads.
+/// The name of the variant in which loads run ahead and hold their elements in registers, in the same plans.
 pub(crate) const THROUGH_REGISTERS: &str = "through_registers";
-/// The variant of a loop in which nothing runs ahead.
+/// The name of the variant in which nothing runs ahead, in the plan of a loop.
 pub(crate) const SERIAL: &str = "serial";
 
 /// The variants of a loop in which nothing runs ahead, for these reasons.
 pub(crate) fn serial(reasons: Vec<Reason>) -> Vec<VariantResult> {
-    let summary = "nothing runs ahead".to_string();
-    let facts = PlanFacts { summary, accesses: Vec::new(), instructions: 0, shuffles: 0, registers: 0 };
+    let facts = PlanFacts::without_accesses("nothing runs ahead", 0);
     let of = |variant, answer| VariantResult { variant, answer };
     vec![of(CP_ASYNC, Err(reasons)), of(SERIAL, Ok(facts))]
 }
@@ -87,44 +86,33 @@ pub(crate) struct RunsAhead {
 pub(crate) struct Copy {
     /// Its position in the body of the loop.
     block: usize,
-    /// Its statements as they were lowered.
-    whole: Vec<Stmt>,
-    way: Way,
+    /// All of its statements: with asynchronous copies, if these can do it, otherwise as they were lowered.
+    statements: Vec<Stmt>,
+    /// What runs ahead and what follows later, if asynchronous copies cannot do it.
+    halves: Option<Halves>,
     facts: PlanFacts,
     /// The shared memory that it fills.
     fills: BTreeSet<Handle<Memory>>,
 }
 
-/// How a block runs ahead.
-#[derive(Clone, Debug)]
-enum Way {
-    /// Its statements, with asynchronous copies.
-    Async(Vec<Stmt>),
-    ThroughRegisters(Halves),
-}
-
 impl Copy {
-    /// Its statements where nothing is between loads and stores.
-    fn statements(&self) -> &[Stmt] {
-        self.way.statements(&self.whole)
-    }
-}
-
-impl Way {
-    /// The statements of a block where nothing is between loads and stores.
-    fn statements<'a>(&'a self, whole: &'a [Stmt]) -> &'a [Stmt] {
-        match self {
-            Way::Async(statements) => statements,
-            Way::ThroughRegisters(_) => whole,
-        }
+    /// How a block of these statements runs ahead, where `free` bytes of registers are left. Error: why it does not, in either
+    /// way.
+    fn of(program: &Program, block: usize, body: &[Stmt], free: i64) -> Result<Copy, Vec<Reason>> {
+        let (statements, halves) = match asynchronous(program, body) {
+            Ok(copies) => (copies, None),
+            Err(reason) => {
+                let halves = halves(program, body, free).map_err(|other| vec![reason, other])?;
+                (body.to_vec(), Some(halves))
+            }
+        };
+        let facts = measure(program, &statements, 0, String::new(), i64::MAX);
+        Ok(Copy { block, statements, halves, facts, fills: filled(program, body) })
     }
 
     /// The variant of the op.
     fn name(&self) -> &'static str {
-        match self {
-            Way::Async(_) => CP_ASYNC,
-            Way::ThroughRegisters(_) => THROUGH_REGISTERS,
-        }
+        if self.halves.is_some() { THROUGH_REGISTERS } else { CP_ASYNC }
     }
 }
 
@@ -144,17 +132,12 @@ impl RunsAhead {
         let mut refused = std::mem::take(&mut self.refused);
         for at in fills {
             let Block::Op(op) = &body[*at] else { continue };
-            let fills = filled(program, &op.body);
-            match way(program, &op.body, MOST_BYTES - self.held_bytes()) {
-                Ok(way) => {
-                    let facts = measure(program, way.statements(&op.body), 0, String::new(), i64::MAX);
-                    self.copies.push(Copy { block: *at, whole: op.body.clone(), way, facts, fills });
-                }
+            match Copy::of(program, *at, &op.body, MOST_BYTES - self.held_bytes()) {
+                Ok(copy) => self.copies.push(copy),
                 Err(reasons) => {
-                    let of_op =
-                        |Reason { text, accepted }| Reason { text: format!("`{}`: {text}", op.title), accepted };
+                    let of_op = |Reason { text, accepted }| Reason::new(format!("`{}`: {text}", op.title), accepted);
                     self.against.extend(reasons.into_iter().map(of_op));
-                    refused.extend(fills);
+                    refused.extend(filled(program, &op.body));
                 }
             }
         }
@@ -169,7 +152,7 @@ impl RunsAhead {
         let mut stores: Vec<(Handle<Memory>, i64, i64)> = Vec::new();
         for copy in &self.copies {
             let Trace { touches, is_whole } =
-                trace(program, copy.statements(), 0..(program.threads + 31) / 32, &Env::new());
+                trace(program, &copy.statements, 0..(program.threads + 31) / 32, &Env::new());
             if !is_whole {
                 refused.extend(copy.fills.iter().copied());
             }
@@ -181,23 +164,19 @@ impl RunsAhead {
             let [(memory, first, bytes), (next_memory, next, _)] = pair else { continue };
             if memory == next_memory && first + bytes > *next && refused.insert(*memory) {
                 let text = format!("an iteration fills some elements of `{}` twice", program.memories[*memory].name);
-                self.against.push(Reason { text, accepted: "copies to different elements".to_string() });
+                self.against.push(Reason::new(text, "copies to different elements"));
             }
         }
     }
 
     /// Bytes that a thread holds for an iteration.
     fn held_bytes(&self) -> i64 {
-        let of = |copy: &Copy| match &copy.way {
-            Way::Async(_) => 0,
-            Way::ThroughRegisters(halves) => halves.bytes,
-        };
-        self.copies.iter().map(of).sum()
+        self.copies.iter().filter_map(|copy| copy.halves.as_ref()).map(|halves| halves.bytes).sum()
     }
 
     /// Whether some copies are asynchronous.
     fn has_async_copies(&self) -> bool {
-        self.copies.iter().any(|copy| matches!(copy.way, Way::Async(_)))
+        self.copies.iter().any(|copy| copy.halves.is_none())
     }
 
     /// The memories that copies fill.
@@ -209,15 +188,6 @@ impl RunsAhead {
 /// Whether statements can be written with asynchronous copies.
 pub(crate) fn is_asynchronous(program: &Program, body: &[Stmt]) -> bool {
     asynchronous(program, body).is_ok()
-}
-
-/// How statements run ahead, where `free` bytes of registers are left. Error: why they do not, in either way.
-fn way(program: &Program, body: &[Stmt], free: i64) -> Result<Way, Vec<Reason>> {
-    let async_reason = match asynchronous(program, body) {
-        Ok(body) => return Ok(Way::Async(body)),
-        Err(reason) => reason,
-    };
-    halves(program, body, free).map(Way::ThroughRegisters).map_err(|reason| vec![async_reason, reason])
 }
 
 /// The memories that statements store to.

@@ -9,7 +9,7 @@ use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Stmt, for_each_expr, for_each_stmt_mut};
 use tilewright_ir::{Counter, Handle, padded_shared_bytes};
 
-use super::{CP_ASYNC, Copy, Halves, RunsAhead, THROUGH_REGISTERS, Way, serial};
+use super::{CP_ASYNC, Copy, Halves, RunsAhead, THROUGH_REGISTERS, serial};
 use crate::builder::Builder;
 use crate::conditions::{settled, under};
 use crate::sync::{Block, Branch, LoopBlock, LoopRef, OpBlock};
@@ -73,8 +73,8 @@ impl Rotation<'_> {
         let mut reasons = ahead.against.clone();
         if ahead.copies.is_empty() {
             if reasons.is_empty() {
-                let text = "no statement of the loop copies a tile of a tensor to shared memory".to_string();
-                reasons.push(Reason { text, accepted: "copies directly in the loop".to_string() });
+                let text = "no statement of the loop copies a tile of a tensor to shared memory";
+                reasons.push(Reason::new(text, "copies directly in the loop"));
             }
             return Err(reasons);
         }
@@ -92,7 +92,7 @@ impl Rotation<'_> {
         (2..=needed).rev().find(fits).ok_or_else(|| {
             let text = format!("with 2 stages, all shared memory of the kernel takes {} B", taken_with(2));
             let accepted = format!("the {most} B that a CTA of {} has", self.builder.program.target);
-            reasons.push(Reason { text, accepted });
+            reasons.push(Reason::new(text, accepted));
             reasons
         })
     }
@@ -108,9 +108,8 @@ impl Rotation<'_> {
                 of.map(|memory| format!("`{}`", self.builder.program.memories[memory].name)).collect();
             names.join(", ")
         };
-        let in_registers = |copy: &&Copy| matches!(copy.way, Way::ThroughRegisters(_));
-        let held: BTreeSet<Handle<Memory>> =
-            ahead.copies.iter().filter(in_registers).flat_map(|copy| copy.fills.iter().copied()).collect();
+        let in_registers = ahead.copies.iter().filter(|copy| copy.halves.is_some());
+        let held: BTreeSet<Handle<Memory>> = in_registers.flat_map(|copy| copy.fills.iter().copied()).collect();
         let fewer = if stages == ahead.stages {
             String::new()
         } else if stages == counter.most_trips() {
@@ -132,7 +131,7 @@ impl Rotation<'_> {
             counted(stages - 1, "iteration")
         );
         // The wait, the barrier, the commit, and whether there is an iteration to copy for.
-        PlanFacts { summary, accesses: Vec::new(), instructions: 5, shuffles: 0, registers: 0 }
+        PlanFacts::without_accesses(summary, 5)
     }
 
     /// Makes room for the stages of all buffers.
@@ -177,7 +176,7 @@ impl Rotation<'_> {
         let mut all = Vec::with_capacity(ahead.copies.len());
         for copy in &ahead.copies {
             let Block::Op(op) = &body[copy.block] else { continue };
-            let statements = self.ahead(copy.statements(), ahead, iteration, stage);
+            let statements = self.ahead(&copy.statements, ahead, iteration, stage);
             all.push(Block::Op(op.with_body(statements)));
         }
         commit(&mut all, ahead);
@@ -208,13 +207,12 @@ impl Rotation<'_> {
             let Block::Op(op) = &body[copy.block] else { continue };
             self.choose(op.op, copy);
             let part = |statements: &[Stmt]| self.ahead(statements, ahead, iteration, &numbers.next_stage);
-            match &copy.way {
-                Way::Async(statements) => first.push(Block::Op(op.with_body(part(statements)))),
-                Way::ThroughRegisters(Halves { declarations, loads, stores, .. }) => {
+            match &copy.halves {
+                None => first.push(Block::Op(op.with_body(part(&copy.statements)))),
+                Some(Halves { declarations, loads, stores, .. }) => {
                     let loads = declarations.iter().cloned().chain(part(loads)).collect();
-                    let stores = part(stores);
                     first.push(Block::Op(op.with_body(loads)));
-                    last.push(Block::Op(op.with_body(stores)));
+                    last.push(Block::Op(op.with_body(part(stores))));
                 }
             }
         }
@@ -226,7 +224,7 @@ impl Rotation<'_> {
         let plan = &mut self.plans[plan];
         let summary = plan.facts().map(|facts| facts.summary.clone()).unwrap_or_default();
         let facts = PlanFacts { summary, ..copy.facts.clone() };
-        plan.chosen = copy.way.name();
+        plan.chosen = copy.name();
         plan.considered.push(VariantResult { variant: plan.chosen, answer: Ok(facts) });
     }
 

@@ -37,7 +37,7 @@ pub(super) fn halves(program: &Program, body: &[Stmt], free: i64) -> Result<Halv
     let bytes: i64 = check.loaded.iter().map(bytes_of).sum();
     if bytes > free {
         let text = format!("a thread would hold {bytes} B for an iteration");
-        return Err(Reason { text, accepted: format!("at most {free} B, so smaller tiles or more threads") });
+        return Err(Reason::new(text, format!("at most {free} B, so smaller tiles or more threads")));
     }
     let is_of_loaded = |stmt: &Stmt| matches!(stmt, Stmt::Declare(array) if check.loaded.contains(array));
     let mut declarations = Vec::new();
@@ -85,13 +85,12 @@ impl Check<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Result<(), Reason> {
-        let reason = |text: &str, accepted: &str| Reason { text: text.to_string(), accepted: accepted.to_string() };
         match stmt {
             Stmt::Load { to, memory, .. } => {
                 let is_apart =
                     matches!(self.program.memories[*memory].space, MemorySpace::Global { may_alias: false, .. });
                 if !is_apart || self.used.contains(&to.array) {
-                    return Err(reason(
+                    return Err(Reason::new(
                         "elements are loaded after others were stored",
                         "tiles that are loaded at once",
                     ));
@@ -100,17 +99,17 @@ impl Check<'_> {
                 Ok(())
             }
             Stmt::Set { to, .. } if self.used.contains(&to.array) && self.loaded.contains(&to.array) => {
-                Err(reason("elements are loaded after others were stored", "tiles that are loaded at once"))
+                Err(Reason::new("elements are loaded after others were stored", "tiles that are loaded at once"))
             }
             Stmt::Set { .. } | Stmt::Let { .. } | Stmt::Declare(_) => Ok(()),
             Stmt::If { body, .. } | Stmt::Unless { body, .. } => self.body(body),
-            Stmt::For { .. } => Err(reason("elements are moved in a loop", "smaller tiles or more threads")),
-            Stmt::Lookup { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => Err(reason(
+            Stmt::For { .. } => Err(Reason::new("elements are moved in a loop", "smaller tiles or more threads")),
+            Stmt::Lookup { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => Err(Reason::new(
                 "an address or a condition depends on data or on a table",
                 "tiles at indices that are expressions",
             )),
             Stmt::Op { .. } | Stmt::Mma(_) | Stmt::Inst(_) => {
-                Err(reason("threads exchange elements on the way", "elements that a thread moves by itself"))
+                Err(Reason::new("threads exchange elements on the way", "elements that a thread moves by itself"))
             }
             Stmt::Store { .. } | Stmt::Move { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => {
                 let used = &mut self.used;

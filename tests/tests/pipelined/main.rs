@@ -1,0 +1,229 @@
+//! Pipelined loops: copies to shared memory run ahead, and the result is that of the serial loop.
+
+mod fills;
+mod plans;
+mod registers;
+
+use tilewright::compile::{Artifact, Options, compile};
+use tilewright::ir::tile::Gemm;
+use tilewright::prelude::*;
+use tilewright::runtime::{Built, Device, HostTensor, Tolerance, compare_all, run_watched};
+use tilewright::vgpu;
+use tilewright_tests::mutants::{MutationReport, ending, mutants};
+use tilewright_tests::pages::{check, tensor};
+use tilewright_tests::toolchain::built_or_skipped;
+
+fn compiled(kernel: &Kernel) -> Artifact {
+    compile(kernel.clone(), &Options::new(Target::Sm100a)).unwrap_or_else(|found| panic!("{found:?}"))
+}
+
+/// A number for each element, exact in every float dtype, as are sums of their products.
+fn number(at: i64) -> f64 {
+    (at * 7 % 13) as f64 - 6.0
+}
+
+/// Writes a loop over the tiles of a tensor around the statements for one tile, given its first element.
+type Loops = fn(&mut KernelBuilder, Size, i64, &mut dyn FnMut(&mut KernelBuilder, Expr));
+
+/// `y[i]` is the sum of element `63 - i` of all tiles of `x`: another warp copies it.
+fn turned_sum(stages: i64, loops: Loops) -> Kernel {
+    kernel("turned_sum", |k| {
+        let n = k.size("n");
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [64]);
+        k.threads(64);
+        let tile = k.shared("tile", F32, [64]);
+        let sum = k.fragment("sum", F32, [64]);
+        k.fill(sum, 0.0);
+        loops(k, n, stages, &mut |k, first| {
+            k.copy(tile, x.sub((at(first, 64),)));
+            k.parallel([64], |k, [i]| k.store(sum, (&i,), sum.at((&i,)) + tile.at((63 - &i,))));
+        });
+        k.copy(y, sum);
+    })
+}
+
+/// The tiles that are whole, one after the other.
+fn by_number(k: &mut KernelBuilder, n: Size, stages: i64, body: &mut dyn FnMut(&mut KernelBuilder, Expr)) {
+    k.pipelined("t", ..n / 64, stages, |k, t| body(k, t * 64));
+}
+
+fn turned_sum_of(tiles: i64) -> HostTensor {
+    tensor(F32, &[64], |i| (0..tiles).map(|tile| number(tile * 64 + 63 - i)).sum::<f64>() + 0.0)
+}
+
+/// Whether a kernel gives these results in a schedule of the virtual GPU.
+fn is_right(
+    (artifact, built): (&Artifact, &Built),
+    inputs: &[HostTensor],
+    expected: &[HostTensor],
+    seed: u64,
+) -> Result<bool, String> {
+    let options = vgpu::Options { seed, ..vgpu::Options::default() };
+    let run = run_watched(artifact, built, inputs, &Device::Virtual, &options, &mut |_| ())
+        .map_err(|failure| failure.to_string())?;
+    let compared = compare_all(&run.outputs, expected, Tolerance::EXACT).map_err(|why| why.to_string())?;
+    Ok(compared.iter().all(|comparison| comparison.mismatch.is_none()))
+}
+
+#[test]
+fn every_number_of_stages_gives_the_result_of_the_serial_loop() {
+    for stages in 1..=6 {
+        let kernel = turned_sum(stages, by_number);
+        let artifact = compiled(&kernel);
+        let Some(built) = built_or_skipped(&artifact, "pipelined loops") else { return };
+        for tiles in 0..=9 {
+            let n = tiles * 64 + 5;
+            let bound = artifact.clone().for_sizes(&[("n", n)]).expect("a size");
+            let (x, y) = (tensor(F32, &[n], number), turned_sum_of(tiles));
+            for seed in 0..20 {
+                let found = is_right((&bound, &built), std::slice::from_ref(&x), std::slice::from_ref(&y), seed);
+                assert_eq!(
+                    found,
+                    Ok(true),
+                    "{stages} stages, {tiles} tiles, schedule {seed}\n{}\n{}",
+                    artifact.cuda(),
+                    artifact.stage(tilewright::compile::Stage::Plan)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn loops_may_begin_anywhere_and_have_a_step() {
+    let ranges: [(&str, Loops); 3] = [
+        ("step", |k, n, stages, body| k.pipelined("t", (..n / 64 * 64).step(64), stages, |k, t| body(k, t))),
+        ("begin", |k, n, stages, body| {
+            k.pipelined("t", Expr::from(3)..n / 64 + 3, stages, |k, t| body(k, (t - 3) * 64))
+        }),
+        ("begin and step", |k, n, stages, body| {
+            k.pipelined("t", (Expr::from(5)..n / 64 * 64 + 5).step(64), stages, |k, t| body(k, t - 5));
+        }),
+    ];
+    for (name, range) in ranges {
+        for stages in [2, 3, 4] {
+            let kernel = turned_sum(stages, range);
+            assert!(compiled(&kernel).cuda().contains("cp_async_wait"), "{name}");
+            for tiles in [0, 1, 2, 7] {
+                let n = tiles * 64 + 63;
+                check(&kernel, &[("n", n)], &[tensor(F32, &[n], number)], &[turned_sum_of(tiles)], Tolerance::EXACT);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_loop_in_a_loop_fills_its_buffers_again() {
+    let kernel = kernel("rows", |k| {
+        let (rows, cols) = (k.size("rows"), k.size("cols"));
+        let x = k.input("x", F32, (rows, cols));
+        let y = k.output("y", F32, [64]);
+        k.threads(64);
+        let tile = k.shared("tile", F32, [64]);
+        let sum = k.fragment("sum", F32, [64]);
+        k.fill(sum, 0.0);
+        k.serial("row", ..rows, |k, row| {
+            k.pipelined("t", ..cols.ceil_div(64), 3, |k, t| {
+                k.copy(tile, x.sub((&row, at(t * 64, 64))));
+                k.parallel([64], |k, [i]| k.store(sum, (&i,), sum.at((&i,)) + tile.at((63 - &i,))));
+            });
+        });
+        k.copy(y, sum);
+    });
+    for (rows, cols) in [(1, 1), (3, 64), (4, 65), (2, 300), (5, 127)] {
+        let element = |i: i64| {
+            let places = (0..rows).flat_map(|row| (0..8).map(move |tile| (row, tile * 64 + 63 - i)));
+            places.filter(|(_, col)| *col < cols).map(|(row, col)| number(row * cols + col)).sum::<f64>() + 0.0
+        };
+        let (x, y) = (tensor(F32, &[rows, cols], number), tensor(F32, &[64], element));
+        check(&kernel, &[("rows", rows), ("cols", cols)], &[x], &[y], Tolerance::EXACT);
+    }
+}
+
+/// `c = a*b`, with copies as ops.
+fn product(stages: i64) -> Kernel {
+    kernel("product", |k| {
+        let (m, n, depth) = (k.size("m"), k.size("n").multiple_of(8), k.size("depth").multiple_of(8));
+        let a = k.input("a", F16, (m, depth));
+        let b = k.input("b", F16, (depth, n));
+        let c = k.output("c", F32, (m, n));
+        let [column, row] = k.grid([n.ceil_div(32), m.ceil_div(32)]);
+        k.threads(64);
+        let left = k.shared("left", F16, [32, 32]);
+        let right = k.shared("right", F16, [32, 32]);
+        let sums = k.fragment("sums", F32, [32, 32]);
+        k.fill(sums, 0.0);
+        k.pipelined("t", ..depth.ceil_div(32), stages, |k, t| {
+            k.copy(left, a.sub((at(row * 32, 32), at(&t * 32, 32))));
+            k.copy(right, b.sub((at(&t * 32, 32), at(column * 32, 32))));
+            k.gemm(sums, left, right).with(Gemm::PLAIN);
+        });
+        k.copy(c.sub((at(row * 32, 32), at(column * 32, 32))), sums);
+    })
+}
+
+fn product_of(m: i64, n: i64, depth: i64) -> ([HostTensor; 2], HostTensor) {
+    let b = |at: i64| number(at + 4);
+    let element = |at: i64| (0..depth).map(|d| number(at / n * depth + d) * b(d * n + at % n)).sum();
+    ([tensor(F16, &[m, depth], number), tensor(F16, &[depth, n], b)], tensor(F32, &[m, n], element))
+}
+
+#[test]
+fn a_product_streams_ragged_matrices() {
+    for (m, n, depth) in [(1, 8, 8), (32, 32, 32), (33, 40, 104), (70, 8, 200)] {
+        let (inputs, c) = product_of(m, n, depth);
+        check(&product(3), &[("m", m), ("n", n), ("depth", depth)], &inputs, &[c], Tolerance::EXACT);
+    }
+}
+
+/// A launch of a kernel: its sizes, its inputs and what it computes.
+type Launched = (Vec<(&'static str, i64)>, Vec<HostTensor>, HostTensor);
+
+/// Drops or changes each wait, commit and barrier, one at a time; counts what 20 schedules of any of the launches find.
+fn mutated(kernel: &Kernel, launches: &[Launched]) -> Option<MutationReport> {
+    let artifact = compiled(kernel);
+    let built = built_or_skipped(&artifact, "mutants of pipelined loops")?;
+    let bound: Vec<Artifact> =
+        launches.iter().map(|(sizes, ..)| artifact.clone().for_sizes(sizes).expect("sizes")).collect();
+    let mut report = MutationReport::default();
+    for mutant in mutants(&built.ptx) {
+        let mut changed = built.clone();
+        changed.ptx = mutant.text.clone();
+        let attempt = |_: &vgpu::Module, seed: u64| {
+            Ok(bound.iter().zip(launches).all(|(artifact, (_, inputs, expected))| {
+                is_right((artifact, &changed), inputs, std::slice::from_ref(expected), seed) == Ok(true)
+            }))
+        };
+        report.add(&mutant, &ending(&mutant, 20, &attempt));
+    }
+    Some(report)
+}
+
+/// NVRTC writes two iterations of a loop out and puts an odd last one after the loop. Its commit closes a group of nothing, so
+/// nobody misses that.
+#[test]
+fn every_wait_commit_and_barrier_is_needed() {
+    let sum = |tiles: i64| (vec![("n", 64 * tiles)], vec![tensor(F32, &[64 * tiles], number)], turned_sum_of(tiles));
+    let of_product = |depth: i64| {
+        let (inputs, c) = product_of(33, 40, depth);
+        (vec![("m", 33), ("n", 40), ("depth", depth)], inputs.to_vec(), c)
+    };
+    for stages in [2, 3, 4] {
+        let cases =
+            [(turned_sum(stages, by_number), [sum(7), sum(8)]), (product(stages), [of_product(200), of_product(232)])];
+        for (kernel, launches) in cases {
+            let Some(report) = mutated(&kernel, &launches) else { return };
+            let is_last_commit = |(operator, ..): &(&str, usize, String)| *operator == "drop commit";
+            let found = report.survivors.len() <= 1 && report.survivors.iter().all(is_last_commit);
+            assert!(report.mutants() >= 5 && found, "{stages} stages, {}: {report:#?}", kernel.name);
+        }
+    }
+}
+
+/// The plan of a loop.
+fn plan(kernel: &Kernel) -> String {
+    let artifact = compiled(kernel);
+    let plan = artifact.plans().iter().find(|plan| plan.title.starts_with("pipelined")).expect("a plan");
+    plan.to_string().lines().skip(1).collect::<Vec<&str>>().join("\n")
+}
