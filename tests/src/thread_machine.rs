@@ -120,6 +120,8 @@ impl Machine<'_> {
             | Stmt::Assign { .. }
             | Stmt::AssignPair { .. }
             | Stmt::LetValue { .. }
+            | Stmt::Elect { .. }
+            | Stmt::TensorCopy(_)
             | Stmt::Mma(_) => Err("elements are opaque here and cannot be computed with".to_string()),
             Stmt::For { counter, body, .. } => {
                 let (begin, end) = (self.eval(0, &counter.begin)?, self.eval(0, &counter.end)?);
@@ -258,7 +260,8 @@ mod tests {
         let (name, notes, plans) = ("k".to_string(), Arena::new(), Vec::new());
         let target = Target::Sm100a;
         let (sizes, scalars, grid) = (Vec::new(), Vec::new(), [1, 1, 1].map(Expr::constant));
-        let program = Program { name, target, sizes, scalars, grid, threads, memories, registers, notes, body, plans };
+        let empty = Program::new(&name, target, threads);
+        let program = Program { sizes, scalars, grid, memories, registers, notes, body, plans, ..empty };
         let mut contents: Contents = (0..2 * threads * elements).map(|at| ((a.index(), at), 100 + at)).collect();
         execute(&program, &mut contents)?;
         Ok(contents.range((b.index(), 0i64)..).map(|(_, value)| *value).collect())

@@ -13,6 +13,7 @@ use crate::launch_shape::LaunchShape;
 use crate::parameter::Parameter;
 use crate::sizes;
 use crate::stage::Stage;
+use crate::tensor_maps::{MapParameter, tensor_maps};
 
 /// A compiled kernel: CUDA text, launch shape, parameters, plans, and the stages it came through.
 #[derive(Clone, Debug)]
@@ -98,6 +99,7 @@ impl Artifact {
     pub fn for_sizes(mut self, given: &[(&str, i64)]) -> Result<Artifact, Vec<Diagnostic>> {
         let values = sizes::values(self.kernel.kernel(), given)?;
         self.launch = LaunchShape::bound(self.kernel.kernel(), values)?;
+        self.tensor_maps().map_err(|finding| vec![finding])?;
         Ok(self)
     }
 
@@ -109,6 +111,17 @@ impl Artifact {
     /// The numbers that are parameters, in their order; they follow the sizes.
     pub fn scalars(&self) -> &[ScalarParameter] {
         &self.kernel().scalars
+    }
+
+    /// How many tensor maps are parameters.
+    pub fn map_count(&self) -> usize {
+        self.program().maps.len()
+    }
+
+    /// The tensor maps that are parameters, in their order; they follow the numbers. Error: sizes for which there is no such
+    /// map. Those of a launch are checked by [`Artifact::for_sizes`].
+    pub fn tensor_maps(&self) -> Result<Vec<MapParameter>, Diagnostic> {
+        tensor_maps(self.kernel(), self.program(), &self.launch)
     }
 
     /// The value of an expression of the sizes; sizes that are not bound have their greatest value. An error is a defect.

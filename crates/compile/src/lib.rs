@@ -11,6 +11,7 @@ mod registers;
 mod report;
 mod sizes;
 mod stage;
+mod tensor_maps;
 mod unwritten;
 mod writers;
 
@@ -19,6 +20,7 @@ pub use parameter::Parameter;
 pub use registers::FragmentRegisters;
 pub use report::defect_report;
 pub use stage::Stage;
+pub use tensor_maps::MapParameter;
 pub use tilewright_emit::{Origin, SourceMap};
 pub use tilewright_lower::Options as LowerOptions;
 

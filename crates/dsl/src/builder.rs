@@ -21,6 +21,7 @@ use crate::op_ref::OpRef;
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::Size;
+use crate::stages::Stages;
 use crate::value::Value;
 use crate::views::{flattened, placeholder, reordered};
 
@@ -317,7 +318,7 @@ impl<'k> KernelBuilder<'k> {
         range: impl LoopRange,
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
-        self.repeat(name, range, Unroll::No, body);
+        self.repeat(name, range, (Unroll::No, None), body);
     }
 
     /// A loop that is fully unrolled in CUDA.
@@ -328,21 +329,22 @@ impl<'k> KernelBuilder<'k> {
         range: impl LoopRange,
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
-        self.repeat(name, range, Unroll::Full, body);
+        self.repeat(name, range, (Unroll::Full, None), body);
     }
 
-    /// A loop whose copies from tensors to shared buffers run ahead of what uses them: each buffer has `stages` stages, so
-    /// copies are asynchronous and up to `stages - 1` iterations ahead. The results are those of a serial loop. The plan of the
-    /// loop says what runs ahead, or why nothing does.
+    /// A loop whose copies from tensors to shared buffers run ahead of what uses them: each buffer has `stages` stages, a
+    /// number or [`Stages`], so copies are asynchronous and up to `stages - 1` iterations ahead. The results are those of a
+    /// serial loop. The plan of the loop says what runs ahead, and by what, or why nothing does.
     #[track_caller]
     pub fn pipelined<T>(
         &mut self,
         name: &str,
         range: impl LoopRange,
-        stages: i64,
+        stages: impl Into<Stages>,
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
-        self.repeat(name, range, Unroll::Pipelined(stages), body);
+        let Stages { count, variant } = stages.into();
+        self.repeat(name, range, (Unroll::Pipelined(count), variant), body);
     }
 
     #[track_caller]
@@ -350,7 +352,7 @@ impl<'k> KernelBuilder<'k> {
         &mut self,
         name: &str,
         range: impl LoopRange,
-        unroll: Unroll,
+        (unroll, variant): (Unroll, Option<String>),
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
         let span = Span::here();
@@ -358,7 +360,7 @@ impl<'k> KernelBuilder<'k> {
         self.loops.push(name.to_string());
         let body = self.inside(span, |k| body(k, Expr::of_loop(&counter.var) + first));
         self.loops.pop();
-        self.kernel.body.push(Stmt::Loop(Loop { counter, unroll, body, span }));
+        self.kernel.body.push(Stmt::Loop(Loop { counter, unroll, variant, body, span }));
     }
 
     /// Unordered iterations over `extents`, divided among the threads of the CTA.

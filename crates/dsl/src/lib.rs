@@ -35,6 +35,7 @@ mod ops;
 mod region;
 mod shape;
 mod size;
+mod stages;
 mod value;
 mod views;
 
@@ -47,4 +48,5 @@ pub use op_ref::OpRef;
 pub use region::{Index, IntoRegion, Region, at};
 pub use shape::{IntoLayout, RowMajor, Shape};
 pub use size::Size;
+pub use stages::Stages;
 pub use value::Value;

@@ -8,12 +8,20 @@ use crate::uses::Uses;
 
 /// The lines that define the functions that the program calls.
 pub(crate) fn functions(called: &BTreeSet<Inst>) -> Vec<String> {
-    used(called).flat_map(|(info, kind)| function(&info, kind)).collect()
+    let of_kinds = used(called).flat_map(|(info, kind)| function(&info, kind));
+    of_kinds
+        .chain(written(called).flat_map(|info| info.function.iter().chain([&""]).map(|line| line.to_string())))
+        .collect()
 }
 
 /// The names of those functions.
 pub(crate) fn function_names(called: &BTreeSet<Inst>) -> impl Iterator<Item = &'static str> {
-    used(called).map(|(info, _)| info.name)
+    used(called).map(|(info, _)| info).chain(written(called)).map(|info| info.name)
+}
+
+/// The called instructions whose rows have their functions.
+fn written(called: &BTreeSet<Inst>) -> impl Iterator<Item = InstInfo> {
+    called.iter().map(|inst| inst.info()).filter(|info| !info.function.is_empty())
 }
 
 /// What an instruction does.
@@ -35,10 +43,10 @@ fn used(called: &BTreeSet<Inst>) -> impl Iterator<Item = (InstInfo, Kind)> {
 
 /// What an instruction does, by the operands in its row; `None` for those that have no function of their own here.
 fn kind(inst: Inst) -> Option<Kind> {
-    let InstInfo { name, cuda, memory, arguments, .. } = inst.info();
+    let InstInfo { name, cuda, memory, arguments, function, .. } = inst.info();
     let bytes = memory.first().and_then(|operand| operand.bytes);
     match (memory.len(), bytes) {
-        _ if !cuda.starts_with(name) => None,
+        _ if !cuda.starts_with(name) || !function.is_empty() => None,
         (2, Some(bytes)) => Some(Kind::Copy(bytes)),
         (1, Some(bytes)) => Some(Kind::Fill(bytes)),
         _ if arguments == 0 => Some(Kind::Commit),
@@ -48,9 +56,9 @@ fn kind(inst: Inst) -> Option<Kind> {
 
 /// The call, with the name of its function as it can be seen in the kernel.
 pub(crate) fn visible(uses: &Uses, inst: Inst, call: String) -> String {
-    let name = inst.info().name;
-    match (kind(inst), call.strip_prefix(name)) {
-        (Some(_), Some(rest)) => format!("{}{rest}", uses.visible(name)),
+    let InstInfo { name, function, .. } = inst.info();
+    match call.strip_prefix(name) {
+        Some(rest) if kind(inst).is_some() || !function.is_empty() => format!("{}{rest}", uses.visible(name)),
         _ => call,
     }
 }

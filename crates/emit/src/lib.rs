@@ -15,6 +15,7 @@ mod registers;
 pub mod reserved;
 mod source_map;
 mod statements;
+mod tensor_copies;
 mod uses;
 mod values;
 mod wrapped;
@@ -28,7 +29,7 @@ use indexmap::IndexMap;
 use tera::{Context, Tera};
 use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray};
-use tilewright_ir::{Handle, VerifiedProgram, padded_shared_bytes};
+use tilewright_ir::{Handle, SHARED_ALIGNMENT, VerifiedProgram, padded_shared_bytes};
 
 use crate::names::SHARED_WINDOW;
 use crate::statements::declarations::Declarations;
@@ -79,10 +80,12 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     printer.body(&program.body)?;
     let around_instructions =
         [wrapped::functions(&uses), asynchronous::functions(&printer.called), mma::functions(&uses)].concat();
+    let around_instructions = [tensor_copies::functions(program, &uses), around_instructions].concat();
     let functions = together([printer.functions(), around_instructions].concat());
     let wrapped_names = wrapped::function_names(&uses)
         .chain(asynchronous::function_names(&printer.called))
-        .chain(mma::function_names(&uses));
+        .chain(mma::function_names(&uses))
+        .chain(tensor_copies::names(program, &uses));
     let function_names: BTreeSet<&str> = printer.function_names().chain(wrapped_names).collect();
     let locals = [shared.locals(program, &uses), printer.hardware_indices()].concat();
     let entry = names::entry(program, &function_names);
@@ -139,7 +142,8 @@ fn parameters(program: &Program, uses: &Uses) -> String {
         let RegArray { name, dtype, .. } = &program.registers[*array];
         format!("{} {name}", dtype::c_type(*dtype))
     };
-    pointers.chain(sizes).chain(program.scalars.iter().map(scalar)).collect::<Vec<_>>().join(", ")
+    let maps = program.maps.iter().map(|(_, map)| tensor_copies::parameter(map, uses));
+    pointers.chain(sizes).chain(program.scalars.iter().map(scalar)).chain(maps).collect::<Vec<_>>().join(", ")
 }
 
 /// Entries of a table on one line.
@@ -177,11 +181,17 @@ impl SharedPlan {
         let mut offsets = IndexMap::new();
         let mut total = 0;
         let shared = program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
-        for (handle, memory) in shared.filter(|(handle, _)| uses.has_memory(*handle)) {
+        let mut shared: Vec<_> = shared.filter(|(handle, _)| uses.has_memory(*handle)).collect();
+        // Each takes a multiple of the bytes to which it is aligned, so the widest alignments come first.
+        shared.sort_by_key(|(_, memory)| std::cmp::Reverse(memory.alignment));
+        let widest = shared.first().map_or(SHARED_ALIGNMENT, |(_, memory)| memory.alignment);
+        for (handle, memory) in shared {
             offsets.insert(handle, total);
             total += padded_shared_bytes(memory.elements * memory.dtype.bytes());
         }
-        let dynamic_bytes = if total > STATIC_SHARED_BYTES { total } else { 0 };
+        // The CUDA compiler may leave gaps between static arrays of different alignments.
+        let is_static = total + widest - SHARED_ALIGNMENT <= STATIC_SHARED_BYTES;
+        let dynamic_bytes = if is_static { 0 } else { total };
         SharedPlan { offsets, dynamic_bytes }
     }
 

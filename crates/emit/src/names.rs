@@ -59,6 +59,7 @@ impl<'a> Names<'a> {
     fn of(program: &'a Program, definitions: &[&'a [Var]]) -> Names<'a> {
         let mut taken = BTreeSet::from([Cow::Borrowed(SHARED_WINDOW)]);
         taken.extend(program.memories.iter().map(|(_, memory)| Cow::Borrowed(memory.name.as_str())));
+        taken.extend(program.maps.iter().map(|(_, map)| Cow::Borrowed(map.name.as_str())));
         taken.extend(program.registers.iter().map(|(_, array)| Cow::Borrowed(array.name.as_str())));
         taken.extend(program.sizes.iter().map(|size| Cow::Borrowed(size.name())));
         taken.extend(definitions.iter().copied().flatten().map(|var| Cow::Borrowed(var.name())));
@@ -69,6 +70,9 @@ impl<'a> Names<'a> {
         for (_, memory) in program.memories.iter() {
             let is_table = memory.space == MemorySpace::Table;
             self.settle(&memory.name, if is_table { Place::Outside } else { Place::Inside }, &|_| Vec::new());
+        }
+        for (_, map) in program.maps.iter() {
+            self.settle(&map.name, Place::Inside, &|_| Vec::new());
         }
         for size in &program.sizes {
             self.settle(size.name(), Place::Inside, &|_| Vec::new());
@@ -122,6 +126,10 @@ impl<'a> Names<'a> {
         let memories: Vec<_> = program.memories.iter().map(|(handle, _)| handle).collect();
         for handle in memories {
             self.text(&mut program.memories[handle].name);
+        }
+        let maps: Vec<_> = program.maps.iter().map(|(handle, _)| handle).collect();
+        for handle in maps {
+            self.text(&mut program.maps[handle].name);
         }
         let arrays: Vec<_> = program.registers.iter().map(|(handle, _)| handle).collect();
         for handle in arrays {

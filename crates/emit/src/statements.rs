@@ -24,6 +24,7 @@ use crate::mma;
 use crate::registers::{PARTS, is_single, pointer, register, vector_name};
 use crate::source_map::Lines;
 use crate::statements::declarations::Declarations;
+use crate::tensor_copies;
 use crate::uses::{ArrayUses, Uses, loaded};
 use crate::values::Values;
 use crate::wrapped;
@@ -310,6 +311,14 @@ impl<'a> Printer<'a> {
             Stmt::LetValue { var, value } => {
                 let definition = self.values.named(var, value)?;
                 self.line(format_args!("{definition};"));
+            }
+            Stmt::Elect { body } => {
+                let cond = tensor_copies::is_elected(self.uses);
+                self.block(format_args!("if ({cond})"), body)?;
+            }
+            Stmt::TensorCopy(copy) => {
+                let call = tensor_copies::call(self.program, self.uses, copy);
+                self.line(format_args!("{call};"));
             }
             Stmt::Mma(product) => {
                 let Mma { inst, sums, a, b } = &**product;

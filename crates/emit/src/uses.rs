@@ -22,6 +22,10 @@ pub(crate) struct Uses<'a> {
     pub(crate) insts: BTreeSet<Inst>,
     /// The products of a warp that it calls.
     pub(crate) products: BTreeSet<MmaInst>,
+    /// The dimensions of the maps by which it copies boxes.
+    pub(crate) ranks: BTreeSet<usize>,
+    /// Whether it elects threads.
+    pub(crate) elects: bool,
 }
 
 /// How a program uses a memory.
@@ -50,6 +54,7 @@ pub(crate) struct ArrayUses {
 impl<'a> Uses<'a> {
     pub(crate) fn of(program: &'a Program) -> Uses<'a> {
         let memories = program.memories.iter().map(|(_, memory)| memory.name.as_str());
+        let memories = memories.chain(program.maps.iter().map(|(_, map)| map.name.as_str()));
         let arrays = program.registers.iter().map(|(_, array)| array.name.as_str());
         let mut uses = Uses {
             program,
@@ -59,6 +64,8 @@ impl<'a> Uses<'a> {
             arrays: vec![ArrayUses::default(); program.registers.len()],
             insts: BTreeSet::new(),
             products: BTreeSet::new(),
+            ranks: BTreeSet::new(),
+            elects: false,
         };
         uses.body(&program.body, None);
         uses.names.sort_unstable();
@@ -142,6 +149,8 @@ impl<'a> Uses<'a> {
         match stmt {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
+            Stmt::TensorCopy(copy) => _ = self.ranks.insert(copy.coordinates.len()),
+            Stmt::Elect { .. } => self.elects = true,
             _ => {}
         }
     }

@@ -76,6 +76,16 @@ impl Target {
         }
     }
 
+    /// Bytes that have to be on their way from global memory to an SM to use its share of the bandwidth: bandwidth times
+    /// latency, and half of it more. Computed for an HBM3 H100 (3.35 TB/s, 132 SMs) and a B200 (8 TB/s, 148 SMs) with a
+    /// latency of 800 ns, which is an estimate.
+    pub fn bytes_in_flight(self) -> i64 {
+        match self {
+            Target::Sm100a => 64 * 1024,
+            Target::Sm90a => 32 * 1024,
+        }
+    }
+
     /// The most threads that a CTA can have.
     pub fn max_threads(self) -> i64 {
         match self {

@@ -103,6 +103,11 @@ impl<'a> Tally<'a> {
                 stmt.values().iter().for_each(|value| self.operations(value, times));
             }
             Stmt::Mma(_) => self.add(times),
+            Stmt::Elect { body } => {
+                self.add(times);
+                self.body(body);
+            }
+            Stmt::TensorCopy(copy) => copy.coordinates.iter().for_each(|at| self.value(at)),
             Stmt::Inst(call) => self.call(call, times),
         }
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_diag::counted;
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::plan::{MemoryKind, OpPlan, PlanFacts};
-use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Observer, Program, WarpState, for_each_stmt, walk};
+use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Moved, Observer, Program, WarpState, for_each_stmt, walk};
 use tilewright_ir::tile::Buffer;
 use tilewright_ir::{Handle, Kernel, VerifiedKernel};
 use tilewright_layout::Layout;
@@ -169,6 +169,10 @@ impl Patterns<'_> {
 impl Observer for Patterns<'_> {
     fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
         let Some(tile) = self.of.get_mut(&self.program.owner(access.memory)) else { return Ok(()) };
+        // The copy engine has no banks.
+        if let Moved::Box(_) = access.moved {
+            return Ok(());
+        }
         let memory = &self.program.memories[access.memory];
         let (element, stage) = (memory.dtype.bytes(), memory.stage_elements());
         let index = warp.eval(access.index)?;

@@ -81,10 +81,10 @@ impl Scan<'_> {
                 self.branches += 1;
                 self.guarded(Guard::Branch(self.branches), body);
             }
-            Stmt::Op { body, .. } | Stmt::For { body, .. } => self.body(body),
+            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::Elect { body } => self.body(body),
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
             Stmt::Move { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => {}
-            Stmt::Mma(_) | Stmt::Inst(_) => {}
+            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => {}
         }
     }
 

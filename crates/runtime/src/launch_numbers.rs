@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use tilewright_compile::Artifact;
+use tilewright_compile::{Artifact, MapParameter};
 use tilewright_diag::Diagnostic;
 
 use crate::failure::{Failure, FailureKind};
@@ -18,6 +18,8 @@ pub(crate) struct LaunchNumbers {
     pub(crate) sizes: Vec<i32>,
     /// The bytes of the scalar parameters, which follow the sizes.
     pub(crate) scalars: Vec<Vec<u8>>,
+    /// The tensor maps, which follow the scalar parameters.
+    pub(crate) maps: Vec<MapParameter>,
 }
 
 impl LaunchNumbers {
@@ -30,6 +32,7 @@ impl LaunchNumbers {
             dynamic_shared_bytes: narrow("the size of shared memory", artifact.dynamic_shared_bytes())?,
             sizes: sizes?,
             scalars,
+            maps: artifact.tensor_maps().map_err(|finding| Failure::new(FailureKind::BadInput, finding))?,
         })
     }
 }

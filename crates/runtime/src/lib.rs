@@ -15,6 +15,7 @@ mod on_gpu;
 mod run;
 mod spills;
 mod tensor;
+mod tensor_maps;
 
 pub use build::Toolchain;
 pub use built::{Built, CudaText, Origin};
@@ -27,6 +28,7 @@ pub use on_gpu::{BufferDifference, GpuMemory, run_launches_on_gpu};
 pub use run::{GpuTiming, Run, run, run_watched};
 pub use spills::spill_error;
 pub use tensor::{HostTensor, TensorError};
+pub use tensor_maps::tensor_map;
 
 /// What NVRTC reports about a kernel's registers, spills and shared memory.
 pub use tilewright_cuda::Resources;

@@ -139,7 +139,7 @@ fn missing(why: &str) -> CudaError {
 }
 
 /// Numbers that [`TensorMap::check`] has bounded.
-fn request(map: &TensorMap) -> TensorMapRequest {
+pub(crate) fn request(map: &TensorMap) -> TensorMapRequest {
     let access = match &map.access {
         MapAccess::Tiled(sides) => TensorAccess::Tiled(sides.iter().map(|side| *side as u32).collect()),
         MapAccess::Im2col(Im2col { lower, upper, channels, pixels }) => TensorAccess::Im2col {

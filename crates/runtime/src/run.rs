@@ -1,18 +1,19 @@
 //! Launches a kernel: copies inputs to memory, runs it, and copies outputs back.
 
-use tilewright_compile::{Artifact, Parameter};
+use tilewright_compile::{Artifact, MapParameter, Parameter};
 use tilewright_cuda::{Gpu, GpuArg, GpuBuffer};
 use tilewright_diag::Diagnostic;
 use tilewright_ir::tile::{Direction, ScalarParameter};
-use tilewright_vgpu::{Arg, BufferId, KernelInfo, Launch, Memory, Module, Options, Progress, Report};
+use tilewright_vgpu::{Arg, BufferId, KernelInfo, Launch, Memory, Module, Options, Progress, Report, TENSOR_MAP_BYTES};
 
 use crate::built::Built;
 use crate::device::Device;
 use crate::explain;
 use crate::failure::{Failure, FailureKind};
 use crate::launch_numbers::{LaunchNumbers, narrow};
-use crate::on_gpu::UNWRITTEN;
+use crate::on_gpu::{UNWRITTEN, request};
 use crate::tensor::HostTensor;
+use crate::tensor_maps::tensor_map;
 
 /// The results of a launch.
 #[derive(Debug)]
@@ -160,9 +161,9 @@ fn memory_bytes(parameter: &Parameter) -> Result<usize, Failure> {
 
 /// Edited CUDA must still have the artifact's entry point with its parameters.
 fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: usize) -> Result<(), Failure> {
-    let (module, scalars) = (parse(built)?, artifact.scalars());
+    let (module, scalars, maps) = (parse(built)?, artifact.scalars(), artifact.map_count());
     let wrong = |text: String| {
-        let pointers = format!("{pointers} x pointer{}{}", and_sizes(sizes), and_scalars(scalars));
+        let pointers = format!("{pointers} x pointer{}{}{}", and_sizes(sizes), and_scalars(scalars), and_maps(maps));
         let finding = Diagnostic::error("R0603", "the signature in the CUDA text differs from the kernel's")
             .note(text)
             .help(format!("keep `{}` with its parameters: {pointers}", artifact.entry()));
@@ -176,7 +177,12 @@ fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: u
     let KernelInfo { params, .. } = kernel;
     let given: Vec<usize> = params.iter().map(|param| param.size as usize).collect();
     let numbers = scalars.iter().map(|scalar| scalar.dtype.bytes() as usize);
-    let expected: Vec<usize> = vec![8; pointers].into_iter().chain(vec![4; sizes]).chain(numbers).collect();
+    let expected: Vec<usize> = vec![8; pointers]
+        .into_iter()
+        .chain(vec![4; sizes])
+        .chain(numbers)
+        .chain(vec![TENSOR_MAP_BYTES; maps])
+        .collect();
     if given != expected {
         let sizes: Vec<String> = params.iter().map(|p| format!("{} ({} bytes)", p.name, p.size)).collect();
         return Err(wrong(format!("its parameters are {}", sizes.join(", "))));
@@ -186,6 +192,10 @@ fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: u
 
 fn and_sizes(sizes: usize) -> String {
     if sizes == 0 { String::new() } else { format!(", {sizes} x int") }
+}
+
+fn and_maps(maps: usize) -> String {
+    if maps == 0 { String::new() } else { format!(", {maps} x tensor map") }
 }
 
 fn and_scalars(scalars: &[ScalarParameter]) -> String {
@@ -218,6 +228,11 @@ fn run_virtual(
             InitialMemory::Unwritten(len) => memory.allocate_poison(&parameter.name, len),
         })
         .collect();
+    let map = |one: &MapParameter| {
+        let address = buffers.get(one.tensor).and_then(|buffer| memory.address(*buffer)).unwrap_or(0);
+        tensor_map(&one.map, address).map(Arg::TensorMap)
+    };
+    let maps = numbers.maps.iter().map(map).collect::<Result<Vec<Arg>, Failure>>()?;
     let launch = Launch {
         kernel: artifact.entry().to_string(),
         grid: numbers.grid,
@@ -230,6 +245,7 @@ fn run_virtual(
             .map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 })
             .chain(numbers.sizes.iter().map(|size| Arg::Bytes(size.to_le_bytes().to_vec())))
             .chain(numbers.scalars.iter().map(|bytes| Arg::Bytes(bytes.clone())))
+            .chain(maps)
             .collect(),
     };
     // Edited text has different line numbers.
@@ -309,7 +325,14 @@ fn run_on_gpu(
     };
     let sizes = numbers.sizes.iter().map(|size| GpuArg::Bytes(size.to_ne_bytes().to_vec()));
     let values = sizes.chain(numbers.scalars.iter().map(|bytes| GpuArg::Bytes(bytes.clone())));
-    let args: Vec<GpuArg<'_>> = buffers.iter().map(|buffer| GpuArg::Buffer(buffer, 0)).chain(values).collect();
+    let map = |one: &MapParameter| {
+        let start = narrow("the start of a tensor", one.map.start)?;
+        let map = tensor_map(&one.map, 0)?;
+        gpu.tensor_map(&buffers[one.tensor], start, &request(&map)).map(GpuArg::Bytes).map_err(failed)
+    };
+    let maps = numbers.maps.iter().map(map).collect::<Result<Vec<_>, Failure>>()?;
+    let tensors = buffers.iter().map(|buffer| GpuArg::Buffer(buffer, 0));
+    let args: Vec<GpuArg<'_>> = tensors.chain(values).chain(maps).collect();
     gpu.launch(&module, &launch, &args).map_err(failed)?;
     gpu.synchronize().map_err(failed)?;
     // Before the timed launches, which update tensors in place again.

@@ -2,16 +2,17 @@
 //!
 //! Between barriers and exchanges, threads run one after the other, forwards or backwards: a missing barrier gives a
 //! different result in one of the two orders. An asynchronous copy arrives at once if threads run forwards, and when its
-//! thread waits for it if they run backwards. After every op, all copies of an element of a fragment must be equal.
+//! thread waits for it if they run backwards; so do the copies of boxes, for which threads wait at barriers. After every op, all copies of an element of a fragment must be equal.
 
 use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
-use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt, Value};
+use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt, TensorCopy, Value};
 use tilewright::ir::tile::ElementOp;
 use tilewright::ir::{Counter, Handle, HwIndex};
 use tilewright::layout::{DType, axis};
 
+use super::engine::{Barriers, Place, elements_of_box, swizzled};
 use super::evaluate::size_at_launch;
 use super::numbers;
 use super::pending::{PendingCopies, PendingCopy, copied_bytes};
@@ -47,7 +48,8 @@ pub fn execute(program: &Program, memories: &mut Memories, order: Order, copies:
         for y in 0..ctas(1) {
             for x in 0..ctas(0) {
                 let threads = (0..program.threads).map(|_| Thread::new(program)).collect();
-                let mut machine = Machine { program, cta: [x, y, z], threads, memories, order, copies };
+                let barriers = Barriers::default();
+                let mut machine = Machine { program, cta: [x, y, z], threads, memories, barriers, order, copies };
                 machine.begin();
                 let all: Vec<usize> = (0..program.threads as usize).collect();
                 machine.body(&program.body, &all)?;
@@ -78,6 +80,7 @@ struct Machine<'a> {
     cta: [i64; 3],
     threads: Vec<Thread>,
     memories: &'a mut Memories,
+    barriers: Barriers,
     order: Order,
     copies: &'a [Copies],
 }
@@ -148,6 +151,15 @@ impl Machine<'_> {
                 let inside = kept(active, holds)?;
                 self.body(body, &inside)
             }
+            Stmt::Elect { body } => {
+                let one = |warp: &[usize]| match self.order {
+                    Order::Forwards => warp[0],
+                    Order::Backwards => warp[warp.len() - 1],
+                };
+                let elected: Vec<usize> = active.chunk_by(|one, next| one / 32 == next / 32).map(one).collect();
+                self.body(body, &elected)
+            }
+            Stmt::Inst(call) if call.inst == Inst::BarrierWait => active.iter().try_for_each(|at| self.wait(call, *at)),
             Stmt::Inst(call) => self.call_together(call, active),
             _ => Err("a statement that this machine does not know".to_string()),
         }
@@ -307,7 +319,8 @@ impl Machine<'_> {
                         self.run(body, at)?;
                     }
                 }
-                Stmt::Op { .. } | Stmt::Mma(_) => {
+                Stmt::TensorCopy(copy) => self.tensor_copy(copy, at)?,
+                Stmt::Op { .. } | Stmt::Mma(_) | Stmt::Elect { .. } => {
                     return Err("a statement that this machine does not know".to_string());
                 }
             }
@@ -356,11 +369,69 @@ impl Machine<'_> {
                 arrived.into_iter().for_each(|copy| self.arrive(copy));
                 Ok(())
             }
+            (Inst::BarrierInitFence, None, [], []) => Ok(()),
+            (Inst::BarrierInit, None, [barrier], []) => {
+                let [needed] = &arguments[..] else {
+                    return Err("a barrier must have a number of arrivals".to_string());
+                };
+                self.barriers.begin(self.barrier(at, barrier)?, self.expr(at, needed)?)
+            }
+            (Inst::BarrierInvalidate, None, [barrier], []) => self.barriers.end(self.barrier(at, barrier)?),
+            (Inst::BarrierArrive, None, [barrier], []) => self.barriers.arrive(self.barrier(at, barrier)?, 0),
+            (Inst::BarrierExpect, None, [barrier], []) => {
+                let [bytes] = &arguments[..] else { return Err("an announcement must have a number".to_string()) };
+                self.barriers.arrive(self.barrier(at, barrier)?, self.expr(at, bytes)?)
+            }
             (Inst::BytePermute, Some(to), _, from) => {
                 let bytes = self.permuted(at, from, arguments)?;
                 self.write(at, to, &bytes)
             }
             _ => Err("a statement that this machine does not know".to_string()),
+        }
+    }
+
+    /// The memory of a barrier, and its first byte there.
+    fn barrier(&self, at: usize, place: &(Handle<Memory>, Expr)) -> Result<Place, String> {
+        let (number, bytes) = self.bytes(at, place, 8)?;
+        Ok((number, bytes.start))
+    }
+
+    /// Waits at a barrier. Copies on their way arrive now.
+    fn wait(&mut self, call: &Call, at: usize) -> Result<(), String> {
+        let ([barrier], [parity]) = (&call.memory[..], &call.arguments[..]) else {
+            return Err("a wait must have a barrier and a parity".to_string());
+        };
+        let (barrier, parity) = (self.barrier(at, barrier)?, self.expr(at, parity)?);
+        self.arrivals(barrier)?;
+        self.barriers.wait(barrier, parity)
+    }
+
+    fn arrivals(&mut self, barrier: Place) -> Result<(), String> {
+        self.barriers.arrivals(barrier)?.into_iter().for_each(|copy| self.arrive(copy));
+        Ok(())
+    }
+
+    /// Starts to copy a box. Each of its elements goes to a place of its own.
+    fn tensor_copy(&mut self, copy: &TensorCopy, at: usize) -> Result<(), String> {
+        let map = &self.program.maps[copy.map];
+        let numbers = |exprs: &[Expr]| exprs.iter().map(|expr| self.expr(at, expr)).collect::<Result<Vec<_>, _>>();
+        let (extents, strides) = (numbers(&map.extents)?, numbers(&map.strides)?);
+        let elements = elements_of_box(map, &extents, &strides, &numbers(&copy.coordinates)?);
+        let (number, bytes) = self.bytes(at, &copy.to, copy.bytes)?;
+        let barrier = self.barrier(at, &copy.barrier)?;
+        let width = map.boxes.bits / 8;
+        let tensor = &self.memories[&map.tensor.index()];
+        for (element, from) in elements.into_iter().enumerate() {
+            let place = swizzled(map.boxes.swizzle, bytes.start as i64 + element as i64 * width) as usize;
+            let moved = match from {
+                None => vec![Some(0); width as usize],
+                Some(from) => tensor.get(from as usize..(from + width) as usize).ok_or("outside of a tensor")?.to_vec(),
+            };
+            self.barriers.start(barrier, (number, place..place + width as usize, moved))?;
+        }
+        match self.order {
+            Order::Forwards => self.arrivals(barrier),
+            Order::Backwards => Ok(()),
         }
     }
 
@@ -563,8 +634,8 @@ fn stored_matrices(inst: Inst) -> Option<(usize, bool)> {
 /// Whether threads synchronize in a statement, or a check follows it.
 fn exchanges(stmt: &Stmt) -> bool {
     match stmt {
-        Stmt::Mma(_) | Stmt::Op { .. } => true,
-        Stmt::Inst(call) => call.inst.info().issued_by > axis::Scope::Thread,
+        Stmt::Mma(_) | Stmt::Op { .. } | Stmt::Elect { .. } => true,
+        Stmt::Inst(call) => call.inst == Inst::BarrierWait || call.inst.info().issued_by > axis::Scope::Thread,
         _ => stmt.inner().iter().any(exchanges),
     }
 }

@@ -5,6 +5,7 @@
 //! compute it.
 
 pub mod check;
+mod engine;
 pub mod evaluate;
 pub mod generate;
 pub mod machine;

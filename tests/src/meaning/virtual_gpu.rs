@@ -1,10 +1,10 @@
 //! Random kernels compiled with NVRTC and run on the virtual GPU or a real one.
 
-use tilewright::compile::{Artifact, Options, compile};
+use tilewright::compile::{Artifact, MapParameter, Options, compile};
 use tilewright::ir::Handle;
 use tilewright::ir::tile::{Buffer, prepare, verify};
 use tilewright::prelude::{Kernel, Target};
-use tilewright::runtime::{Built, CudaText, Device, HostTensor, Toolchain, run};
+use tilewright::runtime::{Built, CudaText, Device, HostTensor, Toolchain, run, tensor_map};
 use tilewright::vgpu::{self, Arg, BufferId, Launch, Memory, Module};
 
 use super::check::{Ended, Wrong, differs, inputs};
@@ -68,7 +68,11 @@ fn on_gpu(kernel: &Kernel, artifact: &Artifact, built: &Built, given: &Bytes, de
     let inputs: Option<Vec<HostTensor>> = given
         .iter()
         .filter_map(|(handle, bytes)| Some((&kernel.buffers[*handle], all(bytes)?)))
-        .map(|(buffer, bytes)| HostTensor::from_bytes(buffer.dtype, &buffer.shape, bytes).ok())
+        .map(|(buffer, mut bytes)| {
+            let parameter = artifact.parameters().iter().find(|parameter| parameter.name == buffer.name)?;
+            bytes.truncate((parameter.shape.iter().product::<i64>() * buffer.dtype.bytes()) as usize);
+            HostTensor::from_bytes(buffer.dtype, &parameter.shape, bytes).ok()
+        })
         .collect();
     let inputs = inputs.ok_or_else(|| wrong("the inputs do not match the shapes of their tensors", ""))?;
     let run = run(artifact, built, &inputs, device).map_err(|failure| wrong("the GPU reports an error", failure))?;
@@ -93,6 +97,11 @@ fn launched(kernel: &Kernel, artifact: &Artifact, module: &Module, given: &Bytes
             (*handle, buffer)
         })
         .collect();
+    let parameters = artifact.tensor_maps().map_err(|finding| wrong("no tensor maps", finding))?;
+    let address = |tensor: usize| buffers.get(tensor).and_then(|(_, buffer)| memory.address(*buffer)).unwrap_or(0);
+    let map = |one: &MapParameter| tensor_map(&one.map, address(one.tensor)).map(Arg::TensorMap);
+    let maps: Vec<Arg> =
+        parameters.iter().map(map).collect::<Result<_, _>>().map_err(|failure| wrong("no tensor maps", failure))?;
     let launch = Launch {
         kernel: artifact.entry().to_string(),
         grid: artifact.grid().map(|ctas| ctas as u32),
@@ -104,6 +113,7 @@ fn launched(kernel: &Kernel, artifact: &Artifact, module: &Module, given: &Bytes
             .iter()
             .map(|(_, buffer)| Arg::Buffer { buffer: *buffer, byte_offset: 0 })
             .chain(artifact.sizes().into_iter().flatten().map(|size| Arg::Bytes((*size as i32).to_le_bytes().to_vec())))
+            .chain(maps)
             .collect(),
     };
     let report = vgpu::run(module, &launch, &mut memory, &vgpu::Options::default());

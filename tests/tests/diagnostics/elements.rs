@@ -567,3 +567,24 @@ fn a_pipelined_loop_that_is_serial() {
     let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
     assert_rendered("a_pipelined_loop_that_is_serial", &artifact.warnings());
 }
+
+/// A loop over rows of `cols` elements of a tensor, in these stages.
+fn streamed(stages: Stages, cols: i64) -> Kernel {
+    kernel("streamed", |k| {
+        let x = k.input("x", F32, [8, cols]);
+        let y = k.output("y", F32, [8, 64]);
+        k.threads(64);
+        let tile = k.shared("tile", F32, [64]);
+        k.pipelined("t", 0..8, stages, |k, t| {
+            k.copy(tile, x.sub((t, at(0, 64))));
+            k.parallel([64], |k, [i]| k.store(y, (t, i), tile.at((63 - i,))));
+        });
+    })
+}
+
+#[test]
+fn variants_of_pipelined_loops() {
+    assert_mistake("an_unknown_variant_of_a_loop", streamed(Stages::of(3).variant("fast"), 64));
+    assert_mistake("a_variant_that_a_loop_cannot_have", streamed(Stages::any().variant("tma"), 65));
+    assert_mistake("a_loop_with_less_than_1_stage", streamed(Stages::of(0), 64));
+}

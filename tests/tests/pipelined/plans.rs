@@ -9,10 +9,22 @@ use super::{number, plan, product};
 #[test]
 fn the_plan_of_a_loop_tells_stages_bytes_and_the_barrier() {
     assert_eq!(
-        plan(&product(3)),
+        plan(&product(Stages::of(3))),
+        "  __syncthreads: all threads see the barriers of the stages
+  full mbarriers: the copies of an iteration have arrived
+  empty mbarriers: all warps have finished with the stage that is copied to next
+* tma: cost 44; 3 stages of `left`, `right`: 4096 B each; copies run 2 iterations ahead; one thread issues 2 boxes
+      22 instructions, 0 registers
+  cp_async: cost 138; 3 stages of `left`, `right`: 4096 B each; copies run 2 iterations ahead
+      69 instructions, 0 registers"
+    );
+    assert_eq!(
+        plan(&product(Stages::of(3).variant("cp_async"))),
         "  __syncthreads: all threads see the copies of all threads, and have finished with the stage that is copied to next
-* cp_async: cost 10; 3 stages of `left`, `right`: 4096 B each; copies run 2 iterations ahead
-      5 instructions, 0 registers"
+  tma: cost 44; 3 stages of `left`, `right`: 4096 B each; copies run 2 iterations ahead; one thread issues 2 boxes
+      22 instructions, 0 registers
+* cp_async: cost 138, forced; 3 stages of `left`, `right`: 4096 B each; copies run 2 iterations ahead
+      69 instructions, 0 registers"
     );
 }
 

@@ -32,7 +32,7 @@ fn scaled_sum_of(n: i64) -> HostTensor {
 
 #[test]
 fn what_is_computed_on_the_way_runs_ahead_through_registers() {
-    let expected = "* through_registers: cost 10; 2 stages of `tile`, since registers hold one iteration: 256 B each; copies run 1 \
+    let expected = "* through_registers: cost 30; 2 stages of `tile`, since registers hold one iteration: 256 B each; copies run 1 \
                     iteration ahead, through registers";
     assert!(plan(&scaled_sum(3)).contains(expected), "{}", plan(&scaled_sum(3)));
     for stages in [2, 3] {

@@ -14,6 +14,7 @@ use crate::thread::inst::{InstInfo, RegisterOperand};
 use crate::thread::packed::{Packed, WORD, is_word};
 use crate::thread::program::{Call, Cond, Memory, Mma, Program, Stmt};
 use crate::thread::registers::{RegArray, Regs};
+use crate::thread::ring::TensorCopy;
 use crate::thread::value::Value;
 use crate::tile::Effect;
 
@@ -50,6 +51,8 @@ pub enum Moved<'a> {
     Elements(i64),
     /// This many bytes.
     Bytes(i64),
+    /// A box of this many bytes, which the copy engine moves.
+    Box(i64),
 }
 
 impl MemoryAccess<'_> {
@@ -62,7 +65,7 @@ impl MemoryAccess<'_> {
         match self.moved {
             Moved::Registers(regs) => regs.count * registers[regs.array].dtype.bytes(),
             Moved::Elements(count) => count * memories[self.memory].dtype.bytes(),
-            Moved::Bytes(bytes) => bytes,
+            Moved::Bytes(bytes) | Moved::Box(bytes) => bytes,
         }
     }
 }
@@ -118,7 +121,7 @@ impl Stmt {
             }
             Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => registers_of(value, visit),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
-            Stmt::If { .. } | Stmt::Unless { .. } => {}
+            Stmt::If { .. } | Stmt::Unless { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
         }
     }
 
@@ -137,6 +140,7 @@ impl Stmt {
             Stmt::Inst(call) => call.to.iter_mut().chain(&mut call.from).for_each(regs),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
             Stmt::If { .. } | Stmt::Unless { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {}
+            Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
         }
         self.values_mut().iter_mut().for_each(|value| value.for_each_register_mut(visit));
     }
@@ -147,19 +151,28 @@ impl Stmt {
             Some(MemoryAccess { memory: *memory, index, moved, lanes: LANES, effect })
         };
         let (own, call) = match self {
-            Stmt::Load { to, memory, index } => (access(memory, index, Moved::Registers(to), Effect::Read), None),
-            Stmt::Store { memory, index, from } => (access(memory, index, Moved::Registers(from), Effect::Write), None),
-            Stmt::Lookup { vars, table, index } => {
-                (access(table, index, Moved::Elements(vars.len() as i64), Effect::Read), None)
+            Stmt::Load { to, memory, index } => {
+                ([access(memory, index, Moved::Registers(to), Effect::Read), None], None)
             }
-            Stmt::Inst(call) => (None, Some(&**call)),
-            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => (None, None),
-            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => (None, None),
-            Stmt::IfValue { .. } => (None, None),
-            Stmt::Assign { .. } | Stmt::AssignPair { .. } => (None, None),
-            Stmt::LetValue { .. } | Stmt::Mma(_) => (None, None),
+            Stmt::Store { memory, index, from } => {
+                ([access(memory, index, Moved::Registers(from), Effect::Write), None], None)
+            }
+            Stmt::Lookup { vars, table, index } => {
+                ([access(table, index, Moved::Elements(vars.len() as i64), Effect::Read), None], None)
+            }
+            Stmt::TensorCopy(copy) => {
+                let TensorCopy { to: (to, at), bytes, barrier: (barrier, stage), .. } = &**copy;
+                let filled = access(to, at, Moved::Box(*bytes), Effect::Write);
+                ([filled, access(barrier, stage, Moved::Elements(1), Effect::Update)], None)
+            }
+            Stmt::Inst(call) => ([None, None], Some(&**call)),
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => ([None, None], None),
+            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => ([None, None], None),
+            Stmt::IfValue { .. } | Stmt::Elect { .. } => ([None, None], None),
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } => ([None, None], None),
+            Stmt::LetValue { .. } | Stmt::Mma(_) => ([None, None], None),
         };
-        own.into_iter().chain(call.into_iter().flat_map(Call::accesses))
+        own.into_iter().flatten().chain(call.into_iter().flat_map(Call::accesses))
     }
 
     /// Calls `visit` on each array through which it moves vectors, or from which its instruction takes them, with the bytes
@@ -201,6 +214,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => {}
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => {}
             Stmt::Unless { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } | Stmt::LetValue { .. } => {}
+            Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
         }
     }
 
@@ -213,7 +227,7 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &[],
-            Stmt::Assign { .. } => &[],
+            Stmt::Assign { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => &[],
             Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &[],
         }
     }
@@ -226,7 +240,7 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &mut [],
-            Stmt::Assign { .. } => &mut [],
+            Stmt::Assign { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => &mut [],
             Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &mut [],
         }
     }
@@ -245,7 +259,7 @@ impl Stmt {
             Stmt::AssignPair { values, .. } => values,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &[],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &[],
-            Stmt::Unless { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &[],
+            Stmt::Unless { .. } | Stmt::Elect { .. } | Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => &[],
         }
     }
 
@@ -258,7 +272,7 @@ impl Stmt {
             Stmt::AssignPair { values, .. } => values,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &mut [],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &mut [],
-            Stmt::Unless { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &mut [],
+            Stmt::Unless { .. } | Stmt::Elect { .. } | Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => &mut [],
         }
     }
 
@@ -280,7 +294,11 @@ impl Stmt {
             Stmt::If { cond, .. } => cond.sides().into_iter().for_each(visit),
             Stmt::Unless { conds, .. } => conds.iter().flat_map(Cond::sides).for_each(visit),
             Stmt::For { counter, .. } => [&counter.begin, &counter.end].into_iter().for_each(visit),
+            Stmt::TensorCopy(copy) => {
+                [&copy.to.1, &copy.barrier.1].into_iter().chain(&copy.coordinates).for_each(visit)
+            }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
+            Stmt::Elect { .. } => {}
         }
     }
 
@@ -298,7 +316,12 @@ impl Stmt {
             Stmt::If { cond, .. } => cond.sides_mut().into_iter().for_each(visit),
             Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(visit),
             Stmt::For { counter, .. } => [&mut counter.begin, &mut counter.end].into_iter().for_each(visit),
+            Stmt::TensorCopy(copy) => {
+                let TensorCopy { to, barrier, coordinates, .. } = &mut **copy;
+                [&mut to.1, &mut barrier.1].into_iter().chain(coordinates).for_each(visit);
+            }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
+            Stmt::Elect { .. } => {}
         }
     }
 
@@ -308,8 +331,12 @@ impl Stmt {
             Stmt::Load { memory, index, .. } | Stmt::Store { memory, index, .. } => visit(*memory, index),
             Stmt::Lookup { table, index, .. } => visit(*table, index),
             Stmt::Inst(call) => call.memory.iter_mut().for_each(|(memory, index)| visit(*memory, index)),
+            Stmt::TensorCopy(copy) => {
+                let TensorCopy { to, barrier, .. } = &mut **copy;
+                [to, barrier].into_iter().for_each(|(memory, index)| visit(*memory, index));
+            }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
-            Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => {}
+            Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } | Stmt::Elect { .. } => {}
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) => {}
         }
     }
@@ -323,7 +350,7 @@ impl Stmt {
             Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } => Scope::Thread,
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => Scope::Thread,
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => Scope::Thread,
-            Stmt::Mma(_) => Scope::Thread,
+            Stmt::Mma(_) | Stmt::Elect { .. } | Stmt::TensorCopy(_) => Scope::Thread,
         }
     }
 }

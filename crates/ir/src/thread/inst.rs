@@ -33,6 +33,8 @@ pub struct InstInfo {
     pub orders: Scope,
     /// The targets that have it.
     pub targets: &'static [Target],
+    /// The function that the emitter writes around `ptx` as it stands, in lines; empty where operands determine it.
+    pub function: &'static [&'static str],
 }
 
 impl InstInfo {
@@ -49,6 +51,7 @@ impl InstInfo {
         issued_by: Scope::Thread,
         orders: Scope::Thread,
         targets: Target::ALL,
+        function: &[],
     };
 }
 
@@ -115,6 +118,9 @@ const fn copied(bytes: i64) -> [MemoryOperand; 2] {
     let to = filled(bytes);
     [to, MemoryOperand { may_be_global: true, effect: Effect::Move, ..to }]
 }
+
+/// A barrier in shared memory.
+const BARRIER: MemoryOperand = MemoryOperand { effect: Effect::Update, ..filled(8) };
 
 instructions! {
     /// The lanes of a warp wait for each other; their earlier accesses are visible to all of them.
@@ -352,5 +358,99 @@ instructions! {
         cuda: "cp_async_wait<%>()",
         ptx: "cp.async.wait_group",
         arguments: 1,
+    }
+    /// A barrier in shared memory begins its first phase, which ends after so many arrivals (PTX ISA, "mbarrier.init").
+    BarrierInit {
+        name: "mbarrier_init",
+        cuda: "mbarrier_init(&%, %)",
+        ptx: "mbarrier.init.shared::cta.b64",
+        memory: const { &[BARRIER] },
+        arguments: 1,
+        takes_any_argument: true,
+        function: &[
+            "__device__ __forceinline__ void mbarrier_init(unsigned long long* barrier, int arrivals) {",
+            "  asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))), \"r\"(arrivals) : \"memory\");",
+            "}",
+        ],
+    }
+    /// A barrier ends: its memory may become another one (PTX ISA, "mbarrier.inval").
+    BarrierInvalidate {
+        name: "mbarrier_inval",
+        cuda: "mbarrier_inval(&%)",
+        ptx: "mbarrier.inval.shared::cta.b64",
+        memory: const { &[BARRIER] },
+        takes_any_argument: true,
+        function: &[
+            "__device__ __forceinline__ void mbarrier_inval(unsigned long long* barrier) {",
+            "  asm volatile(\"mbarrier.inval.shared::cta.b64 [%0];\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))) : \"memory\");",
+            "}",
+        ],
+    }
+    /// The copy engine sees the barriers that this thread has initialised (PTX ISA, "membar / fence").
+    BarrierInitFence {
+        name: "fence_mbarrier_init",
+        cuda: "fence_mbarrier_init()",
+        ptx: "fence.mbarrier_init.release.cluster",
+        function: &[
+            "__device__ __forceinline__ void fence_mbarrier_init() {",
+            "  asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// A thread arrives at a barrier, and announces bytes that copies will bring before the phase ends (PTX ISA,
+    /// "mbarrier.arrive", "expect-tx operation").
+    BarrierExpect {
+        name: "mbarrier_expect",
+        cuda: "mbarrier_expect(&%, %)",
+        ptx: "mbarrier.arrive.expect_tx.shared::cta.b64",
+        memory: const { &[BARRIER] },
+        arguments: 1,
+        takes_any_argument: true,
+        function: &[
+            "// Arrives, and announces bytes that copies bring.",
+            "__device__ __forceinline__ void mbarrier_expect(unsigned long long* barrier, int bytes) {",
+            "  asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))), \"r\"(bytes) : \"memory\");",
+            "}",
+        ],
+    }
+    /// A thread arrives at a barrier: those that wait for the end of its phase see what the thread did before (PTX ISA,
+    /// "mbarrier.arrive").
+    BarrierArrive {
+        name: "mbarrier_arrive",
+        cuda: "mbarrier_arrive(&%)",
+        ptx: "mbarrier.arrive.shared::cta.b64",
+        memory: const { &[BARRIER] },
+        takes_any_argument: true,
+        function: &[
+            "__device__ __forceinline__ void mbarrier_arrive(unsigned long long* barrier) {",
+            "  asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))) : \"memory\");",
+            "}",
+        ],
+    }
+    /// A thread waits until the phase of this parity has ended at a barrier (PTX ISA, "mbarrier.test_wait / try_wait").
+    BarrierWait {
+        name: "mbarrier_wait",
+        cuda: "mbarrier_wait(&%, %)",
+        ptx: "mbarrier.try_wait.parity.shared::cta.b64",
+        memory: const { &[BARRIER] },
+        arguments: 1,
+        takes_any_argument: true,
+        function: &[
+            "__device__ __forceinline__ void mbarrier_wait(unsigned long long* barrier, int parity) {",
+            "  asm volatile(\"{\\n\"",
+            "               \"  .reg .pred over;\\n\"",
+            "               \"again:\\n\"",
+            "               \"  mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\\n\"",
+            "               \"  @!over bra again;\\n\"",
+            "               \"}\"",
+            "               :",
+            "               : \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))), \"r\"(parity)",
+            "               : \"memory\");",
+            "}",
+        ],
     }
 }

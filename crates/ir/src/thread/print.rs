@@ -7,6 +7,7 @@ use tilewright_expr::{Expr, Var};
 use crate::arena::Handle;
 use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
 use crate::thread::registers::{RegArray, Regs};
+use crate::thread::ring::{Ring, TensorCopy, TensorMapRecipe};
 use crate::thread::value::Value;
 
 impl fmt::Display for Cond {
@@ -41,6 +42,12 @@ impl fmt::Display for Program {
             let stages = if *stages == 1 { String::new() } else { format!(" in {stages} stages") };
             writeln!(f, "  {space} {name}: {dtype}[{elements}]{stages} align {alignment}")?;
         }
+        for (_, map) in self.maps.iter() {
+            writeln!(f, "  {}", self.map(map))?;
+        }
+        for ring in &self.rings {
+            writeln!(f, "  {}", self.ring(ring))?;
+        }
         self.print_body(f, &self.body, 1)
     }
 }
@@ -59,6 +66,26 @@ impl Program {
         format!("{}[{index}]", self.memories[memory].name)
     }
 
+    /// `map a_map of a (m, k) by (k, 1): boxes of 32 x 128, the 64-byte swizzle`, the box fastest dimension first.
+    fn map(&self, map: &TensorMapRecipe) -> String {
+        let TensorMapRecipe { name, tensor, extents, strides, boxes, .. } = map;
+        let list = |exprs: &[Expr]| exprs.iter().map(Expr::to_string).collect::<Vec<_>>().join(", ");
+        let sides: Vec<String> = boxes.box_dims.iter().map(i64::to_string).collect();
+        let (tensor, extents, strides) = (&self.memories[*tensor].name, list(extents), list(strides));
+        let (sides, swizzle) = (sides.join(" x "), boxes.swizzle.name());
+        format!("map {name} of {tensor} ({extents}) by ({strides}): boxes of {sides}, {swizzle}")
+    }
+
+    /// `ring t: left, right in 3 stages, full t_full, empty t_empty for 4 warps`
+    fn ring(&self, ring: &Ring) -> String {
+        let Ring { name, payload, stages, full, empty, consumers } = ring;
+        let names: Vec<&str> = payload.iter().map(|memory| self.memories[*memory].name.as_str()).collect();
+        let name_of = |memory: &Handle<Memory>| &self.memories[*memory].name;
+        let empty = empty.iter().map(|empty| format!(", empty {} for {consumers} warps", name_of(empty)));
+        let payload = names.join(", ");
+        format!("ring {name}: {payload} in {stages} stages, full {}{}", name_of(full), empty.collect::<String>())
+    }
+
     /// An instruction as text: `r[2] = byte_permute r[0], r[1], 0x5140`.
     fn call(&self, call: &Call) -> String {
         let memory = call.memory.iter().map(|(memory, index)| self.place(*memory, index));
@@ -67,6 +94,15 @@ impl Program {
         let result = call.to.as_ref().map(|to| format!("{} = ", self.regs(to))).unwrap_or_default();
         let text = format!("{result}{} {}", call.inst.info().name, operands.join(", "));
         text.trim_end().to_string()
+    }
+
+    /// `tensor_copy left[0] = a_map[t*32, y], 4096 bytes at t_full[0]`
+    fn tensor_copy(&self, copy: &TensorCopy) -> String {
+        let TensorCopy { map, to, bytes, barrier, coordinates } = copy;
+        let coordinates: Vec<String> = coordinates.iter().map(Expr::to_string).collect();
+        let (map, at) = (&self.maps[*map].name, coordinates.join(", "));
+        let [to, barrier] = [to, barrier].map(|(memory, index)| self.place(*memory, index));
+        format!("tensor_copy {to} = {map}[{at}], {bytes} bytes at {barrier}")
     }
 
     /// A value as text: `exp(v[0] - max[0])`.
@@ -162,6 +198,11 @@ impl Program {
                     let (sums, a, b) = (self.regs(sums), self.regs(a), self.regs(b));
                     writeln!(f, "{sums} += {} {a}, {b}", inst.info().name)?;
                 }
+                Stmt::Elect { body } => {
+                    writeln!(f, "elect")?;
+                    self.print_body(f, body, depth + 1)?;
+                }
+                Stmt::TensorCopy(copy) => writeln!(f, "{}", self.tensor_copy(copy))?,
                 Stmt::Inst(call) => writeln!(f, "{}", self.call(call))?,
             }
         }

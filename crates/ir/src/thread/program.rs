@@ -10,6 +10,7 @@ use crate::target::{Target, padded_shared_bytes};
 use crate::thread::inst::Inst;
 use crate::thread::mma::MmaInst;
 use crate::thread::registers::{RegArray, Regs};
+use crate::thread::ring::{Ring, TensorCopy, TensorMapRecipe};
 use crate::thread::value::Value;
 
 /// What one thread of a kernel does.
@@ -31,6 +32,10 @@ pub struct Program {
     pub memories: Arena<Memory>,
     /// Register arrays.
     pub registers: Arena<RegArray>,
+    /// Tensor maps: parameters, after the numbers.
+    pub maps: Arena<TensorMapRecipe>,
+    /// Rings of pipelined loops.
+    pub rings: Vec<Ring>,
     /// The tile ops that the statements came from.
     pub notes: Arena<Note>,
     /// Its statements.
@@ -59,10 +64,18 @@ impl Program {
             threads,
             memories: Arena::new(),
             registers: Arena::new(),
+            maps: Arena::new(),
+            rings: Vec::new(),
             notes: Arena::new(),
             body: Vec::new(),
             plans: Vec::new(),
         }
+    }
+
+    /// The ring whose barriers order all accesses to a memory.
+    pub fn ring_of(&self, memory: Handle<Memory>) -> Option<&Ring> {
+        let owner = self.owner(memory);
+        self.rings.iter().find(|ring| ring.memories().any(|of_ring| of_ring == owner))
     }
 
     /// Bytes of shared memory that a CTA needs, with what aligns each buffer.
@@ -187,7 +200,8 @@ impl Stmt {
             | Stmt::For { body, .. }
             | Stmt::If { body, .. }
             | Stmt::Unless { body, .. }
-            | Stmt::IfValue { body, .. } => body,
+            | Stmt::IfValue { body, .. }
+            | Stmt::Elect { body } => body,
             Stmt::Let { .. }
             | Stmt::LetValue { .. }
             | Stmt::Assign { .. }
@@ -199,6 +213,7 @@ impl Stmt {
             | Stmt::Set { .. }
             | Stmt::Move { .. }
             | Stmt::Mma(_)
+            | Stmt::TensorCopy(_)
             | Stmt::Inst(_) => &[],
         }
     }
@@ -210,10 +225,11 @@ impl Stmt {
             | Stmt::For { body, .. }
             | Stmt::If { body, .. }
             | Stmt::Unless { body, .. }
-            | Stmt::IfValue { body, .. } => Some(body),
+            | Stmt::IfValue { body, .. }
+            | Stmt::Elect { body } => Some(body),
             Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => None,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => None,
-            Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) | Stmt::Inst(_) => None,
+            Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => None,
         }
     }
 
@@ -335,6 +351,11 @@ pub enum Stmt {
         /// What happens if it holds.
         body: Vec<Stmt>,
     },
+    /// Statements of one thread of the warp, which the hardware elects.
+    Elect {
+        /// What that thread does.
+        body: Vec<Stmt>,
+    },
     /// Assigns a value to a register.
     Assign {
         /// Which register.
@@ -358,6 +379,8 @@ pub enum Stmt {
     },
     /// Multiplies two matrices that are distributed over the warp and adds the product to a third.
     Mma(Box<Mma>),
+    /// The copy engine copies a box of a tensor to shared memory.
+    TensorCopy(Box<TensorCopy>),
     /// An instruction of the table.
     Inst(Box<Call>),
 }

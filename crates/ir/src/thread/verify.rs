@@ -14,6 +14,7 @@
 mod checker;
 mod mma;
 mod registers;
+mod ring;
 mod values;
 
 use tilewright_diag::{Diagnostic, Span, counted};
@@ -161,6 +162,14 @@ impl Checker<'_> {
                 }
             }
             Stmt::Mma(product) => self.mma(product),
+            Stmt::Elect { body } => {
+                self.executes("elect.sync", Target::ALL, Scope::Warp);
+                let outer = std::mem::replace(&mut self.is_elected, true);
+                self.branch(Divergence::Lanes, body);
+                self.is_elected = outer;
+                self.announced(body);
+            }
+            Stmt::TensorCopy(copy) => self.tensor_copy(copy),
             Stmt::Inst(call) => {
                 self.operands(call, divergence);
                 self.inst(&call.inst.info());
@@ -241,6 +250,10 @@ impl Checker<'_> {
             Moved::Registers(regs) => self.transfer(access.memory, access.index, regs),
             Moved::Elements(count) => self.in_bounds(access.memory, access.index, count),
             Moved::Bytes(bytes) => self.whole_bytes(access.memory, access.index, bytes),
+            Moved::Box(bytes) => {
+                let elements = bytes / self.program.memories[access.memory].dtype.bytes();
+                self.in_bounds(access.memory, access.index, elements);
+            }
         }
     }
 

@@ -89,8 +89,16 @@ impl Walker<'_> {
                 self.warp.activate(outer);
             }
             Stmt::IfValue { body, .. } => self.body(body)?,
+            Stmt::Elect { body } => {
+                let outer = *self.warp.active();
+                let first = outer.iter().position(|is_active| *is_active);
+                self.warp.activate(std::array::from_fn(|lane| Some(lane) == first));
+                self.body(body)?;
+                self.warp.activate(outer);
+            }
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
-            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => {}
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) => {}
+            Stmt::TensorCopy(_) | Stmt::Inst(_) => {}
         }
         Ok(())
     }

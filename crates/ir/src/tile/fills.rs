@@ -48,7 +48,7 @@ impl Kernel {
     pub fn fills(&self, inner: &Loop) -> Fills {
         let Unroll::Pipelined(stages) = inner.unroll else { return Fills::default() };
         let refused = |text, accepted| Fills { against: vec![Reason::new(text, accepted)], ..Fills::default() };
-        if stages < 2 {
+        if stages.is_some_and(|stages| stages < 2) {
             return refused("the loop has 1 stage", "2 stages or more");
         }
         if inner.counter.most_trips() < 2 {
@@ -84,17 +84,18 @@ impl Kernel {
 
     /// The shared buffers that loops of the kernel fill ahead.
     pub(super) fn filled_ahead(&self) -> BTreeSet<Handle<Buffer>> {
-        self.all_fills().into_iter().flat_map(|fills| fills.buffers).collect()
+        self.all_fills().into_iter().flat_map(|(_, fills)| fills.buffers).collect()
     }
 
     /// The tensors that loops of the kernel copy ahead.
     pub(super) fn copied_ahead(&self) -> BTreeSet<Handle<Buffer>> {
-        self.all_fills().into_iter().flat_map(|fills| fills.tensors).collect()
+        self.all_fills().into_iter().flat_map(|(_, fills)| fills.tensors).collect()
     }
 
-    fn all_fills(&self) -> Vec<Fills> {
+    /// All loops, with what they fill ahead.
+    pub(super) fn all_fills(&self) -> Vec<(&Loop, Fills)> {
         let mut found = Vec::new();
-        for_each_loop(&self.body, &mut |inner| found.push(self.fills(inner)));
+        for_each_loop(&self.body, &mut |inner| found.push((inner, self.fills(inner))));
         found
     }
 
@@ -225,7 +226,7 @@ impl Kernel {
 }
 
 /// Calls `visit` on all loops of a body.
-fn for_each_loop(body: &[Stmt], visit: &mut dyn FnMut(&Loop)) {
+fn for_each_loop<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Loop)) {
     for stmt in body {
         match stmt {
             Stmt::Loop(inner) => {

@@ -111,9 +111,9 @@ pub enum Unroll {
     No,
     /// `unroll`: one copy of the body per iteration.
     Full,
-    /// `pipelined`: a loop whose shared buffers have this many stages, so that copies to them may run one iteration less
-    /// ahead of what uses them ([`Kernel::fills`]). Its results are those of a serial loop.
-    Pipelined(i64),
+    /// `pipelined`: a loop whose shared buffers have this many stages, or as many as the compiler chooses, so that copies to
+    /// them may run one iteration less ahead of what uses them ([`Kernel::fills`]). Its results are those of a serial loop.
+    Pipelined(Option<i64>),
 }
 
 /// A loop around ops.
@@ -121,8 +121,10 @@ pub enum Unroll {
 pub struct Loop {
     /// What it counts through.
     pub counter: Counter,
-    /// Serial or unrolled.
+    /// Serial, unrolled or pipelined.
     pub unroll: Unroll,
+    /// The variant that the user asks for, if it is pipelined.
+    pub variant: Option<String>,
     /// What is repeated.
     pub body: Vec<Stmt>,
     /// Where it was written.

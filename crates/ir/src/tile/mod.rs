@@ -1,6 +1,7 @@
 //! The tile level: a kernel as the user wrote it.
 
 mod attributes;
+mod box_fills;
 mod buffer;
 mod common_values;
 mod contract;
@@ -31,6 +32,7 @@ pub mod vectors;
 mod verify;
 
 pub use attributes::{Gemm, Reduce, ReduceKind, Scan, WarpPolicy};
+pub use box_fills::BoxFill;
 pub use buffer::{Buffer, Direction, DynamicShape, Space};
 pub use common_values::name_common_values;
 pub use dimensions::Dimensions;

@@ -1,5 +1,7 @@
 //! Shared buffers whose layout the compiler chooses.
 
+use std::collections::BTreeMap;
+
 use tilewright_layout::banks::RowLayout;
 use tilewright_layout::{Layout, LayoutError};
 
@@ -53,6 +55,29 @@ impl Kernel {
         } else {
             RowLayout::dense(buffer.row_bytes())
         }
+    }
+
+    /// Layouts of open buffers under which the copy engine can fill them ahead: rows that are as long as one of its swizzles.
+    /// All buffers of a loop have one, or none.
+    fn with_box_swizzles(&self) -> BTreeMap<Handle<Buffer>, Layout> {
+        let mut found = BTreeMap::new();
+        let open = self.open_buffers();
+        for (inner, fills) in self.all_fills() {
+            let layout = |handle: &Handle<Buffer>| {
+                let buffer = &self.buffers[*handle];
+                let count = buffer.shape.iter().rev().skip(1).product();
+                let rows = RowLayout::of_boxes(buffer.row_bytes(), count)?;
+                Some((*handle, rows.layout(&buffer.shape, buffer.dtype.bytes()).ok()?))
+            };
+            let layouts: Vec<(Handle<Buffer>, Layout)> =
+                fills.buffers.iter().filter(|handle| open.contains(handle)).filter_map(layout).collect();
+            let mut placed = self.clone();
+            let is_placed = layouts.iter().all(|(handle, layout)| placed.place(*handle, layout).is_ok());
+            if is_placed && fills.statements.iter().all(|at| placed.box_fill(&inner.body[*at]).is_ok()) {
+                found.extend(layouts);
+            }
+        }
+        found
     }
 
     /// The products that have a buffer as an operand.
@@ -110,7 +135,7 @@ impl Buffer {
 /// The kernel with layouts for its open buffers, most promising first: factors of products and buffers with transposed
 /// views have padded rows, at first with the even and odd words of right factors apart; at last all rows are dense.
 /// Inference and lowering then count on the vectors that this allows. A buffer for whose padding shared memory does not
-/// suffice stays row-major.
+/// suffice stays row-major. Buffers that the copy engine can fill ahead have its swizzles, in all but the last.
 pub fn with_open_placed(kernel: &Kernel, target: Target) -> Vec<Kernel> {
     let mut all = vec![pad_open(kernel, target, true), pad_open(kernel, target, false), kernel.clone()];
     all.dedup_by(|one, other| {
@@ -123,8 +148,13 @@ fn pad_open(kernel: &Kernel, target: Target, interleaves: bool) -> Kernel {
     let mut padded = kernel.clone();
     // Asynchronous copies do not take words apart.
     let filled_ahead = kernel.filled_ahead();
+    let of_boxes = kernel.with_box_swizzles();
     for handle in kernel.open_buffers() {
         let buffer = &kernel.buffers[handle];
+        if let Some(layout) = of_boxes.get(&handle) {
+            let _ = padded.place(handle, layout);
+            continue;
+        }
         let rows = kernel.usual_rows(handle, interleaves && !filled_ahead.contains(&handle));
         let count = buffer.shape.iter().rev().skip(1).product();
         let more = rows.bytes(count) - RowLayout::dense(buffer.row_bytes()).bytes(count);

@@ -119,7 +119,8 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
                 let word = match unroll {
                     Unroll::No => "serial".to_string(),
                     Unroll::Full => "unroll".to_string(),
-                    Unroll::Pipelined(stages) => format!("pipelined {stages}"),
+                    Unroll::Pipelined(None) => "pipelined".to_string(),
+                    Unroll::Pipelined(Some(stages)) => format!("pipelined {stages}"),
                 };
                 writeln!(f, "{:indent$}{word} {counter}", "")?;
                 print_body(f, kernel, body, depth + 1)?;

@@ -269,7 +269,7 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
                 .help(format!("a loop counts in 32 bits; an unrolled one has up to {MAX_UNROLLED} iterations")),
         );
     }
-    if let Unroll::Pipelined(stages) = inner.unroll
+    if let Unroll::Pipelined(Some(stages)) = inner.unroll
         && stages < 1
     {
         let message = format!("the loop `{name}` cannot have {}", counted(stages, "stage"));

@@ -89,6 +89,13 @@ impl RowLayout {
         RowLayout::padded(row, element.max(WORD))
     }
 
+    /// `count` dense rows with the swizzle of the copy engine that is as long as a row; `None` if there is none.
+    pub fn of_boxes(row: i64, count: i64) -> Option<RowLayout> {
+        let mode = MODES.into_iter().find(|mode| mode.bytes() == row)?;
+        let swizzle = mode.swizzle(8).ok()?;
+        (row * count % swizzle.block() == 0).then_some(RowLayout { swizzle: Some(swizzle), ..RowLayout::dense(row) })
+    }
+
     /// Layouts for `count` rows of elements of `element` bytes, the dense one first: those padded by up to half of a row
     /// or 16 bytes, and those swizzled.
     pub fn all(row: i64, count: i64, element: i64) -> Vec<RowLayout> {

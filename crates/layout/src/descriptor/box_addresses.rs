@@ -3,6 +3,7 @@
 use crate::ENUMERATION_LIMIT;
 use crate::error::LayoutError;
 
+use super::boxes::block;
 use super::limits::check_shared;
 use super::tensor_map::{BoxElement, Interleave, Source, TensorMap, refuse};
 
@@ -51,8 +52,7 @@ impl TensorMap {
 
     /// The index, in one dimension of the map, of a tile that starts at `at` in the tensor's dimension.
     fn index(&self, source: Source, at: i64) -> Result<i64, LayoutError> {
-        let same = self.sources.iter().filter(|other| other.dimension == source.dimension);
-        let block = same.map(|other| other.step).max().unwrap_or(1);
+        let block = block(&self.sources, source.dimension);
         if at % block != 0 {
             let problem = format!("the tile starts at {at} of dimension {}", source.dimension);
             return Err(refuse(problem, &format!("multiples of {block}, the blocks of the map in that dimension")));

@@ -10,7 +10,7 @@ use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::tile::TileLayout;
 
-use super::limits::{MAX_BOX, MAX_RANK, UNIT, WIDTHS, uneven_row};
+use super::limits::{MAX_BOX, MAX_RANK, UNIT, WIDTHS, check_stride, uneven_row};
 use super::pattern::SwizzlePattern;
 use super::tensor_map::{BoxCopy, Interleave, Source, TensorMap, refuse};
 
@@ -33,38 +33,160 @@ pub fn tensor_map(
     if tile_shape.len() != global_shape.len() {
         return Err(LayoutError::Rank { given: tile_shape.len(), needed: global_shape.len() });
     }
-    if !WIDTHS.contains(&bits) {
-        return Err(refuse(format!("elements have {bits} bits"), "4, 8, 16, 32 or 64 bits"));
-    }
-    let tile = shared.tile()?;
+    check_width(bits)?;
     check_memory(global, "the tensor")?;
-    check_memory(tile, "the tile")?;
-    if !tile.is_injective()? {
-        return Err(refuse("elements of the tile share places".to_string(), "at most one element per place"));
+    let strides = strides(global, global_shape, bits)?;
+    let dimension = |(extent, stride): (&i64, &i64)| TensorDimension::known(*extent, *stride);
+    let dimensions: Vec<TensorDimension> = global_shape.iter().zip(&strides).map(dimension).collect();
+    let boxes = Boxes::of(&dimensions, tile_shape, shared, bits)?;
+    boxes.map(bytes(global.offset_on(&M), 1, bits)?, global_shape, &strides)
+}
+
+/// What is known of a dimension of a tensor whose sizes may be given later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorDimension {
+    /// A number that divides its extent: the extent itself, if that is known.
+    pub divisor: i64,
+    /// Whether its extent is 1.
+    pub is_unit: bool,
+    /// Whether its neighbours are one element apart.
+    pub is_contiguous: bool,
+    /// A number that divides the distance of its neighbours, in elements: the distance itself, if that is known.
+    pub stride: i64,
+}
+
+impl TensorDimension {
+    /// A dimension of this extent, whose neighbours are `stride` elements apart.
+    pub fn known(extent: i64, stride: i64) -> TensorDimension {
+        TensorDimension { divisor: extent, is_unit: extent == 1, is_contiguous: stride == 1, stride }
     }
-    let Some(swizzle) = SwizzlePattern::of(shared, bits) else {
-        let problem = format!("the copy engine does not support the tile's swizzle on elements of {bits} bits");
-        return Err(refuse(problem, "swizzles of 16-byte chunks within 32, 64 or 128 bytes"));
-    };
-    let tensor = Tensor { shape: global_shape, strides: strides(global, global_shape, bits)?, tile: tile_shape, bits };
-    let digits = tensor.digits(tile)?;
-    tensor.check_innermost(digits.first())?;
-    let (chosen, rest) = tensor.choose(split_to_box_sides(digits, swizzle, bits)?);
-    let map = TensorMap {
-        bits,
-        start: bytes(global.offset_on(&M), 1, bits)?,
-        tensor_rank: global_shape.len(),
-        dims: tensor.extents(&chosen),
-        strides: chosen.iter().skip(1).map(|d| tensor.stride(d)).collect::<Result<_, _>>()?,
-        box_dims: chosen.iter().map(|digit| digit.extent).collect(),
-        element_strides: vec![1; chosen.len()],
-        swizzle,
-        interleave: Interleave::None,
-        sources: chosen.iter().map(|d| Source { dimension: d.dimension, step: d.step }).collect(),
-        boxes: box_copies(&chosen, &rest, tile.offset_on(&M), bits)?,
-    };
-    map.check()?;
-    Ok(map)
+}
+
+/// The boxes in which the copy engine fills a tile: what a tensor map says whatever the sizes of the tensor are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Boxes {
+    /// Bits of one element.
+    pub bits: i64,
+    /// Number of dimensions of the tensor.
+    pub tensor_rank: usize,
+    /// What each dimension of the map counts in the tensor, fastest first.
+    pub sources: Vec<Source>,
+    /// Elements along each dimension of the map that a box spans.
+    pub box_dims: Vec<i64>,
+    /// The swizzle of a box in shared memory.
+    pub swizzle: SwizzlePattern,
+    /// The copies that fill one tile.
+    pub copies: Vec<BoxCopy>,
+}
+
+impl Boxes {
+    /// The boxes that fill a tile of `tile_shape`, laid out in shared memory as `shared`, from a tensor with these
+    /// dimensions. Errors as those of [`tensor_map()`], as far as the dimensions are known.
+    pub fn of(
+        dimensions: &[TensorDimension],
+        tile_shape: &[i64],
+        shared: &Layout,
+        bits: i64,
+    ) -> Result<Boxes, LayoutError> {
+        if tile_shape.len() != dimensions.len() {
+            return Err(LayoutError::Rank { given: tile_shape.len(), needed: dimensions.len() });
+        }
+        check_width(bits)?;
+        let tile = shared.tile()?;
+        check_memory(tile, "the tile")?;
+        if !tile.is_injective()? {
+            return Err(refuse("elements of the tile share places".to_string(), "at most one element per place"));
+        }
+        let Some(swizzle) = SwizzlePattern::of(shared, bits) else {
+            let problem = format!("the copy engine does not support the tile's swizzle on elements of {bits} bits");
+            return Err(refuse(problem, "swizzles of 16-byte chunks within 32, 64 or 128 bytes"));
+        };
+        let tensor = Tensor { dimensions, tile: tile_shape, bits };
+        let digits = tensor.digits(tile)?;
+        tensor.check_innermost(digits.first())?;
+        let (chosen, rest) = tensor.choose(split_to_box_sides(digits, swizzle, bits)?);
+        for digit in chosen.iter().skip(1) {
+            check_stride(tensor.stride(digit)?)?;
+        }
+        let boxes = Boxes {
+            bits,
+            tensor_rank: dimensions.len(),
+            sources: chosen.iter().map(|d| Source { dimension: d.dimension, step: d.step }).collect(),
+            box_dims: chosen.iter().map(|digit| digit.extent).collect(),
+            swizzle,
+            copies: box_copies(&chosen, &rest, tile.offset_on(&M), bits)?,
+        };
+        // The limits of boxes are the same for all tensors, so any will do.
+        let rank = boxes.sources.len();
+        boxes.of_tensor(0, vec![2; rank], vec![UNIT; rank - 1])?;
+        Ok(boxes)
+    }
+
+    /// The map of a tensor of `shape` that begins `start` bytes into its memory, with neighbours of each dimension `strides`
+    /// elements apart. Error: a map that the driver rejects, or extents and strides that are not the multiples that were
+    /// counted on.
+    pub fn map(&self, start: i64, shape: &[i64], strides: &[i64]) -> Result<TensorMap, LayoutError> {
+        for given in [shape.len(), strides.len()] {
+            if given != self.tensor_rank {
+                return Err(LayoutError::Rank { given, needed: self.tensor_rank });
+            }
+        }
+        let stride = |source: &Source| bytes(source.step, strides[source.dimension], self.bits);
+        let dims = self.sources.iter().map(|source| self.extent(source, shape)).collect::<Result<_, _>>()?;
+        self.of_tensor(start, dims, self.sources.iter().skip(1).map(stride).collect::<Result<_, _>>()?)
+    }
+
+    /// The map with these dimensions and strides.
+    fn of_tensor(&self, start: i64, dims: Vec<i64>, strides: Vec<i64>) -> Result<TensorMap, LayoutError> {
+        let map = TensorMap {
+            bits: self.bits,
+            start,
+            tensor_rank: self.tensor_rank,
+            dims,
+            strides,
+            box_dims: self.box_dims.clone(),
+            element_strides: vec![1; self.box_dims.len()],
+            swizzle: self.swizzle,
+            interleave: Interleave::None,
+            sources: self.sources.clone(),
+            boxes: self.copies.clone(),
+        };
+        map.check()?;
+        Ok(map)
+    }
+
+    /// Elements along a dimension of the map: up to the next coarser one of the same dimension of the tensor.
+    fn extent(&self, source: &Source, shape: &[i64]) -> Result<i64, LayoutError> {
+        let coarser = |other: &&Source| other.dimension == source.dimension && other.step > source.step;
+        let all = self.sources.iter().filter(coarser).map(|other| other.step).min().unwrap_or(shape[source.dimension]);
+        if all % source.step != 0 {
+            let problem = format!("dimension {} of the tensor has {all} elements", source.dimension);
+            return Err(refuse(problem, &format!("multiples of {}, the blocks of the map in it", source.step)));
+        }
+        Ok(all / source.step)
+    }
+
+    /// The blocks into which the map splits a dimension of the tensor: a tile must begin at a multiple of so many elements.
+    pub fn block(&self, dimension: usize) -> i64 {
+        block(&self.sources, dimension)
+    }
+
+    /// Bytes that one copy moves, with zeros outside of the tensor: what its barrier must expect.
+    pub fn box_bytes(&self) -> i64 {
+        self.box_dims.iter().product::<i64>() * self.bits / 8
+    }
+}
+
+/// The coarsest step in which a map counts a dimension of the tensor.
+pub(super) fn block(sources: &[Source], dimension: usize) -> i64 {
+    sources.iter().filter(|source| source.dimension == dimension).map(|source| source.step).max().unwrap_or(1)
+}
+
+fn check_width(bits: i64) -> Result<(), LayoutError> {
+    if WIDTHS.contains(&bits) {
+        return Ok(());
+    }
+    Err(refuse(format!("elements have {bits} bits"), "4, 8, 16, 32 or 64 bits"))
 }
 
 /// Part of the index of one dimension of the tile.
@@ -82,10 +204,7 @@ struct BoxDigit {
 
 /// A tensor in global memory and the shape of a tile of it.
 struct Tensor<'a> {
-    /// Extents of the whole tensor.
-    shape: &'a [i64],
-    /// Stride of each dimension in global memory, in elements.
-    strides: Vec<i64>,
+    dimensions: &'a [TensorDimension],
     /// Extents of the tile.
     tile: &'a [i64],
     /// Bits of one element.
@@ -190,7 +309,7 @@ impl Tensor<'_> {
 
     /// The distance in global memory between neighbouring values of a digit, in bytes.
     fn stride(&self, digit: &BoxDigit) -> Result<i64, LayoutError> {
-        bytes(digit.step, self.strides[digit.dimension], self.bits)
+        bytes(digit.step, self.dimensions[digit.dimension].stride, self.bits)
     }
 
     /// The closest elements of the tile must be neighbours in both memories.
@@ -201,12 +320,13 @@ impl Tensor<'_> {
             let problem = format!("its closest elements are {} elements apart in shared memory", digit.shared_stride);
             return Err(refuse(problem, legal));
         }
-        let global = digit.step.saturating_mul(self.strides[digit.dimension]);
-        if global != 1 {
-            let problem = format!("neighbours in shared memory are {global} elements apart in the tensor");
-            return Err(refuse(problem, legal));
+        let TensorDimension { is_contiguous, stride, .. } = self.dimensions[digit.dimension];
+        if digit.step == 1 && is_contiguous {
+            return Ok(());
         }
-        Ok(())
+        let global = digit.step.saturating_mul(stride);
+        let apart = if global == 1 { "a number of elements".to_string() } else { format!("{global} elements") };
+        Err(refuse(format!("neighbours in shared memory are {apart} apart in the tensor"), legal))
     }
 
     /// The digits that become dimensions of the map, with the sides of the box as extents, and the remaining ones.
@@ -232,7 +352,7 @@ impl Tensor<'_> {
     fn fits(&self, chosen: &[BoxDigit], digit: BoxDigit) -> bool {
         let with: Vec<BoxDigit> = chosen.iter().copied().chain([digit]).collect();
         let stride = self.stride(&digit).unwrap_or(0);
-        let whole = self.shape[digit.dimension] % digit.step == 0;
+        let whole = self.dimensions[digit.dimension].divisor % digit.step == 0;
         let rank = with.len() + self.unit_digits(&with).len();
         whole && stride > 0 && stride % UNIT == 0 && rank <= MAX_RANK && digit.extent <= MAX_BOX
     }
@@ -240,18 +360,9 @@ impl Tensor<'_> {
     /// The dimensions, of side 1, that the chosen ones lack to reach every element of the tensor.
     fn unit_digits(&self, chosen: &[BoxDigit]) -> Vec<BoxDigit> {
         let has = |dimension: usize| chosen.iter().any(|digit| digit.dimension == dimension && digit.step == 1);
-        let needed = |dimension: &usize| self.shape[*dimension] > 1 || self.tile[*dimension] > 1;
-        let missing = (0..self.shape.len()).rev().filter(|dimension| needed(dimension) && !has(*dimension));
+        let needed = |dimension: &usize| !self.dimensions[*dimension].is_unit || self.tile[*dimension] > 1;
+        let missing = (0..self.dimensions.len()).rev().filter(|dimension| needed(dimension) && !has(*dimension));
         missing.map(|dimension| BoxDigit { dimension, step: 1, extent: 1, shared_stride: 0 }).collect()
-    }
-
-    /// Elements along each dimension of the map: up to the next coarser digit of the same tensor dimension.
-    fn extents(&self, chosen: &[BoxDigit]) -> Vec<i64> {
-        let extent = |digit: &BoxDigit| {
-            let coarser = chosen.iter().filter(|c| c.dimension == digit.dimension && c.step > digit.step);
-            coarser.map(|c| c.step).min().unwrap_or(self.shape[digit.dimension]) / digit.step
-        };
-        chosen.iter().map(extent).collect()
     }
 }
 
@@ -389,6 +500,41 @@ mod tests {
     fn a_tile_off_the_blocks_of_the_map_has_no_coordinate() {
         let found = map(&[64, 512], &[16, 256], "swizzle(M=3,B=3,S=3) o S[(16,4,64):(64,1024,1)]").unwrap();
         assert!(found.coordinate(&[0, 32]).unwrap_err().to_string().ends_with("the tile starts at 32 of dimension 1"));
+    }
+
+    /// Rows of a matrix of 16-bit elements, of whose extents and rows only divisors are known.
+    fn unknown(divisors: [i64; 2], stride: i64) -> [TensorDimension; 2] {
+        let [rows, columns] =
+            divisors.map(|divisor| TensorDimension { divisor, is_unit: false, is_contiguous: false, stride });
+        [rows, TensorDimension { is_contiguous: true, stride: 1, ..columns }]
+    }
+
+    #[test]
+    fn boxes_are_the_same_for_all_sizes_with_the_divisors() {
+        let shared = "swizzle(M=3,B=3,S=3) o S[(16,4,64):(64,1024,1)]".parse().unwrap();
+        let boxes = Boxes::of(&unknown([1, 64], 64), &[16, 256], &shared, 16).unwrap();
+        assert_eq!((boxes.copies.len(), boxes.block(0), boxes.block(1), boxes.box_bytes()), (1, 1, 64, 8192));
+        for columns in [64, 192, 4096] {
+            let known = map(&[33, columns], &[16, 256], &shared.to_string()).unwrap();
+            assert_eq!(boxes.map(0, &[33, columns], &[columns, 1]), Ok(known));
+        }
+        let refused = boxes.map(0, &[33, 96], &[96, 1]).unwrap_err().to_string();
+        assert!(refused.ends_with("dimension 1 of the tensor has 96 elements"), "{refused}");
+    }
+
+    #[test]
+    fn a_tensor_of_no_whole_number_of_blocks_that_is_known_takes_several_boxes() {
+        let shared = "swizzle(M=3,B=3,S=3) o S[(16,4,64):(64,1024,1)]".parse().unwrap();
+        let boxes = Boxes::of(&unknown([1, 8], 8), &[16, 256], &shared, 16).unwrap();
+        assert_eq!((boxes.copies.len(), boxes.block(1)), (4, 1));
+    }
+
+    #[test]
+    fn rows_may_be_any_number_of_16_bytes_apart() {
+        let shared = "S[(8,64):(64,1)]".parse().unwrap();
+        let of = |stride| Boxes::of(&unknown([1, 1], stride), &[8, 64], &shared, 16).map(|boxes| boxes.box_dims);
+        assert_eq!(of(8), Ok(vec![64, 8]));
+        assert!(of(4).unwrap_err().to_string().ends_with("are 8 bytes apart in global memory"));
     }
 
     #[test]

@@ -134,6 +134,15 @@ pub(crate) fn uneven_row(elements: i64, bits: i64) -> LayoutError {
     refuse(problem, "rows of a multiple of 16 bytes")
 }
 
+/// Checks a number that divides the distance of neighbours in global memory, in bytes.
+pub(crate) fn check_stride(divisor: i64) -> Result<(), LayoutError> {
+    if divisor > 0 && divisor % UNIT == 0 {
+        return Ok(());
+    }
+    let problem = format!("neighbours of a dimension are {divisor} bytes apart in global memory");
+    Err(refuse(problem, "multiples of 16 bytes below 2^40"))
+}
+
 /// Checks where a box starts in shared memory.
 pub(crate) fn check_shared(start: i64) -> Result<(), LayoutError> {
     if start >= 0 && start % SHARED_UNIT == 0 {

@@ -16,7 +16,7 @@ mod scaled;
 mod shared;
 mod tensor_map;
 
-pub use boxes::tensor_map;
+pub use boxes::{Boxes, TensorDimension, tensor_map};
 pub use derive::{Operand, tcgen05_descriptor, wgmma_descriptor};
 pub use form::Major;
 pub use instruction::{DenseKind, InstructionDescriptor, InstructionShape, InstructionTypes, dense};

@@ -69,8 +69,11 @@ impl KernelLowering<'_> {
     fn assemble_op(&mut self, op: OpBlock) -> ThreadStmt {
         let plan = &mut self.plans[op.op];
         plan.barriers.extend(op.barrier.as_ref().map(|barrier| barrier.plan(false)));
-        let details = plan.facts().map(|facts| details(plan.chosen, facts)).unwrap_or_default();
-        let note = Note { title: plan.title.clone(), details, span: plan.span, plan: op.op };
+        let (title, details) = match op.part {
+            None => (plan.title.clone(), plan.facts().map(|facts| details(plan.chosen, facts)).unwrap_or_default()),
+            Some(part) => (format!("{}: {part}", plan.title), Vec::new()),
+        };
+        let note = Note { title, details, span: plan.span, plan: op.op };
         let note = self.builder.program.notes.push(note);
         let mut body: Vec<ThreadStmt> =
             op.barrier.iter().map(|barrier| ThreadStmt::from(Call::plain(barrier.inst()))).collect();

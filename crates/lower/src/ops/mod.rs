@@ -35,14 +35,16 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         spread_ops: Vec::new(),
     };
     let mut blocks = lowering.body(&kernel.body, &[]);
-    lowering.check_variant_is_known();
+    if lowering.found.is_empty() {
+        blocks = lowering.rotated(blocks);
+        lowering.check_variant_is_known();
+    }
     if !lowering.found.is_empty() {
         return Err(lowering.found);
     }
     if let Some(finding) = too_much_shared(&lowering.builder.program) {
         return Err(vec![finding]);
     }
-    blocks = lowering.rotated(blocks);
     derive_barriers(&lowering.builder.program, &mut blocks);
     lowering.finish(blocks)
 }

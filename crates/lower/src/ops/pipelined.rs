@@ -2,10 +2,10 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{OpPlan, Reason};
-use tilewright_ir::tile::{Loop, Op, OpKind, Stmt, Unroll};
+use tilewright_ir::tile::{BoxFill, Loop, Op, OpKind, Stmt, Unroll};
 
-use super::kernel_lowering::{KernelLowering, Substitution, substituted};
-use crate::pipeline::{Rotation, RunsAhead, SERIAL, is_asynchronous, rotated, serial};
+use super::kernel_lowering::{KernelLowering, Substitution, substituted, substituted_expr};
+use crate::pipeline::{Fill, Rotation, RunsAhead, SERIAL, VARIANTS, is_asynchronous, serial};
 use crate::sync::{Block, OpBlock};
 
 /// The variant of `copy` whose statements asynchronous copies can take over most often.
@@ -19,7 +19,8 @@ impl KernelLowering<'_> {
         let executions = self.executions_by(self.kernel.warps());
         self.plans.push(OpPlan::new(title, inner.span, executions, SERIAL));
         let plan = self.plans.len() - 1;
-        Some(RunsAhead::new(plan, stages))
+        let asked = self.options.variant.as_deref().filter(|name| VARIANTS.contains(name)).map(str::to_string);
+        Some(RunsAhead::new(plan, stages, inner.variant.clone().or(asked)))
     }
 
     /// The plan of a pipelined loop that is unrolled.
@@ -45,9 +46,10 @@ impl KernelLowering<'_> {
         for (position, stmt) in inner.body.iter().enumerate() {
             let is_fill = fills.statements.contains(&position);
             let copy = if is_fill { self.asynchronous_copy(stmt, unrolled) } else { None };
+            let boxes = is_fill.then(|| self.box_fill(stmt, unrolled));
             match copy {
                 Some(block) => {
-                    blocks.push(body.len());
+                    blocks.extend(boxes.map(|boxes| Fill { block: body.len(), boxes }));
                     self.keep(Ok(block), &mut body);
                 }
                 None => {
@@ -59,7 +61,7 @@ impl KernelLowering<'_> {
                             ahead.against.push(Reason::new(text, "copies without `.variant`"));
                             ahead.leave_out(&self.builder.program, op);
                         }
-                        Some(_) if is_fill => blocks.push(first),
+                        Some(_) if is_fill => blocks.extend(boxes.map(|boxes| Fill { block: first, boxes })),
                         Some(_) | None => {}
                     }
                 }
@@ -67,6 +69,14 @@ impl KernelLowering<'_> {
         }
         ahead.find(&self.builder.program, &body, &blocks);
         (body, Some(ahead))
+    }
+
+    /// How the copy engine executes a statement in a copy of an unrolled loop.
+    fn box_fill(&self, stmt: &Stmt, unrolled: &Substitution) -> Result<BoxFill, Reason> {
+        let mut fill = self.kernel.box_fill(stmt)?;
+        let BoxFill { coordinates, place, .. } = &mut fill;
+        coordinates.iter_mut().chain([place]).for_each(|expr| *expr = substituted_expr(expr, unrolled));
+        Ok(fill)
     }
 
     /// A copy in vectors, if no variant is asked for and asynchronous copies can take it over. The cheapest variant for
@@ -93,7 +103,7 @@ impl KernelLowering<'_> {
 
     /// The blocks with what may run ahead in front of what uses it.
     pub(super) fn rotated(&mut self, blocks: Vec<Block>) -> Vec<Block> {
-        let KernelLowering { builder, plans, loops, .. } = self;
-        rotated(blocks, &mut Rotation { builder, plans, loops })
+        let KernelLowering { builder, plans, loops, found, .. } = self;
+        Rotation::rotated(builder, plans, loops, found, blocks)
     }
 }

@@ -6,7 +6,7 @@ use tilewright_ir::tile::{Op, OpKind};
 
 use crate::elements::ByElements;
 use crate::variant::Variants;
-use crate::{convert, copy, fill, gemm, permute_layout, reduce, scan};
+use crate::{convert, copy, fill, gemm, permute_layout, pipeline, reduce, scan};
 
 macro_rules! variants_of_ops {
     ($($kind:pat => [$($list:expr),+];)*) => {
@@ -20,7 +20,7 @@ macro_rules! variants_of_ops {
         /// The names of the variants of all ops.
         pub(super) fn all_names() -> BTreeSet<&'static str> {
             let lists = [$($($list as &'static dyn Variants),+),*];
-            lists.iter().flat_map(|list| list.names()).collect()
+            lists.iter().flat_map(|list| list.names()).chain(pipeline::VARIANTS).collect()
         }
     };
 }

@@ -20,10 +20,12 @@
 //! stores at its end.
 
 mod asynchronous;
+mod boxes;
 mod rotate;
+mod served;
 mod through_registers;
 
-pub(crate) use rotate::{Rotation, rotated};
+pub(crate) use rotate::Rotation;
 
 use std::collections::BTreeSet;
 
@@ -31,6 +33,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
+use tilewright_ir::tile::BoxFill;
 
 use crate::measure::measure;
 use crate::sync::{Block, OpBlock};
@@ -38,6 +41,8 @@ use crate::trace::{Env, Trace, trace};
 use asynchronous::asynchronous;
 use through_registers::{Halves, MOST_BYTES, halves};
 
+/// The name of the variant in which the copy engine fills stages: in the plan of a loop, and in those of its copies.
+pub(crate) const TMA: &str = "tma";
 /// The name of the variant in which asynchronous copies run ahead: in the plan of a loop, and in those of its copies.
 pub(crate) const CP_ASYNC: &str = "cp_async";
 /// The name of the variant in which loads run ahead and hold their elements in registers, in the same plans.
@@ -45,11 +50,35 @@ pub(crate) const THROUGH_REGISTERS: &str = "through_registers";
 /// The name of the variant in which nothing runs ahead, in the plan of a loop.
 pub(crate) const SERIAL: &str = "serial";
 
+/// The variants of a loop.
+pub(crate) const VARIANTS: [&str; 4] = [TMA, CP_ASYNC, THROUGH_REGISTERS, SERIAL];
+
 /// The variants of a loop in which nothing runs ahead, for these reasons.
 pub(crate) fn serial(reasons: Vec<Reason>) -> Vec<VariantResult> {
-    let facts = PlanFacts::without_accesses("nothing runs ahead", 0);
-    let of = |variant, answer| VariantResult { variant, answer };
-    vec![of(CP_ASYNC, Err(reasons)), of(SERIAL, Ok(facts))]
+    vec![VariantResult { variant: CP_ASYNC, answer: Err(reasons) }, in_order()]
+}
+
+/// The variant of a loop in which nothing runs ahead.
+fn in_order() -> VariantResult {
+    VariantResult { variant: SERIAL, answer: Ok(PlanFacts::without_accesses("nothing runs ahead", 0)) }
+}
+
+/// The error for a loop that cannot have the variant that the user asks for.
+fn unmet(plan: &OpPlan, asked: &str) -> Diagnostic {
+    if !VARIANTS.contains(&asked) {
+        return Diagnostic::error("P0401", format!("`pipelined` has no variant `{asked}`"))
+            .label(plan.span, plan.title.clone())
+            .help(format!("its variants are {}", VARIANTS.join(", ")));
+    }
+    let message = format!("the variant `{asked}` cannot do this");
+    let mut found = Diagnostic::error("P0402", message).label(plan.span, plan.title.clone());
+    for one in plan.considered.iter().filter(|one| one.variant == asked) {
+        for Reason { text, accepted } in one.answer.as_ref().err().into_iter().flatten() {
+            found = found.note(format!("{asked}: {text}; accepted: {accepted}"));
+        }
+    }
+    let possible = plan.considered.iter().filter(|one| one.answer.is_ok()).map(|one| one.variant);
+    found.help(format!("leave the choice open; possible here: {}", possible.collect::<Vec<_>>().join(", ")))
 }
 
 /// Warnings about pipelined loops in which nothing runs ahead, with the reasons.
@@ -71,8 +100,10 @@ pub fn serial_loops(program: &Program) -> Vec<Diagnostic> {
 pub(crate) struct RunsAhead {
     /// Index of the loop's plan.
     pub(crate) plan: usize,
-    /// The stages that the user asks for.
-    pub(crate) stages: i64,
+    /// The stages that the user asks for; `None` if the choice is left open.
+    pub(crate) stages: Option<i64>,
+    /// The variant that the user asks for.
+    pub(crate) variant: Option<String>,
     /// The blocks that run ahead, in their order.
     pub(crate) copies: Vec<Copy>,
     /// Why others that fill shared buffers do not run ahead.
@@ -81,11 +112,25 @@ pub(crate) struct RunsAhead {
     refused: BTreeSet<Handle<Memory>>,
 }
 
+/// A block of a loop that may run ahead.
+#[derive(Clone, Debug)]
+pub(crate) struct Fill {
+    /// Its position in the body of the loop.
+    pub(crate) block: usize,
+    /// How the copy engine does the same, or why it cannot.
+    pub(crate) boxes: Result<BoxFill, Reason>,
+}
+
 /// A block of a loop that runs ahead.
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
     /// Its position in the body of the loop.
     block: usize,
+    /// The index of its plan, and its title.
+    plan: usize,
+    title: String,
+    /// How the copy engine does the same, or why it cannot.
+    boxes: Result<BoxFill, Reason>,
     /// All of its statements: with asynchronous copies, if these can do it, otherwise as they were lowered.
     statements: Vec<Stmt>,
     /// What runs ahead and what follows later, if asynchronous copies cannot do it.
@@ -96,18 +141,19 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
-    /// How a block of these statements runs ahead, where `free` bytes of registers are left. Error: why it does not, in either
-    /// way.
-    fn of(program: &Program, block: usize, body: &[Stmt], free: i64) -> Result<Copy, Vec<Reason>> {
-        let (statements, halves) = match asynchronous(program, body) {
+    /// How an op runs ahead, where `free` bytes of registers are left. Error: why it does not, neither with asynchronous copies
+    /// nor through registers.
+    fn of(program: &Program, op: &OpBlock, fill: &Fill, free: i64) -> Result<Copy, Vec<Reason>> {
+        let (statements, halves) = match asynchronous(program, &op.body) {
             Ok(copies) => (copies, None),
             Err(reason) => {
-                let halves = halves(program, body, free).map_err(|other| vec![reason, other])?;
-                (body.to_vec(), Some(halves))
+                let halves = halves(program, &op.body, free).map_err(|other| vec![reason, other])?;
+                (op.body.clone(), Some(halves))
             }
         };
         let facts = measure(program, &statements, 0, String::new(), i64::MAX);
-        Ok(Copy { block, statements, halves, facts, fills: filled(program, body) })
+        let (Fill { block, boxes }, fills) = (fill.clone(), filled(program, &op.body));
+        Ok(Copy { block, plan: op.op, title: op.title.clone(), boxes, statements, halves, facts, fills })
     }
 
     /// The variant of the op.
@@ -118,8 +164,8 @@ impl Copy {
 
 impl RunsAhead {
     /// Nothing, in a loop with this plan.
-    pub(crate) fn new(plan: usize, stages: i64) -> RunsAhead {
-        RunsAhead { plan, stages, copies: Vec::new(), against: Vec::new(), refused: BTreeSet::new() }
+    pub(crate) fn new(plan: usize, stages: Option<i64>, variant: Option<String>) -> RunsAhead {
+        RunsAhead { plan, stages, variant, copies: Vec::new(), against: Vec::new(), refused: BTreeSet::new() }
     }
 
     /// Leaves out what fills the same memory as an op that does not run ahead.
@@ -127,12 +173,12 @@ impl RunsAhead {
         self.refused.extend(filled(program, &op.body));
     }
 
-    /// Finds how the blocks at `fills` run ahead. A memory is filled ahead by all that fill it, or by none.
-    pub(crate) fn find(&mut self, program: &Program, body: &[Block], fills: &[usize]) {
+    /// Finds how the blocks of `fills` run ahead. A memory is filled ahead by all that fill it, or by none.
+    pub(crate) fn find(&mut self, program: &Program, body: &[Block], fills: &[Fill]) {
         let mut refused = std::mem::take(&mut self.refused);
-        for at in fills {
-            let Block::Op(op) = &body[*at] else { continue };
-            match Copy::of(program, *at, &op.body, MOST_BYTES - self.held_bytes()) {
+        for fill in fills {
+            let Block::Op(op) = &body[fill.block] else { continue };
+            match Copy::of(program, op, fill, MOST_BYTES - self.held_bytes()) {
                 Ok(copy) => self.copies.push(copy),
                 Err(reasons) => {
                     let of_op = |Reason { text, accepted }| Reason::new(format!("`{}`: {text}", op.title), accepted);
@@ -172,6 +218,21 @@ impl RunsAhead {
     /// Bytes that a thread holds for an iteration.
     fn held_bytes(&self) -> i64 {
         self.copies.iter().filter_map(|copy| copy.halves.as_ref()).map(|halves| halves.bytes).sum()
+    }
+
+    /// Whether the user asks for a variant, or leaves the choice open.
+    fn may_be(&self, variant: &str) -> bool {
+        self.variant.as_deref().is_none_or(|asked| asked == variant)
+    }
+
+    /// The variant in which the copies run ahead without the copy engine.
+    fn by_threads(&self) -> &'static str {
+        if self.has_async_copies() || self.copies.is_empty() { CP_ASYNC } else { THROUGH_REGISTERS }
+    }
+
+    /// Instructions of the busiest warp that copy in an iteration without the copy engine.
+    fn instructions(&self) -> i64 {
+        self.copies.iter().map(|copy| copy.facts.instructions).sum()
     }
 
     /// Whether some copies are asynchronous.

@@ -2,64 +2,129 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_diag::counted;
+use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Stmt, for_each_expr, for_each_stmt_mut};
-use tilewright_ir::{Counter, Handle, padded_shared_bytes};
+use tilewright_ir::{Counter, Handle, SHARED_ALIGNMENT};
 
-use super::{CP_ASYNC, Copy, Halves, RunsAhead, THROUGH_REGISTERS, serial};
+use super::boxes::ByBoxes;
+use super::served::Served;
+use super::{Copy, Halves, RunsAhead, SERIAL, TMA, in_order, unmet};
 use crate::builder::Builder;
 use crate::conditions::{settled, under};
 use crate::sync::{Block, Branch, LoopBlock, LoopRef, OpBlock};
 
+/// The most stages that are chosen.
+const MOST_CHOSEN: i64 = 8;
+
 /// What loops are rotated with.
 pub(crate) struct Rotation<'a> {
-    pub(crate) builder: &'a mut Builder,
-    pub(crate) plans: &'a mut Vec<OpPlan>,
+    pub(super) builder: &'a mut Builder,
+    pub(super) plans: &'a mut Vec<OpPlan>,
     /// Loops so far.
-    pub(crate) loops: &'a mut usize,
+    pub(super) loops: &'a mut usize,
+    /// Errors about loops.
+    pub(super) found: &'a mut Vec<Diagnostic>,
+    /// The loops and branches around the current block.
+    pub(super) depth: usize,
+    /// The loops that the copy engine serves.
+    pub(super) served: Served,
 }
 
-/// The blocks with the copies of pipelined loops ahead of what uses them, as far as shared memory suffices for their stages.
-pub(crate) fn rotated(blocks: Vec<Block>, with: &mut Rotation<'_>) -> Vec<Block> {
-    let mut out = Vec::with_capacity(blocks.len());
-    for block in blocks {
-        match block {
-            Block::Op(_) => out.push(block),
-            Block::If(mut branches) => {
-                for Branch { body, .. } in [&mut branches.then, &mut branches.otherwise] {
-                    *body = rotated(std::mem::take(body), with);
+impl<'a> Rotation<'a> {
+    /// The blocks with the copies of pipelined loops ahead of what uses them, as far as shared memory suffices for their
+    /// stages. `loops` counts loops, and `found` takes errors about them.
+    pub(crate) fn rotated(
+        builder: &'a mut Builder,
+        plans: &'a mut Vec<OpPlan>,
+        loops: &'a mut usize,
+        found: &'a mut Vec<Diagnostic>,
+        blocks: Vec<Block>,
+    ) -> Vec<Block> {
+        let mut rotation = Rotation { builder, plans, loops, found, depth: 0, served: Served::default() };
+        let takes =
+            |ahead: &RunsAhead, inner: &LoopBlock| rotation.ways(ahead, &inner.inner.counter).takes_boxes(ahead);
+        rotation.served = Served::of(&rotation.builder.program, &blocks, &takes);
+        rotation.blocks(blocks)
+    }
+
+    fn blocks(&mut self, blocks: Vec<Block>) -> Vec<Block> {
+        let mut out = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            match block {
+                Block::Op(_) => out.push(block),
+                Block::If(mut branches) => {
+                    for Branch { body, .. } in [&mut branches.then, &mut branches.otherwise] {
+                        *body = self.inside(std::mem::take(body));
+                    }
+                    out.push(Block::If(branches));
                 }
-                out.push(Block::If(branches));
+                Block::Loop(mut inner) => match inner.ahead.take() {
+                    Some(ahead) => {
+                        let rotated = self.rotate(inner, ahead);
+                        out.extend(self.blocks(rotated));
+                    }
+                    None => {
+                        inner.body = self.inside(inner.body);
+                        out.push(Block::Loop(inner));
+                    }
+                },
             }
-            Block::Loop(mut inner) => match inner.ahead.take() {
-                Some(ahead) => out.extend(rotated(with.rotate(inner, ahead), with)),
-                None => {
-                    inner.body = rotated(inner.body, with);
-                    out.push(Block::Loop(inner));
-                }
-            },
+        }
+        out
+    }
+
+    /// The blocks of a loop or a branch.
+    fn inside(&mut self, blocks: Vec<Block>) -> Vec<Block> {
+        self.depth += 1;
+        let rotated = self.blocks(blocks);
+        self.depth -= 1;
+        rotated
+    }
+
+    fn rotate(&mut self, inner: LoopBlock, ahead: RunsAhead) -> Vec<Block> {
+        let Ways { mut boxes, threads } = self.ways(&ahead, &inner.inner.counter);
+        let is_served = self.served.take(inner.inner.id, boxes.is_err());
+        if (Ways { boxes: boxes.clone(), threads: threads.clone() }).takes_boxes(&ahead) && !is_served {
+            let text = "another copy of this loop, which is unrolled, does not take it";
+            boxes = Err(vec![Reason::new(text, "as many iterations in each")]);
+        }
+        let of = |variant, answer| VariantResult { variant, answer };
+        let boxes_answer = boxes.as_ref().map(|boxes| boxes.facts.clone()).map_err(Clone::clone);
+        let threads_answer = threads.as_ref().map(|(_, facts)| facts.clone()).map_err(Clone::clone);
+        let plan = &mut self.plans[ahead.plan];
+        plan.forced = ahead.variant.is_some();
+        plan.considered = vec![of(ahead.by_threads(), threads_answer)];
+        if !ahead.copies.is_empty() {
+            plan.considered.insert(0, of(TMA, boxes_answer));
+        }
+        match (boxes, threads) {
+            (Ok(way), _) if is_served => {
+                plan.chosen = TMA;
+                self.rotated_by_boxes(inner, ahead, way)
+            }
+            (_, Ok((stages, _))) if ahead.may_be(ahead.by_threads()) => {
+                plan.chosen = ahead.by_threads();
+                self.rotated_by_threads(inner, ahead, stages)
+            }
+            _ => {
+                plan.considered.push(in_order());
+                plan.chosen = SERIAL;
+                let asked = ahead.variant.as_deref().filter(|asked| *asked != SERIAL);
+                self.found.extend(asked.map(|asked| unmet(plan, asked)));
+                vec![Block::Loop(inner)]
+            }
         }
     }
-    out
-}
 
-impl Rotation<'_> {
-    fn rotate(&mut self, inner: LoopBlock, ahead: RunsAhead) -> Vec<Block> {
-        let stages = match self.stages(&ahead, &inner.inner.counter) {
-            Ok(stages) => stages,
-            Err(reasons) => {
-                self.plans[ahead.plan].considered = serial(reasons);
-                return vec![Block::Loop(inner)];
-            }
-        };
-        let answer = Ok(self.facts(&ahead, &inner.inner.counter, stages));
-        let variant = if ahead.has_async_copies() { CP_ASYNC } else { THROUGH_REGISTERS };
-        let plan = &mut self.plans[ahead.plan];
-        plan.considered = vec![VariantResult { variant, answer }];
-        plan.chosen = variant;
+    /// The ways in which the copies of a loop may run ahead.
+    fn ways(&self, ahead: &RunsAhead, counter: &Counter) -> Ways {
+        Ways { boxes: self.by_boxes(ahead, counter), threads: self.by_threads(ahead, counter) }
+    }
+
+    fn rotated_by_threads(&mut self, inner: LoopBlock, ahead: RunsAhead, stages: i64) -> Vec<Block> {
         self.stretch(&ahead, stages);
         let numbers = Iteration::of(self.builder, &inner.inner.counter, stages);
         let mut all = self.prologue(&inner, &ahead, &numbers, stages);
@@ -67,9 +132,33 @@ impl Rotation<'_> {
         all
     }
 
-    /// The stages for which shared memory suffices: at most those that the user asks for, and one for each iteration. Error: why
-    /// there is only one.
-    fn stages(&self, ahead: &RunsAhead, counter: &Counter) -> Result<i64, Vec<Reason>> {
+    /// How threads fill the stages of a loop, and how many there are. Error: why they do not.
+    fn by_threads(&self, ahead: &RunsAhead, counter: &Counter) -> Result<(i64, PlanFacts), Vec<Reason>> {
+        // Registers hold one iteration.
+        let asked = if ahead.has_async_copies() { self.asked(ahead) } else { self.asked(ahead).min(2) };
+        let stages = self.stages(ahead, counter, asked, 0, &|_| SHARED_ALIGNMENT)?;
+        let in_registers = ahead.copies.iter().filter(|copy| copy.halves.is_some());
+        let held: BTreeSet<Handle<Memory>> = in_registers.flat_map(|copy| copy.fills.iter().copied()).collect();
+        let way = match (held.is_empty(), ahead.has_async_copies()) {
+            (true, _) => String::new(),
+            (false, true) => format!(", those to {} through registers", self.names(held)),
+            (false, false) => ", through registers".to_string(),
+        };
+        // The wait, the barrier, the commit, and whether there is an iteration to copy for.
+        let instructions = 5 + ahead.instructions();
+        Ok((stages, PlanFacts::without_accesses(self.summary(ahead, counter, stages) + &way, instructions)))
+    }
+
+    /// The stages for which shared memory suffices, beside `beside` bytes, if each memory begins at multiples of what
+    /// `aligned` gives: at most those that are asked for, and one for each iteration. Error: why there is only one.
+    pub(super) fn stages(
+        &self,
+        ahead: &RunsAhead,
+        counter: &Counter,
+        asked: i64,
+        beside: i64,
+        aligned: &dyn Fn(Handle<Memory>) -> i64,
+    ) -> Result<i64, Vec<Reason>> {
         let mut reasons = ahead.against.clone();
         if ahead.copies.is_empty() {
             if reasons.is_empty() {
@@ -78,76 +167,91 @@ impl Rotation<'_> {
             }
             return Err(reasons);
         }
-        let (most, taken) = (self.builder.program.target.shared_bytes(), self.builder.program.shared_bytes());
-        let more = |memory: &Handle<Memory>, stages: i64| {
-            let memory = &self.builder.program.memories[*memory];
-            (stages - memory.stages).max(0).saturating_mul(bytes_of_stage(memory))
+        let program = &self.builder.program;
+        let (most, taken) = (program.target.shared_bytes(), program.shared_bytes().saturating_add(beside));
+        let more = |handle: Handle<Memory>, stages: i64| {
+            let memory = &program.memories[handle];
+            let all = |stages: i64, alignment: i64| stages.saturating_mul(bytes_of_stage(memory, alignment));
+            (all(stages, memory.alignment.max(aligned(handle))) - all(memory.stages, memory.alignment)).max(0)
         };
-        let taken_with =
-            |stages: i64| ahead.memories().iter().map(|memory| more(memory, stages)).fold(taken, i64::saturating_add);
+        let taken_with = |stages: i64| {
+            ahead.memories().into_iter().map(|memory| more(memory, stages)).fold(taken, i64::saturating_add)
+        };
         let fits = |stages: &i64| taken_with(*stages) <= most;
-        // Registers hold one iteration.
-        let asked = if ahead.has_async_copies() { ahead.stages } else { ahead.stages.min(2) };
         let needed = asked.min(counter.most_trips());
         (2..=needed).rev().find(fits).ok_or_else(|| {
             let text = format!("with 2 stages, all shared memory of the kernel takes {} B", taken_with(2));
-            let accepted = format!("the {most} B that a CTA of {} has", self.builder.program.target);
+            let accepted = format!("the {most} B that a CTA of {} has", program.target);
             reasons.push(Reason::new(text, accepted));
             reasons
         })
     }
 
-    /// Bytes of a stage of all buffers.
-    fn stage_bytes(&self, ahead: &RunsAhead) -> i64 {
-        ahead.memories().iter().map(|memory| bytes_of_stage(&self.builder.program.memories[*memory])).sum()
+    /// The stages that the user asks for, or with which as many bytes are on their way as the target needs.
+    pub(super) fn asked(&self, ahead: &RunsAhead) -> i64 {
+        let bytes = self.stage_bytes(ahead).max(1);
+        let needed = self.builder.program.target.bytes_in_flight();
+        ahead.stages.unwrap_or(((needed + bytes - 1) / bytes + 1).clamp(2, MOST_CHOSEN))
     }
 
-    fn facts(&self, ahead: &RunsAhead, counter: &Counter, stages: i64) -> PlanFacts {
-        let names = |of: &mut dyn Iterator<Item = Handle<Memory>>| {
-            let names: Vec<String> =
-                of.map(|memory| format!("`{}`", self.builder.program.memories[memory].name)).collect();
-            names.join(", ")
-        };
-        let in_registers = ahead.copies.iter().filter(|copy| copy.halves.is_some());
-        let held: BTreeSet<Handle<Memory>> = in_registers.flat_map(|copy| copy.fills.iter().copied()).collect();
-        let fewer = if stages == ahead.stages {
+    /// Bytes of a stage of all buffers.
+    fn stage_bytes(&self, ahead: &RunsAhead) -> i64 {
+        let memory = |handle: Handle<Memory>| &self.builder.program.memories[handle];
+        ahead.memories().into_iter().map(memory).map(|memory| bytes_of_stage(memory, memory.alignment)).sum()
+    }
+
+    /// The names of memories, in a list.
+    fn names(&self, of: BTreeSet<Handle<Memory>>) -> String {
+        let name = |memory| format!("`{}`", self.builder.program.memories[memory].name);
+        of.into_iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// `3 stages of `left`, `right`: 12288 B each; copies run 2 iterations ahead`
+    pub(super) fn summary(&self, ahead: &RunsAhead, counter: &Counter, stages: i64) -> String {
+        let asked = self.asked(ahead);
+        let fewer = if stages == asked && ahead.stages.is_none() {
+            format!(", for {} B on their way", self.builder.program.target.bytes_in_flight())
+        } else if stages == asked {
             String::new()
         } else if stages == counter.most_trips() {
             ", as many as iterations".to_string()
         } else if !ahead.has_async_copies() {
             ", since registers hold one iteration".to_string()
         } else {
-            format!(", since {} do not fit into shared memory", ahead.stages)
+            format!(", since {asked} do not fit into shared memory")
         };
-        let way = match (held.is_empty(), ahead.has_async_copies()) {
-            (true, _) => String::new(),
-            (false, true) => format!(", those to {} through registers", names(&mut held.into_iter())),
-            (false, false) => ", through registers".to_string(),
-        };
-        let summary = format!(
-            "{stages} stages of {}{fewer}: {} B each; copies run {} ahead{way}",
-            names(&mut ahead.memories().into_iter()),
+        format!(
+            "{stages} stages of {}{fewer}: {} B each; copies run {} ahead",
+            self.names(ahead.memories()),
             self.stage_bytes(ahead),
             counted(stages - 1, "iteration")
-        );
-        // The wait, the barrier, the commit, and whether there is an iteration to copy for.
-        PlanFacts::without_accesses(summary, 5)
+        )
+    }
+
+    /// Lets a memory and its views begin at multiples of so many bytes.
+    pub(super) fn align(&mut self, owner: Handle<Memory>, alignment: i64) {
+        self.for_each_view(&[owner], &mut |memory| memory.alignment = memory.alignment.max(alignment));
     }
 
     /// Makes room for the stages of all buffers.
-    fn stretch(&mut self, ahead: &RunsAhead, stages: i64) {
-        let owners = ahead.memories();
+    pub(super) fn stretch(&mut self, ahead: &RunsAhead, stages: i64) {
+        for owner in ahead.memories() {
+            let memory = &self.builder.program.memories[owner];
+            let bytes = bytes_of_stage(memory, memory.alignment);
+            self.for_each_view(&[owner], &mut |memory| {
+                // A copy of an unrolled loop may have made room before.
+                memory.stages = memory.stages.max(stages);
+                memory.elements = memory.stages * (bytes / memory.dtype.bytes());
+            });
+        }
+    }
+
+    /// Calls `visit` on memories and on all views of them.
+    fn for_each_view(&mut self, owners: &[Handle<Memory>], visit: &mut dyn FnMut(&mut Memory)) {
         let program = &mut self.builder.program;
-        let of_owner: Vec<(Handle<Memory>, i64)> =
-            owners.iter().map(|owner| (*owner, bytes_of_stage(&program.memories[*owner]))).collect();
         let all: Vec<Handle<Memory>> = program.memories.iter().map(|(handle, _)| handle).collect();
-        for handle in all {
-            let owner = program.owner(handle);
-            let Some((_, bytes)) = of_owner.iter().find(|(known, _)| *known == owner) else { continue };
-            let memory = &mut program.memories[handle];
-            // A copy of an unrolled loop may have made room before.
-            memory.stages = memory.stages.max(stages);
-            memory.elements = memory.stages * (bytes / memory.dtype.bytes());
+        for handle in all.into_iter().filter(|handle| owners.contains(&program.owner(*handle))).collect::<Vec<_>>() {
+            visit(&mut program.memories[handle]);
         }
     }
 
@@ -185,18 +289,24 @@ impl Rotation<'_> {
 
     /// The loop, in which copies are ahead of what uses them.
     fn main(&mut self, inner: LoopBlock, ahead: RunsAhead, numbers: Iteration, stages: i64) -> LoopBlock {
-        let (LoopBlock { inner, barrier, body, .. }, memories) = (inner, ahead.memories());
+        let LoopBlock { inner, barrier, body, .. } = inner;
         let [mut loads, stores] = self.next_copies(&body, &ahead, &numbers);
         commit(&mut loads, &ahead);
+        let rest = self.uses(body, &ahead, &numbers.stage);
+        let wait = Block::Op(self.wait(&ahead, stages));
+        let all: Vec<Block> = std::iter::once(wait).chain(loads).chain(rest).chain(stores).collect();
+        let inner = LoopRef { names: stage_names(numbers.names, &all), ..inner };
+        LoopBlock { inner, barrier, body: all, ahead: None }
+    }
+
+    /// The blocks of a loop that do not run ahead, at a stage.
+    pub(super) fn uses(&self, body: Vec<Block>, ahead: &RunsAhead, stage: &Expr) -> Vec<Block> {
+        let memories = ahead.memories();
         let is_copy = |at: usize| ahead.copies.iter().any(|copy| copy.block == at);
         let rest = body.into_iter().enumerate().filter(|(at, _)| !is_copy(*at)).map(|(_, block)| block);
         let mut rest: Vec<Block> = rest.collect();
-        for_each_op(&mut rest, &mut |op| self.in_stage(&mut op.body, &memories, &numbers.stage));
-        let wait = Block::Op(self.wait(&ahead, stages));
-        let all: Vec<Block> = std::iter::once(wait).chain(loads).chain(rest).chain(stores).collect();
-        let names = numbers.names.into_iter().filter(|(var, _)| mentions(&all, var)).collect();
-        let inner = LoopRef { names, ..inner };
-        LoopBlock { inner, barrier, body: all, ahead: None }
+        for_each_op(&mut rest, &mut |op| self.in_stage(&mut op.body, &memories, stage));
+        rest
     }
 
     /// What starts before the rest of an iteration, and what is stored after it.
@@ -239,7 +349,7 @@ impl Rotation<'_> {
         let pending = Call { arguments: vec![Expr::constant(stages - 2)], ..Call::plain(Inst::CopyAsyncWait) };
         let waits = ahead.has_async_copies().then(|| Stmt::from(pending));
         let body = waits.into_iter().chain([Stmt::from(Call::plain(sync))]).collect();
-        OpBlock::new(plan.title.clone(), None, body, ahead.plan)
+        OpBlock::new(plan.title.clone(), None, body, ahead.plan).part("wait for a stage")
     }
 
     /// Statements of an op for another iteration, if there is such an iteration, at a stage.
@@ -270,25 +380,61 @@ impl Rotation<'_> {
     }
 }
 
-/// Bytes from the beginning of a stage to that of the next.
-fn bytes_of_stage(memory: &Memory) -> i64 {
-    padded_shared_bytes(memory.stage_elements() * memory.dtype.bytes())
+/// How the copies of a loop may run ahead, or why not: by the copy engine, and by threads in so many stages.
+struct Ways {
+    boxes: Result<ByBoxes, Vec<Reason>>,
+    threads: Result<(i64, PlanFacts), Vec<Reason>>,
+}
+
+impl Ways {
+    /// Whether the copy engine is asked for, or takes fewer instructions, or allows more stages.
+    fn takes_boxes(&self, ahead: &RunsAhead) -> bool {
+        ahead.may_be(TMA)
+            && match (&self.boxes, &self.threads) {
+                (Ok(boxes), Ok((stages, facts))) => {
+                    let is_cheaper = boxes.facts.instructions < facts.instructions || boxes.stages > *stages;
+                    is_cheaper || ahead.variant.is_some()
+                }
+                (Ok(_), Err(_)) => true,
+                (Err(_), _) => false,
+            }
+    }
+}
+
+/// Bytes from the beginning of a stage to that of the next, if the memory begins at multiples of `alignment` bytes.
+fn bytes_of_stage(memory: &Memory, alignment: i64) -> i64 {
+    let bytes = memory.stage_elements() * memory.dtype.bytes();
+    (bytes + alignment - 1) / alignment * alignment
+}
+
+/// The names of an iteration that blocks mention, and those that these are made of.
+pub(super) fn stage_names(names: Vec<(Var, Expr)>, body: &[Block]) -> Vec<(Var, Expr)> {
+    let mut found: Vec<(Var, Expr)> = Vec::new();
+    for (var, value) in names.into_iter().rev() {
+        if mentions(body, &var) || found.iter().any(|(_, later)| later.mentions(&var)) {
+            found.push((var, value));
+        }
+    }
+    found.reverse();
+    found
 }
 
 /// The numbers of an iteration of a pipelined loop.
-struct Iteration {
-    counter: Counter,
-    /// Its stage.
-    stage: Expr,
-    /// The iteration for which copies start, and its stage.
-    next: Expr,
-    next_stage: Expr,
+pub(super) struct Iteration {
+    pub(super) counter: Counter,
+    /// Its stage, and how often the stage was used before.
+    pub(super) stage: Expr,
+    pub(super) phase: Expr,
+    /// The iteration for which copies start, with its stage and phase.
+    pub(super) next: Expr,
+    pub(super) next_stage: Expr,
+    pub(super) next_phase: Expr,
     /// What has a name in these.
-    names: Vec<(Var, Expr)>,
+    pub(super) names: Vec<(Var, Expr)>,
 }
 
 impl Iteration {
-    fn of(builder: &mut Builder, counter: &Counter, stages: i64) -> Iteration {
+    pub(super) fn of(builder: &mut Builder, counter: &Counter, stages: i64) -> Iteration {
         let Counter { var, begin, step, .. } = counter;
         let number = normalize(&(normalize(&(Expr::var(var) - begin.clone())) / *step));
         let mut names = Vec::new();
@@ -304,8 +450,17 @@ impl Iteration {
         };
         let stage = named("stage", &number % stages);
         let next = named(&format!("{}_next", var.name()), Expr::var(var) + (stages - 1) * step);
-        let next_stage = named("stage_next", (number + (stages - 1)) % stages);
-        Iteration { counter: counter.clone(), stage, next, next_stage, names }
+        // The stage before this one, which is that of `number + stages - 1`; stage 0 comes after the last one, in this phase.
+        // A second remainder would cost more.
+        let after_first = stage.clone().at_most(1);
+        let next_stage = match stages {
+            2 => 1 - stage.clone(),
+            _ => stage.clone() + (stages - 1) - after_first.clone() * stages,
+        };
+        let next_stage = named("stage_next", next_stage);
+        let phase = named("phase", number / stages);
+        let next_phase = phase.clone() + after_first;
+        Iteration { counter: counter.clone(), stage, phase, next, next_stage, next_phase, names }
     }
 }
 

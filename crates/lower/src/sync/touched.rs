@@ -168,6 +168,8 @@ impl Touched {
     pub(super) fn cases(&self, program: &Program) -> Option<&[Case]> {
         let traced = |env: Env| {
             let Trace { touches, is_whole } = trace(program, &self.body, 0..(program.threads + 31) / 32, &env);
+            let is_ordered = |touch: &Touch| program.ring_of(touch.memory).is_some();
+            let touches: Vec<Touch> = touches.into_iter().filter(|touch| !is_ordered(touch)).collect();
             is_whole.then(|| Case { bytes: byte_ranges(program, &touches), env })
         };
         let all = || {
@@ -210,7 +212,8 @@ fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
             expr.for_each_var(&mut |var| is_unknown |= unknown.contains(var));
         });
         for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
-            for access in stmt.accesses() {
+            // The barriers of a ring order the accesses to its memories.
+            for access in stmt.accesses().filter(|access| program.ring_of(access.memory).is_none()) {
                 let (reads, writes) = (access.effect.reads(), access.effect.writes());
                 let is_atomic = access.effect == Effect::Update;
                 let effects = Effects { memory: program.owner(access.memory), reads, writes, is_atomic, is_unknown };

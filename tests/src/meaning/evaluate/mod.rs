@@ -11,7 +11,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use tilewright::expr::Var;
+use tilewright::expr::{Expr, Var};
 use tilewright::ir::tile::{
     Buffer, Claim, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
@@ -244,7 +244,15 @@ impl<'a> Machine<'a> {
     /// The position of an element in its storage; `None` out of bounds of a global tensor.
     fn place(&self, handle: Handle<Buffer>, index: &[i64]) -> Outcome<Option<usize>> {
         let buffer = &self.kernel.buffers[handle];
-        if index.iter().zip(&buffer.shape).any(|(at, extent)| !(0..*extent).contains(at)) {
+        let of_launch = |expr: &Expr| {
+            let value = |var: &Var| self.sizes.iter().find(|(size, _)| size == var).map(|(_, value)| *value);
+            expr.eval(&value).unwrap_or(0)
+        };
+        let extents: Vec<i64> = match &buffer.dynamic_shape {
+            None => buffer.shape.clone(),
+            Some(shape) => shape.extents.iter().map(of_launch).collect(),
+        };
+        if index.iter().zip(&extents).any(|(at, extent)| !(0..*extent).contains(at)) {
             return match buffer.space {
                 Space::Global(_) => Ok(None),
                 Space::Shared | Space::Fragment => Err(Meaningless::Outside(format!("{}{index:?}", buffer.name))),
@@ -252,6 +260,10 @@ impl<'a> Machine<'a> {
         }
         let flat = index.iter().zip(&buffer.shape).fold(0, |flat, (at, extent)| flat * extent + at);
         let position = match (buffer.space, &buffer.layout) {
+            (Space::Global(_), _) if buffer.dynamic_shape.is_some() => {
+                let strides = buffer.dynamic_shape.iter().flat_map(|shape| &shape.strides).map(of_launch);
+                index.iter().zip(strides).map(|(at, stride)| at * stride).sum()
+            }
             (Space::Fragment, _) | (_, None) => flat,
             (Space::Global(_) | Space::Shared, Some(layout)) => layout.memory_position(flat),
         };

@@ -2,6 +2,7 @@
 
 mod layouts;
 mod maker;
+mod streams;
 mod values;
 
 use tilewright::dsl::Bounds;
@@ -11,6 +12,7 @@ use tilewright::prelude::*;
 use crate::rng::Rng;
 use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps, staged_layout};
 use maker::{DTYPES, Held, Maker, Scope};
+use streams::random_stream;
 use values::CastTo;
 
 /// Threads of a CTA.
@@ -20,6 +22,9 @@ const EXTENTS: [i64; 14] = [1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32, 33, 64];
 
 /// A random kernel.
 pub fn random_kernel(rng: &mut Rng) -> Kernel {
+    if rng.percent(10) {
+        return random_stream(rng);
+    }
     kernel("random", |k| {
         let threads = *rng.pick(&THREADS);
         k.threads(threads);
@@ -43,7 +48,7 @@ impl<'r> Maker<'r> {
         let dtype = *rng.pick(&DTYPES);
         let shape = |rng: &mut Rng| {
             let rows = if rng.percent(60) { 1 } else { *rng.pick(&EXTENTS[..9]) };
-            [rows, *rng.pick(&EXTENTS)]
+            [rows, *if rng.percent(30) { rng.pick(&[16, 32, 64]) } else { rng.pick(&EXTENTS) }]
         };
         let main = shape(rng);
         let storages = std::cell::Cell::new(0);
@@ -353,9 +358,9 @@ impl<'r> Maker<'r> {
 
     /// A pipelined loop that fills buffers of its own from inputs, and uses them.
     fn stream(&mut self, k: &mut KernelBuilder, depth: usize) {
-        let extent = *self.rng.pick(&[0, 1, 2, 3, 5]);
+        let extent = *self.rng.pick(&[0, 1, 2, 3, 3, 5, 7]);
         let (name, counted) = (self.name("p"), self.counted(0, extent, false));
-        let stages = self.rng.within(1..=4);
+        let stages = *self.rng.pick(&[1, 2, 2, 3, 3, 4, 6]);
         let count = self.rng.within(1..=2);
         let filled: Vec<(Held, Held)> = (0..count).map(|_| self.streamed(k)).collect();
         k.pipelined(&name, counted, stages, |k, t| {
@@ -378,7 +383,8 @@ impl<'r> Maker<'r> {
     fn streamed(&mut self, k: &mut KernelBuilder) -> (Held, Held) {
         let from = *self.rng.pick(&self.inputs.clone());
         let name = self.name("tile");
-        let columns = *self.rng.pick(&EXTENTS);
+        // Rows of whole 16 bytes are what the copy engine takes.
+        let columns = *if self.rng.percent(60) { self.rng.pick(&[8, 16, 32, 64]) } else { self.rng.pick(&EXTENTS) };
         let rows = if from.is_flat { 1 } else { *self.rng.pick(&EXTENTS[..8]) };
         let shape = if from.is_flat { vec![columns] } else { vec![rows, columns] };
         let buffer = match memory_layout(self.rng, shape.clone()) {

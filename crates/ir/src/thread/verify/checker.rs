@@ -54,6 +54,8 @@ pub(super) struct Checker<'a> {
     pub(super) divergence: Divergence,
     /// The current iterations of the unrolled loops around the current statement whose variables stand in indices.
     pub(super) iterations: Vec<Iteration>,
+    /// Whether one elected thread of a warp executes the current statement.
+    pub(super) is_elected: bool,
     /// Number of enclosing conditions on indices.
     pub(super) conditions: usize,
     /// Title and source line of the tile op whose statements are being checked.
@@ -72,6 +74,7 @@ impl<'a> Checker<'a> {
             arrays: program.scalars.iter().map(|array| (*array, vec![true])).collect(),
             divergence: Divergence::None,
             iterations: Vec::new(),
+            is_elected: false,
             conditions: 0,
             place: None,
         }

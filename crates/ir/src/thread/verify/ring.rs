@@ -1,0 +1,140 @@
+//! Checks of copies by the copy engine.
+
+use tilewright_expr::Expr;
+use tilewright_layout::DType;
+
+use super::checker::Checker;
+use crate::arena::Handle;
+use crate::thread::inst::Inst;
+use crate::thread::program::{Memory, MemorySpace, Stmt};
+use crate::thread::ring::TensorCopy;
+
+/// Bytes to whose multiples a box in shared memory begins (PTX ISA, "cp.async.bulk.tensor").
+const BOX_ALIGNMENT: i64 = 128;
+
+impl Checker<'_> {
+    /// A copy has as many coordinates as its map has dimensions, moves the bytes of its box to a place where a box may
+    /// begin, and counts at a barrier in shared memory. One elected thread issues it.
+    pub(super) fn tensor_copy(&mut self, copy: &TensorCopy) {
+        let TensorCopy { map, to, bytes, barrier, coordinates } = copy;
+        let program = self.program;
+        let recipe = &program.maps[*map];
+        let memory = |place: &(Handle<Memory>, Expr)| &program.memories[place.0];
+        let is_shared = |place| !matches!(memory(place).space, MemorySpace::Global { .. } | MemorySpace::Table);
+        let repeat = recipe.boxes.swizzle.repeat().max(BOX_ALIGNMENT);
+        let begins =
+            memory(to).alignment % repeat == 0 && self.is_multiple(&to.1, BOX_ALIGNMENT / memory(to).dtype.bytes());
+        let fits = coordinates.len() == recipe.boxes.sources.len()
+            && *bytes == recipe.boxes.box_bytes()
+            && begins
+            && [to, barrier].into_iter().all(is_shared)
+            && memory(barrier).dtype == DType::U64;
+        if !fits {
+            self.report("V0321", format!("a copy by `{}` has operands that it does not accept", recipe.name));
+        }
+        if !self.is_elected {
+            self.report("V0321", format!("more than one thread copies by `{}`", recipe.name));
+        }
+    }
+
+    /// Where bytes are announced, the copies beside it bring as many.
+    pub(super) fn announced(&mut self, body: &[Stmt]) {
+        let announced = |stmt: &Stmt| match stmt {
+            Stmt::Inst(call) if call.inst == Inst::BarrierExpect => {
+                Some((call.memory.first()?.clone(), call.arguments.first()?.as_const()?))
+            }
+            _ => None,
+        };
+        let moved = |stmt: &Stmt| match stmt {
+            Stmt::TensorCopy(copy) => Some((copy.barrier.clone(), copy.bytes)),
+            _ => None,
+        };
+        let mut sums: Vec<((Handle<Memory>, Expr), [i64; 2])> = Vec::new();
+        for stmt in body {
+            let found = [announced(stmt), moved(stmt)];
+            for (side, (barrier, bytes)) in found.into_iter().enumerate().filter_map(|(at, one)| Some((at, one?))) {
+                match sums.iter_mut().find(|(known, _)| *known == barrier) {
+                    Some((_, both)) => both[side] += bytes,
+                    None => sums.push((barrier, [bytes * (1 - side as i64), bytes * side as i64])),
+                }
+            }
+            self.announced(stmt.inner());
+        }
+        for ((memory, index), [announced, moved]) in sums.into_iter().filter(|(_, [one, other])| one != other) {
+            let name = &self.program.memories[memory].name;
+            let text = format!("`{name}[{index}]` expects {announced} bytes, and copies bring {moved}");
+            self.report("V0321", text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_diag::Span;
+    use tilewright_expr::Expr;
+    use tilewright_layout::DType;
+    use tilewright_layout::descriptor::{Boxes, TensorDimension};
+
+    use crate::arena::Handle;
+    use crate::target::Target;
+    use crate::thread::inst::Inst;
+    use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt};
+    use crate::thread::ring::{TensorCopy, TensorMapRecipe};
+    use crate::thread::verify::verify;
+
+    fn memory(name: &str, dtype: DType, space: MemorySpace, alignment: i64) -> Memory {
+        let (name, values, span) = (name.to_string(), Vec::new(), Span::here());
+        Memory { name, dtype, elements: 4096, stages: 1, space, values, alignment, span }
+    }
+
+    /// The findings for a copy of 16 rows of 64 halves, of which `bytes` are announced, after a change.
+    fn said(bytes: i64, is_elected: bool, change: impl FnOnce(&mut TensorCopy, Handle<Memory>)) -> Vec<String> {
+        let mut program = Program::new("k", Target::Sm100a, 64);
+        let space = MemorySpace::Global { read_only: true, may_alias: false };
+        let tensor = program.memories.push(memory("a", DType::F16, space, 32));
+        let tile = program.memories.push(memory("tile", DType::F16, MemorySpace::Shared, 1024));
+        let full = program.memories.push(memory("full", DType::U64, MemorySpace::Shared, 128));
+        let dimensions = [TensorDimension::known(512, 64), TensorDimension::known(64, 1)];
+        let layout = "swizzle(M=3,B=3,S=3) o S[(16,64):(64,1)]".parse().unwrap();
+        let boxes = Boxes::of(&dimensions, &[16, 64], &layout, 16).unwrap();
+        let [extents, strides] = [[512, 64], [64, 1]].map(|numbers| numbers.map(Expr::constant).to_vec());
+        let map = TensorMapRecipe { name: "a_map".to_string(), tensor, start: 0, extents, strides, boxes };
+        let map = program.maps.push(map);
+        let barrier = (full, Expr::constant(2));
+        let coordinates = [0, 16].map(Expr::constant).to_vec();
+        let mut copy =
+            TensorCopy { map, to: (tile, Expr::constant(0)), bytes: 2048, barrier: barrier.clone(), coordinates };
+        change(&mut copy, tile);
+        let expect =
+            Call { memory: vec![barrier], arguments: vec![Expr::constant(bytes)], ..Call::plain(Inst::BarrierExpect) };
+        let body = vec![Stmt::from(expect), Stmt::from(copy)];
+        program.body = if is_elected { vec![Stmt::Elect { body }] } else { body };
+        verify(program).map_or_else(|found| found.iter().map(ToString::to_string).collect(), |_| Vec::new())
+    }
+
+    #[test]
+    fn a_right_copy_passes() {
+        assert_eq!(said(2048, true, |_, _| {}), Vec::<String>::new());
+    }
+
+    #[test]
+    fn announced_bytes_are_those_that_come() {
+        let expected = "internal error[V0321]: `full[2]` expects 1024 bytes, and copies bring 2048";
+        assert_eq!(said(1024, true, |_, _| {}), [expected]);
+    }
+
+    #[test]
+    fn one_elected_thread_copies() {
+        assert_eq!(said(2048, false, |_, _| {}), ["internal error[V0321]: more than one thread copies by `a_map`"]);
+    }
+
+    #[test]
+    fn a_copy_has_the_operands_of_its_map() {
+        let expected = "internal error[V0321]: a copy by `a_map` has operands that it does not accept";
+        let short = said(2048, true, |copy, _| copy.coordinates.truncate(1));
+        let unaligned = said(2048, true, |copy, tile| copy.to = (tile, Expr::constant(32)));
+        assert_eq!([short, unaligned], [[expected], [expected]]);
+        let elsewhere = said(2048, true, |copy, tile| copy.barrier = (tile, Expr::constant(2)));
+        assert!(elsewhere.contains(&expected.to_string()), "{elsewhere:?}");
+    }
+}

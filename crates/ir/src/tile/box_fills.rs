@@ -1,0 +1,275 @@
+//! Statements that the copy engine can execute: boxes of a tensor that fill a tile in shared memory.
+
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
+use tilewright_layout::axis::{M, Scope};
+use tilewright_layout::descriptor::{BoxCopy, Boxes, TensorDimension};
+use tilewright_layout::{ComposeLayout, Layout, LayoutError};
+
+use crate::arena::Handle;
+use crate::plan::Reason;
+use crate::target::SHARED_ALIGNMENT;
+use crate::tile::buffer::{Buffer, Space};
+use crate::tile::element::{ElementStmt, Parallel};
+use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::op::OpKind;
+use crate::tile::value::{Access, Coord, Value};
+
+/// Bytes to whose multiples rows of a tensor must begin.
+const ROW_UNIT: i64 = 16;
+/// The most boxes of a statement: one thread issues them one after the other.
+const MOST_BOXES: usize = 16;
+
+/// From this index on, a box may reach an index that is 0 in 32 bits.
+const LEAST_AMBIGUOUS: i64 = (1 << 32) - (1 << 16);
+
+/// A statement as the copy engine executes it: it copies boxes of a tensor to a shared buffer.
+#[derive(Clone, Debug)]
+pub struct BoxFill {
+    /// The tensor.
+    pub tensor: Handle<Buffer>,
+    /// Elements from the first of the tensor's memory to the first of the tensor.
+    pub start: i64,
+    /// Its extents.
+    pub extents: Vec<Expr>,
+    /// The distance of neighbours in each of its dimensions, in elements.
+    pub strides: Vec<Expr>,
+    /// The boxes.
+    pub boxes: Boxes,
+    /// The first index of the first box in each dimension of the map, fastest first.
+    pub coordinates: Vec<Expr>,
+    /// The shared buffer.
+    pub to: Handle<Buffer>,
+    /// The place of the tile in it, in elements before its swizzle.
+    pub place: Expr,
+}
+
+impl BoxFill {
+    /// The coordinates of a box.
+    pub fn coordinates_of(&self, copy: &BoxCopy) -> Vec<Expr> {
+        self.coordinates.iter().zip(&copy.offset).map(|(first, offset)| normalize(&(first + *offset))).collect()
+    }
+}
+
+/// A move of elements, one for each combination of the values of variables.
+struct Move {
+    vars: Vec<Var>,
+    to: Access,
+    from: Access,
+}
+
+/// One side of a move: the index of the first element, and the variable that each dimension counts.
+struct Side {
+    starts: Vec<Expr>,
+    vars: Vec<Option<Var>>,
+}
+
+impl Kernel {
+    /// How the copy engine executes a statement that fills a shared buffer from a tensor that is only read. Error: why it
+    /// cannot.
+    pub fn box_fill(&self, stmt: &Stmt) -> Result<BoxFill, Reason> {
+        let moved = self.one_move(stmt)?;
+        let (to, from) = (&self.buffers[moved.to.buffer], &self.buffers[moved.from.buffer]);
+        if to.dtype != from.dtype {
+            let text = format!("elements of {} become elements of {} on the way", from.dtype, to.dtype);
+            return Err(Reason::new(text, "elements that are only moved"));
+        }
+        let [of_to, of_from] = [&moved.to, &moved.from].map(|access| side(access, &moved.vars));
+        let (of_to, of_from) = (of_to?, of_from?);
+        if !of_to.vars.iter().flatten().eq(of_from.vars.iter().flatten())
+            || of_to.vars.iter().flatten().count() != moved.vars.len()
+        {
+            return Err(Reason::new("elements change their order on the way", "the same order on both sides"));
+        }
+        let (start, extents, strides) = self.dimensions(moved.from.buffer)?;
+        let known = known_dimensions(from, &of_from, &extents, &strides)?;
+        let (layout, place) = placed(to, &of_to)?;
+        let bits = from.dtype.bytes() * 8;
+        let boxes = Boxes::of(&known, &of_from.extents(), &layout, bits).map_err(|error| no_boxes(from, to, &error))?;
+        if boxes.copies.len() > MOST_BOXES {
+            let text = format!("`{}` takes {} boxes of `{}`", to.name, boxes.copies.len(), from.name);
+            return Err(Reason::new(text, format!("at most {MOST_BOXES}")));
+        }
+        let unit = boxes.swizzle.repeat().max(SHARED_ALIGNMENT) / to.dtype.bytes();
+        if place.multiple() % unit != 0 {
+            let text = format!("the tile begins at element {place} of `{}`", to.name);
+            return Err(Reason::new(text, format!("multiples of {unit}")));
+        }
+        let coordinates = coordinates(&boxes, &of_from, from)?;
+        Ok(BoxFill {
+            tensor: self.storage(moved.from.buffer),
+            start,
+            extents,
+            strides,
+            boxes,
+            coordinates,
+            to: moved.to.buffer,
+            place,
+        })
+    }
+
+    /// The only move of a statement.
+    fn one_move(&self, stmt: &Stmt) -> Result<Move, Reason> {
+        match stmt {
+            Stmt::Op(op) => {
+                let op = &self.ops[*op];
+                let ([dst, src], OpKind::Copy, Scope::Cta) = (&op.operands[..], op.kind, op.scope) else {
+                    return Err(Reason::new(format!("`{}` is no copy by the CTA", self.op_title(op)), "copies"));
+                };
+                let extents = dst.non_unit_extents();
+                let vars: Vec<Var> = extents.iter().enumerate().map(|(at, extent)| counted_var(at, *extent)).collect();
+                let [to, from] = [dst, src].map(|tile| tile.access(&vars, op.span));
+                Ok(Move { vars, to, from })
+            }
+            Stmt::Parallel(parallel) => {
+                let Parallel { vars, body, .. } = &self.parallels[*parallel];
+                let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &body[..] else {
+                    return Err(Reason::new("elements are computed on the way", "one store of what one load gives"));
+                };
+                let moving: Vec<Var> = vars.iter().filter(|var| var.range().hi > 0).cloned().collect();
+                Ok(Move { vars: moving, to: to.clone(), from: from.clone() })
+            }
+            Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => {
+                Err(Reason::new("elements are moved inside of a loop or a branch", "copies directly in the loop"))
+            }
+        }
+    }
+
+    /// Where a tensor begins in its memory, its extents, and the distances of neighbours.
+    fn dimensions(&self, handle: Handle<Buffer>) -> Result<(i64, Vec<Expr>, Vec<Expr>), Reason> {
+        let buffer = &self.buffers[handle];
+        if let Some(shape) = &buffer.dynamic_shape {
+            return Ok((0, shape.extents.clone(), shape.strides.clone()));
+        }
+        let no_strides = || {
+            let text = format!("`{}` is {}", buffer.name, buffer.laid_out());
+            Reason::new(text, "tensors with one stride for each dimension")
+        };
+        let Some(Layout::Tile(layout)) = &buffer.layout else { return Err(no_strides()) };
+        let grouped = layout.canonicalize().group(&buffer.shape).map_err(|_| no_strides())?;
+        let mut strides = Vec::with_capacity(buffer.shape.len());
+        for dimension in 0..buffer.shape.len() {
+            let moving: Vec<_> = grouped.dimension(dimension).iter().filter(|iter| iter.extent > 1).collect();
+            strides.push(match &moving[..] {
+                // Nothing has this distance: any whole number of units will do.
+                [] => Expr::constant(ROW_UNIT / buffer.dtype.bytes().min(ROW_UNIT)),
+                [iter] => Expr::constant(iter.stride),
+                _ => return Err(no_strides()),
+            });
+        }
+        let extents = buffer.shape.iter().map(|extent| Expr::constant(*extent)).collect();
+        Ok((layout.offset_on(&M), extents, strides))
+    }
+}
+
+/// What is known of the dimensions of a tensor, if its rows begin at multiples of 16 bytes.
+fn known_dimensions(
+    tensor: &Buffer,
+    side: &Side,
+    extents: &[Expr],
+    strides: &[Expr],
+) -> Result<Vec<TensorDimension>, Reason> {
+    let dimension = |(at, (extent, stride)): (usize, (&Expr, &Expr))| {
+        let is_contiguous = stride.as_const() == Some(1);
+        let bytes = tensor.dtype.bytes() * stride.as_const().unwrap_or(stride.multiple());
+        if !is_contiguous && bytes % ROW_UNIT != 0 {
+            let apart = format!("neighbours of dimension {at} of `{}` are {stride} elements apart", tensor.name);
+            let unit = ROW_UNIT / tensor.dtype.bytes();
+            let accepted = match stride.as_const() {
+                Some(_) => format!("multiples of {unit} elements"),
+                None => format!("multiples of {unit} elements, declared with `.multiple_of({unit})`"),
+            };
+            return Err(Reason::new(apart, accepted));
+        }
+        // A map leaves out such a dimension; a tile beyond its only index needs it.
+        let is_at_its_index = side.starts[at].as_const() == Some(0);
+        Ok(TensorDimension {
+            divisor: extent.as_const().unwrap_or(extent.multiple()),
+            is_unit: extent.as_const() == Some(1) && is_at_its_index,
+            is_contiguous,
+            stride: stride.as_const().unwrap_or(stride.multiple()),
+        })
+    };
+    extents.iter().zip(strides).enumerate().map(dimension).collect()
+}
+
+/// A variable for a dimension of a tile.
+fn counted_var(dimension: usize, extent: i64) -> Var {
+    Var::new(format!("#{dimension}"), 0, extent - 1)
+}
+
+/// What the dimensions of an access count.
+fn side(access: &Access, vars: &[Var]) -> Result<Side, Reason> {
+    let mut found = Side { starts: Vec::new(), vars: Vec::new() };
+    for coord in &access.index {
+        let Coord::At(index) = coord else {
+            return Err(Reason::new("an index depends on data", "indices that are expressions"));
+        };
+        let mentioned: Vec<&Var> = vars.iter().filter(|var| index.mentions(var)).collect();
+        let var = match mentioned[..] {
+            [] => None,
+            [var] => Some(var),
+            _ => return Err(Reason::new("an index depends on several variables", "one variable for each dimension")),
+        };
+        let start = normalize(&var.map_or_else(|| index.clone(), |var| index.with(var, 0)));
+        if let Some(var) = var
+            && normalize(&(index - &start)) != Expr::var(var)
+        {
+            let text = format!("`{index}` does not go through neighbours");
+            return Err(Reason::new(text, format!("a start plus `{}`", var.name())));
+        }
+        found.starts.push(start);
+        found.vars.push(var.cloned());
+    }
+    Ok(found)
+}
+
+impl Side {
+    /// Elements along each dimension.
+    fn extents(&self) -> Vec<i64> {
+        self.vars.iter().map(|var| var.as_ref().map_or(1, |var| var.range().hi + 1)).collect()
+    }
+}
+
+/// The layout of a tile of a shared buffer from its first element on, and the place of that element.
+fn placed(buffer: &Buffer, side: &Side) -> Result<(Layout, Expr), Reason> {
+    let unusual = || {
+        let text = format!("`{}` is {}", buffer.name, buffer.laid_out());
+        Reason::new(text, "rows, swizzled or not")
+    };
+    let (Space::Shared, Some(layout)) = (buffer.space, &buffer.layout) else { return Err(unusual()) };
+    let placed = layout.place(&buffer.shape, &side.starts, &side.extents()).map_err(|_| unusual())?;
+    let tile = placed.iters().ok_or_else(unusual)?.clone();
+    let layout = match placed.swizzle {
+        None => Layout::Tile(tile),
+        Some(swizzle) => Layout::Compose(ComposeLayout::new(swizzle, tile).map_err(|_| unusual())?),
+    };
+    Ok((layout, normalize(&placed.start)))
+}
+
+fn no_boxes(tensor: &Buffer, to: &Buffer, error: &LayoutError) -> Reason {
+    let (problem, accepted) = match error {
+        LayoutError::Descriptor { problem, legal, .. } => (problem.clone(), legal.clone()),
+        other => (other.to_string(), "tiles of rows".to_string()),
+    };
+    Reason::new(format!("no box of `{}` fills `{}`: {problem}", tensor.name, to.name), accepted)
+}
+
+/// The index of the tile in each dimension of the map.
+fn coordinates(boxes: &Boxes, side: &Side, tensor: &Buffer) -> Result<Vec<Expr>, Reason> {
+    let coordinate = |source: &tilewright_layout::descriptor::Source| {
+        let (at, block) = (&side.starts[source.dimension], boxes.block(source.dimension));
+        if at.multiple() % block != 0 {
+            let text = format!("the tile begins at `{at}` in dimension {} of `{}`", source.dimension, tensor.name);
+            return Err(Reason::new(text, format!("multiples of {block}")));
+        }
+        let index = if source.step == block { normalize(&(at / block)) } else { Expr::constant(0) };
+        // The engine takes 32 bits. An index from 2^31 on becomes negative, which is outside of the tensor as well.
+        let range = index.range();
+        if range.lo < i64::from(i32::MIN) || range.hi >= LEAST_AMBIGUOUS {
+            return Err(Reason::new(format!("`{index}` may not have a place in 32 bits"), "indices of less than 2^32"));
+        }
+        Ok(index)
+    };
+    boxes.sources.iter().map(coordinate).collect()
+}

@@ -1,0 +1,343 @@
+//! Pipelined loops whose stages the copy engine (TMA) fills: one thread issues the copies of an iteration, and barriers in
+//! shared memory order the rest. For 3 stages:
+//!
+//! ```text
+//! one thread:         initialise the barriers; for ahead in 0..2: announce bytes, start the copies of iteration `ahead`
+//! barrier:            all threads see the barriers
+//! for i in 0..n:
+//!     warp 0:         wait until stage (i + 2) % 3 is empty; one thread: announce bytes, start the copies of iteration i + 2
+//!     all threads:    wait until stage i % 3 is full
+//!     use stage i % 3
+//!     each warp:      arrive: stage i % 3 is empty
+//! ```
+//!
+//! A loop that is executed several times initialises its barriers each time, since how many phases have passed may depend on
+//! the launch.
+
+use tilewright_diag::{counted, counted_as};
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::plan::{Barrier, PlanFacts, Reason, VariantResult};
+use tilewright_ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Ring, Stmt, TensorCopy, TensorMapRecipe, Unroll};
+use tilewright_ir::tile::BoxFill;
+use tilewright_ir::{Counter, Handle, HwIndex, SHARED_ALIGNMENT};
+use tilewright_layout::DType;
+use tilewright_layout::access::LANES;
+
+use super::rotate::{Iteration, Rotation, stage_names};
+use super::{RunsAhead, TMA};
+use crate::conditions::{settled, under};
+use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
+
+/// Instructions of a warp in an iteration beside those that issue copies: it waits for a stage, and arrives when it has read it.
+const OF_AN_ITERATION: i64 = 8;
+/// Instructions with which a thread issues the copies of an iteration: a condition, a wait, an election, the announcement.
+const OF_AN_ISSUE: i64 = 8;
+/// Instructions that start the copy of a box.
+const OF_A_BOX: i64 = 3;
+
+/// How boxes fill the stages of a loop.
+#[derive(Clone)]
+pub(super) struct ByBoxes {
+    pub(super) stages: i64,
+    /// The copies of an iteration.
+    fills: Vec<BoxFill>,
+    pub(super) facts: PlanFacts,
+}
+
+impl ByBoxes {
+    /// Instructions of the busiest warp in an iteration.
+    fn instructions(fills: &[BoxFill]) -> i64 {
+        OF_AN_ITERATION + OF_AN_ISSUE + fills.iter().map(|fill| fill.boxes.copies.len() as i64).sum::<i64>() * OF_A_BOX
+    }
+}
+
+/// Bytes that the copies of an iteration bring.
+fn bytes(fills: &[BoxFill]) -> i64 {
+    fills.iter().map(|fill| fill.boxes.copies.len() as i64 * fill.boxes.box_bytes()).sum()
+}
+
+/// Bytes to whose multiples a tile in shared memory must begin, so that boxes fill it.
+fn alignment(fill: &BoxFill) -> i64 {
+    fill.boxes.swizzle.repeat().max(SHARED_ALIGNMENT)
+}
+
+impl Rotation<'_> {
+    /// How boxes fill the stages of a loop. Error: why they do not.
+    pub(super) fn by_boxes(&self, ahead: &RunsAhead, counter: &Counter) -> Result<ByBoxes, Vec<Reason>> {
+        let mut reasons = Vec::new();
+        let threads = self.builder.program.threads;
+        if threads < LANES as i64 {
+            let text = format!(
+                "a CTA of {} has no whole warp to elect the one that issues copies",
+                counted(threads, "thread")
+            );
+            reasons.push(Reason::new(text, "32 threads or more"));
+        }
+        for copy in &ahead.copies {
+            if let Err(Reason { text, accepted }) = &copy.boxes {
+                reasons.push(Reason::new(format!("`{}`: {text}", copy.title), accepted.clone()));
+            }
+        }
+        if !reasons.is_empty() {
+            return Err(reasons);
+        }
+        let fills: Vec<BoxFill> = ahead.copies.iter().filter_map(|copy| copy.boxes.clone().ok()).collect();
+        let aligned = |memory: Handle<Memory>| {
+            let of_memory = fills.iter().filter(|fill| self.owner(fill) == memory);
+            of_memory.map(alignment).max().unwrap_or(SHARED_ALIGNMENT)
+        };
+        // The barriers of a loop take as much as two buffers at most.
+        let barriers = self.served.count().max(1) * 2 * SHARED_ALIGNMENT;
+        let stages = self.stages(ahead, counter, self.asked(ahead), barriers, &aligned)?;
+        let boxes: usize = fills.iter().map(|fill| fill.boxes.copies.len()).sum();
+        let summary = format!(
+            "{}; one thread issues {}",
+            self.summary(ahead, counter, stages),
+            counted_as(boxes, "box", "boxes"),
+        );
+        let facts = PlanFacts::without_accesses(summary, ByBoxes::instructions(&fills));
+        Ok(ByBoxes { stages, fills, facts })
+    }
+
+    /// The memory that a statement fills.
+    fn owner(&self, fill: &BoxFill) -> Handle<Memory> {
+        self.builder.program.owner(self.builder.memory(fill.to))
+    }
+
+    /// A loop whose stages boxes fill, with what comes before and after it.
+    pub(super) fn rotated_by_boxes(&mut self, inner: LoopBlock, ahead: RunsAhead, way: ByBoxes) -> Vec<Block> {
+        let ByBoxes { stages, fills, .. } = way;
+        for fill in &fills {
+            let owner = self.owner(fill);
+            self.align(owner, alignment(fill));
+        }
+        self.stretch(&ahead, stages);
+        self.choose_boxes(&ahead, &fills);
+        let is_shared = ahead.memories().into_iter().any(|memory| self.builder.program.ring_of(memory).is_some());
+        let ring = self.ring(&ahead, &inner.inner.counter, stages);
+        let maps = fills.iter().map(|fill| self.map(fill)).collect();
+        let numbers = Iteration::of(self.builder, &inner.inner.counter, stages);
+        let copies = BoxCopies {
+            fills,
+            maps,
+            ring: ring.clone(),
+            plan: ahead.plan,
+            title: self.plans[ahead.plan].title.clone(),
+        };
+        let mut begin = self.begin(&copies, &numbers);
+        if is_shared {
+            let sync = self.sync(ahead.plan, "all threads have finished with the stages of the loop before");
+            begin.body.insert(0, sync);
+        } else if self.depth > 0 {
+            begin.body.insert(0, Stmt::from(Call::plain(Inst::SyncWarp)));
+        }
+        let main = self.main_of_boxes(inner, &ahead, &copies, numbers);
+        let mut all = vec![Block::Op(begin), Block::Loop(main)];
+        if self.depth > 0 {
+            all.push(Block::Op(self.end(&copies)));
+        }
+        all
+    }
+
+    /// Writes into the plans of the statements how they run ahead.
+    fn choose_boxes(&mut self, ahead: &RunsAhead, fills: &[BoxFill]) {
+        for (copy, fill) in ahead.copies.iter().zip(fills) {
+            let plan = &mut self.plans[copy.plan];
+            let sides: Vec<String> = fill.boxes.box_dims.iter().map(i64::to_string).collect();
+            let copies = fill.boxes.copies.len();
+            let of = if copies == 1 { "a box".to_string() } else { format!("{copies} boxes") };
+            let summary = format!("{of} of {} elements, {}", sides.join(" x "), fill.boxes.swizzle.name());
+            let facts = PlanFacts::without_accesses(summary, copies as i64 * OF_A_BOX);
+            plan.chosen = TMA;
+            plan.considered.push(VariantResult { variant: TMA, answer: Ok(facts) });
+        }
+    }
+
+    /// The ring of a loop.
+    fn ring(&mut self, ahead: &RunsAhead, counter: &Counter, stages: i64) -> Ring {
+        let name = counter.var.name().to_string();
+        let mut barriers = |what: &str| {
+            let memory = Memory {
+                name: self.builder.fresh(&format!("{name}_{what}")),
+                dtype: DType::U64,
+                elements: stages,
+                stages: 1,
+                space: MemorySpace::Shared,
+                values: Vec::new(),
+                alignment: SHARED_ALIGNMENT,
+                span: self.plans[ahead.plan].span,
+            };
+            self.builder.program.memories.push(memory)
+        };
+        let full = barriers("full");
+        // As many stages as iterations are filled once.
+        let empty = (counter.most_trips() > stages).then(|| barriers("empty"));
+        let consumers = (self.builder.program.threads + LANES as i64 - 1) / LANES as i64;
+        let payload = ahead.memories().into_iter().collect();
+        let ring = Ring { name, payload, stages, full, empty, consumers };
+        self.builder.program.rings.push(ring.clone());
+        ring
+    }
+
+    /// The tensor map of a statement; equal ones are one.
+    fn map(&mut self, fill: &BoxFill) -> Handle<TensorMapRecipe> {
+        let tensor = self.builder.memory(fill.tensor);
+        let BoxFill { start, extents, strides, boxes, .. } = fill;
+        let is_same = |map: &TensorMapRecipe| {
+            map.tensor == tensor
+                && (map.start, &map.extents, &map.strides, &map.boxes) == (*start, extents, strides, boxes)
+        };
+        if let Some((known, _)) = self.builder.program.maps.iter().find(|(_, map)| is_same(map)) {
+            return known;
+        }
+        let name = self.builder.fresh(&format!("{}_map", self.builder.program.memories[tensor].name));
+        let (extents, strides, boxes) = (extents.clone(), strides.clone(), boxes.clone());
+        self.builder.program.maps.push(TensorMapRecipe { name, tensor, start: *start, extents, strides, boxes })
+    }
+
+    /// The barriers begin, and the copies of the first iterations start.
+    fn begin(&mut self, copies: &BoxCopies, numbers: &Iteration) -> OpBlock {
+        let BoxCopies { ring, plan, title, .. } = copies;
+        let Iteration { counter, .. } = numbers;
+        let stage = Var::new(self.builder.fresh("stage"), 0, ring.stages - 1);
+        let at = Expr::var(&stage);
+        let full = barrier_call(Inst::BarrierInit, (ring.full, at.clone()), Some(Expr::constant(1)));
+        let empty =
+            ring.empty.map(|empty| barrier_call(Inst::BarrierInit, (empty, at), Some(Expr::constant(ring.consumers))));
+        let inits = std::iter::once(full).chain(empty).collect();
+        let mut body = vec![
+            Stmt::For { counter: Counter::of(stage), unroll: Unroll::Auto, body: inits },
+            Stmt::from(Call::plain(Inst::BarrierInitFence)),
+        ];
+        if ring.stages == 2 {
+            body.extend(self.first_issue(copies, counter, &Expr::constant(0)));
+        } else {
+            let var = Var::new(self.builder.fresh("ahead"), 0, ring.stages - 2);
+            let first = self.first_issue(copies, counter, &Expr::var(&var));
+            body.push(Stmt::For { counter: Counter::of(var), unroll: Unroll::Auto, body: first });
+        }
+        let mut all = self.in_first_warp(vec![Stmt::Elect { body }]);
+        all.push(self.sync(*plan, "all threads see the barriers of the stages"));
+        OpBlock::new(title.clone(), None, all, *plan)
+    }
+
+    /// Starts the copies of the iteration that is so far behind the first one, if there is one.
+    fn first_issue(&self, copies: &BoxCopies, counter: &Counter, ahead: &Expr) -> Vec<Stmt> {
+        let iteration = normalize(&(ahead * counter.step + counter.begin.clone()));
+        let exists = Cond::Less(iteration.clone(), counter.end.clone());
+        settled(under(&[exists], self.issue(copies, counter, &iteration, ahead)))
+    }
+
+    /// The barriers end, so that they may begin again.
+    fn end(&mut self, copies: &BoxCopies) -> OpBlock {
+        let BoxCopies { ring, plan, title, .. } = copies;
+        let stage = Var::new(self.builder.fresh("stage"), 0, ring.stages - 1);
+        let invalid = |memory: Handle<Memory>| barrier_call(Inst::BarrierInvalidate, (memory, Expr::var(&stage)), None);
+        let body = std::iter::once(ring.full).chain(ring.empty).map(invalid).collect();
+        let body = vec![Stmt::For { counter: Counter::of(stage), unroll: Unroll::Auto, body }];
+        let sync = self.sync(*plan, "all threads have finished with the stages and their barriers");
+        let ends = self.in_first_warp(vec![Stmt::Elect { body }]);
+        let body = std::iter::once(sync).chain(ends).collect();
+        OpBlock::new(title.clone(), None, body, *plan).part("the barriers end")
+    }
+
+    /// A barrier of the CTA, with its reason in the plan of the loop.
+    fn sync(&mut self, plan: usize, reason: &str) -> Stmt {
+        let is_warp = self.builder.program.threads <= LANES as i64;
+        let (sync, what) = if is_warp { (Inst::SyncWarp, "__syncwarp") } else { (Inst::SyncThreads, "__syncthreads") };
+        self.plans[plan].barriers.push(Barrier { what, reason: reason.to_string() });
+        Stmt::from(Call::plain(sync))
+    }
+
+    /// The loop, in which copies are ahead of what uses them.
+    fn main_of_boxes(
+        &mut self,
+        inner: LoopBlock,
+        ahead: &RunsAhead,
+        copies: &BoxCopies,
+        numbers: Iteration,
+    ) -> LoopBlock {
+        let LoopBlock { inner, barrier, body, .. } = inner;
+        let BoxCopies { ring, plan, title, .. } = copies;
+        let exists = Cond::Less(numbers.next.clone(), numbers.counter.end.clone());
+        let issue = self.issue(copies, &numbers.counter, &numbers.next, &numbers.next_stage);
+        let waits = ring.empty.map(|empty| {
+            let parity = normalize(&((numbers.next_phase.clone() + 1) % 2));
+            barrier_call(Inst::BarrierWait, (empty, numbers.next_stage.clone()), Some(parity))
+        });
+        let issue = under(&[exists], waits.into_iter().chain([Stmt::Elect { body: issue }]).collect());
+        let parity = normalize(&(numbers.phase.clone() % 2));
+        let wait = barrier_call(Inst::BarrierWait, (ring.full, numbers.stage.clone()), Some(parity));
+        let mut first = settled(self.in_first_warp(issue));
+        first.push(wait);
+        let first = OpBlock::new(title.clone(), None, first, *plan).part("fill a stage ahead, wait for this one");
+        let mut all = vec![Block::Op(first)];
+        all.extend(self.uses(body, ahead, &numbers.stage));
+        let reasons = &mut self.plans[*plan].barriers;
+        let full = "the copies of an iteration have arrived";
+        reasons.push(Barrier { what: "full mbarriers", reason: full.to_string() });
+        if let Some(empty) = ring.empty {
+            let reason = "all warps have finished with the stage that is copied to next";
+            reasons.push(Barrier { what: "empty mbarriers", reason: reason.to_string() });
+            let lane = HwIndex::Lane.var(self.builder.program.threads, &self.builder.program.grid);
+            let arrive = barrier_call(Inst::BarrierArrive, (empty, numbers.stage.clone()), None);
+            let arrives = under(&[Cond::Equal(Expr::var(&lane), Expr::constant(0))], vec![arrive]);
+            let release = std::iter::once(Stmt::from(Call::plain(Inst::SyncWarp))).chain(arrives).collect();
+            let release = OpBlock::new(title.clone(), None, release, *plan).part("this stage is empty");
+            all.push(Block::Op(release));
+        }
+        let inner = LoopRef { names: stage_names(numbers.names, &all), ..inner };
+        LoopBlock { inner, barrier, body: all, ahead: None }
+    }
+
+    /// Announces the bytes of an iteration, and starts its copies, to a stage.
+    fn issue(&self, copies: &BoxCopies, counter: &Counter, iteration: &Expr, stage: &Expr) -> Vec<Stmt> {
+        let BoxCopies { fills, maps, ring, .. } = copies;
+        let barrier = (ring.full, stage.clone());
+        let of_iteration = |var: &Var| (*var == counter.var).then(|| iteration.clone());
+        let mut all = vec![barrier_call(Inst::BarrierExpect, barrier.clone(), Some(Expr::constant(bytes(fills))))];
+        for (fill, map) in fills.iter().zip(maps) {
+            let memory = self.builder.memory(fill.to);
+            let of = &self.builder.program.memories[memory];
+            let first = normalize(&(fill.place.substitute(&of_iteration) + stage * of.stage_elements()));
+            for copy in &fill.boxes.copies {
+                let coordinates = fill.coordinates_of(copy);
+                all.push(Stmt::from(TensorCopy {
+                    map: *map,
+                    to: (memory, normalize(&(&first + copy.shared / of.dtype.bytes()))),
+                    bytes: fill.boxes.box_bytes(),
+                    barrier: barrier.clone(),
+                    coordinates: coordinates.iter().map(|at| normalize(&at.substitute(&of_iteration))).collect(),
+                }));
+            }
+        }
+        all
+    }
+
+    /// Statements of the first warp.
+    fn in_first_warp(&self, body: Vec<Stmt>) -> Vec<Stmt> {
+        let program = &self.builder.program;
+        if program.threads <= LANES as i64 {
+            return body;
+        }
+        let warp = HwIndex::Warp.var(program.threads, &program.grid);
+        under(&[Cond::Equal(Expr::var(&warp), Expr::constant(0))], body)
+    }
+}
+
+/// The copies of an iteration, and the ring that they fill.
+struct BoxCopies {
+    fills: Vec<BoxFill>,
+    /// The tensor map of each.
+    maps: Vec<Handle<TensorMapRecipe>>,
+    ring: Ring,
+    /// The plan of the loop, and its title.
+    plan: usize,
+    title: String,
+}
+
+/// An instruction on a barrier.
+fn barrier_call(inst: Inst, barrier: (Handle<Memory>, Expr), argument: Option<Expr>) -> Stmt {
+    Stmt::from(Call { memory: vec![barrier], arguments: argument.into_iter().collect(), ..Call::plain(inst) })
+}

@@ -1,0 +1,132 @@
+//! Barriers in shared memory, and the copies of boxes that count at them.
+
+use std::collections::BTreeMap;
+
+use tilewright::ir::thread::TensorMapRecipe;
+use tilewright::layout::descriptor::SwizzlePattern;
+
+use super::pending::PendingCopy;
+
+/// A barrier: its memory, and its first byte there.
+pub(super) type Place = (usize, usize);
+
+/// The barriers of a CTA.
+#[derive(Default)]
+pub(super) struct Barriers {
+    of: BTreeMap<Place, Barrier>,
+}
+
+/// The state of a barrier.
+struct Barrier {
+    /// Arrivals that end a phase, and those of this phase.
+    needed: i64,
+    arrived: i64,
+    /// Bytes that were announced and have not come.
+    bytes: i64,
+    /// Phases that have ended.
+    ended: i64,
+    /// Copies that have not arrived.
+    copies: Vec<PendingCopy>,
+}
+
+impl Barrier {
+    fn settle(&mut self) {
+        if self.arrived == self.needed && self.bytes == 0 {
+            (self.arrived, self.ended) = (0, self.ended + 1);
+        }
+    }
+}
+
+impl Barriers {
+    pub(super) fn begin(&mut self, place: Place, needed: i64) -> Result<(), String> {
+        let barrier = Barrier { needed, arrived: 0, bytes: 0, ended: 0, copies: Vec::new() };
+        match self.of.insert(place, barrier) {
+            None => Ok(()),
+            Some(_) => Err("a barrier begins again before it has ended".to_string()),
+        }
+    }
+
+    pub(super) fn end(&mut self, place: Place) -> Result<(), String> {
+        match self.of.remove(&place) {
+            Some(barrier) if barrier.copies.is_empty() => Ok(()),
+            Some(_) => Err("a barrier ends while copies are on their way".to_string()),
+            None => Err("a barrier ends that has not begun".to_string()),
+        }
+    }
+
+    pub(super) fn arrive(&mut self, place: Place, bytes: i64) -> Result<(), String> {
+        let barrier = self.at(place)?;
+        barrier.bytes += bytes;
+        barrier.arrived += 1;
+        if barrier.arrived > barrier.needed {
+            return Err("more arrivals than a barrier waits for".to_string());
+        }
+        barrier.settle();
+        Ok(())
+    }
+
+    /// A copy whose bytes count at a barrier when they arrive.
+    pub(super) fn start(&mut self, place: Place, copy: PendingCopy) -> Result<(), String> {
+        self.at(place)?.copies.push(copy);
+        Ok(())
+    }
+
+    /// The copies of a barrier that are on their way, which arrive now.
+    pub(super) fn arrivals(&mut self, place: Place) -> Result<Vec<PendingCopy>, String> {
+        let barrier = self.at(place)?;
+        let copies = std::mem::take(&mut barrier.copies);
+        for (.., bytes) in &copies {
+            barrier.bytes -= bytes.len() as i64;
+            barrier.settle();
+        }
+        Ok(copies)
+    }
+
+    /// An error if the phase of this parity has not ended: all threads have done what comes before.
+    pub(super) fn wait(&mut self, place: Place, parity: i64) -> Result<(), String> {
+        let barrier = self.at(place)?;
+        if barrier.ended % 2 != parity { Ok(()) } else { Err("a wait for a barrier that never ends".to_string()) }
+    }
+
+    fn at(&mut self, place: Place) -> Result<&mut Barrier, String> {
+        self.of.get_mut(&place).ok_or_else(|| "a barrier that has not begun".to_string())
+    }
+}
+
+/// The first byte of each element of a box in the memory of its tensor, in order; `None` outside of the tensor.
+pub(super) fn elements_of_box(
+    map: &TensorMapRecipe,
+    extents: &[i64],
+    strides: &[i64],
+    coordinates: &[i64],
+) -> Vec<Option<i64>> {
+    let width = map.boxes.bits / 8;
+    let all: i64 = map.boxes.box_dims.iter().product();
+    let element = |mut number: i64| {
+        let mut index = vec![0; extents.len()];
+        for (dimension, source) in map.boxes.sources.iter().enumerate() {
+            let at = coordinates[dimension] + number % map.boxes.box_dims[dimension];
+            number /= map.boxes.box_dims[dimension];
+            if at < 0 {
+                return None;
+            }
+            index[source.dimension] += at * source.step;
+        }
+        let is_inside = index.iter().zip(extents).all(|(at, extent)| (0..*extent).contains(at));
+        let place: i64 = index.iter().zip(strides).map(|(at, stride)| at * stride).sum();
+        is_inside.then_some((map.start + place) * width)
+    };
+    (0..all).map(element).collect()
+}
+
+/// Where a byte of shared memory goes: bits of its address by those of the row of 128 bytes (PTX ISA, "Swizzling modes").
+pub(super) fn swizzled(pattern: SwizzlePattern, byte: i64) -> i64 {
+    let row = byte >> 7;
+    match pattern {
+        SwizzlePattern::None => byte,
+        SwizzlePattern::B32 => byte ^ (row & 1) << 4,
+        SwizzlePattern::B64 => byte ^ (row & 3) << 4,
+        SwizzlePattern::B128 => byte ^ (row & 7) << 4,
+        SwizzlePattern::B128Atom32 => byte ^ (row & 3) << 5,
+    }
+}
