@@ -11,6 +11,7 @@ pub mod fuzz;
 pub mod gallery;
 pub mod golden;
 pub mod gpu;
+pub mod levels;
 pub mod meaning;
 pub mod moving_tiles;
 pub mod mutants;

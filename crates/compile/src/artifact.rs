@@ -113,11 +113,6 @@ impl Artifact {
         &self.kernel().scalars
     }
 
-    /// How many tensor maps are parameters.
-    pub fn map_count(&self) -> usize {
-        self.program().maps.len()
-    }
-
     /// The tensor maps that are parameters, in their order; they follow the numbers. Error: sizes for which there is no such
     /// map. Those of a launch are checked by [`Artifact::for_sizes`].
     pub fn tensor_maps(&self) -> Result<Vec<MapParameter>, Diagnostic> {

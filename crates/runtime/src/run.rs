@@ -90,9 +90,9 @@ pub fn run_watched(
             .help("bind them with `artifact.for_sizes(..)`");
         return Err(Failure::new(FailureKind::BadInput, finding));
     };
-    check_signature(artifact, built, parameters.len(), sizes.len())?;
     let (packed, scalars) = pack(parameters, artifact.scalars(), inputs)?;
     let numbers = LaunchNumbers::of(artifact, sizes, scalars)?;
+    check_signature(artifact, built, &numbers)?;
     match device {
         Device::Virtual => run_virtual(artifact, built, numbers, packed, options, watch),
         Device::Gpu(gpu) => run_on_gpu(artifact, built, numbers, packed, gpu),
@@ -160,8 +160,9 @@ fn memory_bytes(parameter: &Parameter) -> Result<usize, Failure> {
 }
 
 /// Edited CUDA must still have the artifact's entry point with its parameters.
-fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: usize) -> Result<(), Failure> {
-    let (module, scalars, maps) = (parse(built)?, artifact.scalars(), artifact.map_count());
+fn check_signature(artifact: &Artifact, built: &Built, numbers: &LaunchNumbers) -> Result<(), Failure> {
+    let (module, scalars) = (parse(built)?, artifact.scalars());
+    let (pointers, sizes, maps) = (artifact.parameters().len(), numbers.sizes.len(), numbers.maps.len());
     let wrong = |text: String| {
         let pointers = format!("{pointers} x pointer{}{}{}", and_sizes(sizes), and_scalars(scalars), and_maps(maps));
         let finding = Diagnostic::error("R0603", "the signature in the CUDA text differs from the kernel's")

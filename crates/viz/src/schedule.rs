@@ -244,8 +244,8 @@ mod tests {
         });
         let (name, target) = ("k".to_string(), Target::Sm100a);
         let (sizes, scalars, grid) = (Vec::new(), Vec::new(), [1, 1, 1].map(Expr::constant));
-        let (body, plans) = (Vec::new(), Vec::new());
-        let program = Program { name, target, sizes, scalars, grid, threads, memories, registers, notes, body, plans };
+        let empty = Program::new(&name, target, threads);
+        let program = Program { sizes, scalars, grid, memories, registers, notes, ..empty };
         Fixture { program, tile, registers: registers_of_op }
     }
 

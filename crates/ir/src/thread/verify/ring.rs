@@ -12,6 +12,9 @@ use crate::thread::ring::TensorCopy;
 /// Bytes to whose multiples a box in shared memory begins (PTX ISA, "cp.async.bulk.tensor").
 const BOX_ALIGNMENT: i64 = 128;
 
+/// A barrier: its memory and its index there.
+type Place = (Handle<Memory>, Expr);
+
 impl Checker<'_> {
     /// A copy has as many coordinates as its map has dimensions, moves the bytes of its box to a place where a box may
     /// begin, and counts at a barrier in shared memory. One elected thread issues it.
@@ -19,7 +22,7 @@ impl Checker<'_> {
         let TensorCopy { map, to, bytes, barrier, coordinates } = copy;
         let program = self.program;
         let recipe = &program.maps[*map];
-        let memory = |place: &(Handle<Memory>, Expr)| &program.memories[place.0];
+        let memory = |place: &Place| &program.memories[place.0];
         let is_shared = |place| !matches!(memory(place).space, MemorySpace::Global { .. } | MemorySpace::Table);
         let repeat = recipe.boxes.swizzle.repeat().max(BOX_ALIGNMENT);
         let begins =
@@ -49,7 +52,7 @@ impl Checker<'_> {
             Stmt::TensorCopy(copy) => Some((copy.barrier.clone(), copy.bytes)),
             _ => None,
         };
-        let mut sums: Vec<((Handle<Memory>, Expr), [i64; 2])> = Vec::new();
+        let mut sums: Vec<(Place, [i64; 2])> = Vec::new();
         for stmt in body {
             let found = [announced(stmt), moved(stmt)];
             for (side, (barrier, bytes)) in found.into_iter().enumerate().filter_map(|(at, one)| Some((at, one?))) {

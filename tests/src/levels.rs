@@ -1,0 +1,59 @@
+//! Every kernel, compiled at levels of optimization of NVRTC and run on the virtual GPU.
+
+use tilewright::compile::Artifact;
+use tilewright::cuda::{Nvrtc, Request};
+use tilewright::prelude::Target;
+use tilewright::runtime::{Built, Device, run};
+
+use crate::cases::{Case, all};
+use crate::toolchain::{built_or_skipped, skip, toolchain};
+
+/// The default, and others at which NVRTC optimizes.
+pub const OPTIMIZED: [&[&str]; 3] = [&[], &["--Ofast-compile=min"], &["--fmad=true", "--extra-device-vectorization"]];
+/// For fast compilation, and for a debugger.
+pub const UNOPTIMIZED: [&[&str]; 2] = [&["--Ofast-compile=max"], &["-G"]];
+
+/// NVRTC for a target, unless there is none.
+pub fn nvrtc(test: &str, target: Target) -> Option<Nvrtc> {
+    let found = toolchain().nvrtc(target.name()).ok();
+    if found.is_none() {
+        skip(&format!("virtual GPU: {test} {target}"));
+    }
+    found
+}
+
+/// The PTX of a text at a level.
+pub fn ptx_of(nvrtc: &Nvrtc, source: &str, target: Target, level: &[&str]) -> String {
+    let options: Vec<String> = level.iter().map(|option| option.to_string()).collect();
+    let request = Request { source, name: "/tilewright/test.cu", target: target.name(), options: &options };
+    nvrtc.compile(&request).unwrap_or_else(|e| panic!("{level:?}: {e}")).ptx
+}
+
+/// Runs every case from its text compiled at these levels, and compares all outputs as exactly as the case says. All are
+/// compiled as usual before that.
+pub fn assert_right_at(test: &str, levels: &[&[&str]]) {
+    let mut cases = Vec::new();
+    for target in Target::ALL {
+        for case in all() {
+            let artifact = case.compile(*target).expect("the case compiles");
+            let Some(built) = built_or_skipped(&artifact, test) else { return };
+            cases.push((case, artifact, built));
+        }
+    }
+    for level in levels {
+        for target in Target::ALL {
+            let Some(nvrtc) = nvrtc(test, *target) else { return };
+            let of_target = cases.iter().filter(|(_, artifact, _)| artifact.target() == *target);
+            of_target.for_each(|(case, artifact, built)| assert_right(case, artifact, built, level, &nvrtc));
+        }
+    }
+}
+
+fn assert_right(case: &Case, artifact: &Artifact, built: &Built, level: &[&str], nvrtc: &Nvrtc) {
+    let target = artifact.target();
+    let mut built = built.clone();
+    built.ptx = ptx_of(nvrtc, artifact.cuda(), target, level);
+    let outcome = run(artifact, &built, &case.inputs, &Device::Virtual)
+        .unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
+    case.compare(&outcome.outputs).unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
+}
