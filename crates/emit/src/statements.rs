@@ -1,6 +1,7 @@
 //! Thread statements as C++.
 
 pub(crate) mod declarations;
+mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -24,6 +25,7 @@ use crate::mma;
 use crate::registers::{PARTS, is_single, pointer, register, vector_name};
 use crate::source_map::Lines;
 use crate::statements::declarations::Declarations;
+use crate::statements::stages::Stages;
 use crate::tensor_copies;
 use crate::uses::{ArrayUses, Uses, loaded};
 use crate::values::Values;
@@ -282,13 +284,15 @@ impl<'a> Printer<'a> {
                     Unroll::By(factor) => Some(format!("#pragma unroll {factor}")),
                     Unroll::Full => Some("#pragma unroll".to_string()),
                 };
-                if let Some(pragma) = pragma {
-                    self.line(format_args!("{pragma}"));
-                    if self.on_one_line(&head, body)? {
-                        return Ok(());
+                match pragma {
+                    None => self.repeated(counter, &head, body)?,
+                    Some(pragma) => {
+                        self.line(format_args!("{pragma}"));
+                        if !self.on_one_line(&head, body)? {
+                            self.block(format_args!("{head}"), body)?;
+                        }
                     }
                 }
-                self.block(format_args!("{head}"), body)?;
             }
             Stmt::If { cond, body } => {
                 let (conds, body) = conjunction(cond, body);
@@ -338,6 +342,20 @@ impl<'a> Printer<'a> {
                 self.line(format_args!("{result}{text};"));
             }
         }
+        Ok(())
+    }
+
+    fn repeated(&mut self, counter: &Counter, head: &str, body: &[Stmt]) -> Result<(), Diagnostic> {
+        let Some(stages) = Stages::of(counter, body) else { return self.block(format_args!("{head}"), body) };
+        self.line(format_args!("{}", stages.before()));
+        self.line(format_args!("{head} {{"));
+        self.depth += 1;
+        self.body(&stages.body)?;
+        for line in stages.after() {
+            self.line(format_args!("{line}"));
+        }
+        self.depth -= 1;
+        self.line(format_args!("}}"));
         Ok(())
     }
 

@@ -294,7 +294,7 @@ impl Pattern {
     /// multiple of its width, and a swizzle keeps 16 bytes together.
     fn width_in(&self, layout: &RowLayout, least: i64) -> i64 {
         let is_aligned =
-            |width: i64| self.places.iter().flatten().all(|(row, byte)| (row * layout.pitch + byte) % width == 0);
+            |width: i64| self.places.iter().flatten().all(|(row, byte)| layout.unswizzled(*row, *byte) % width == 0);
         let mut width = self.width;
         while width > least && !is_aligned(width) {
             width /= 2;

@@ -3,11 +3,24 @@
 use tilewright::cuda::Request;
 use tilewright::prelude::Target;
 use tilewright::runtime::{HostTensor, Toolchain};
-use tilewright::vgpu::{self, Arg, Launch, Memory, Module, Report};
+use tilewright::vgpu::{self, Arg, Launch, MapAccess, MapElement, MapSwizzle, Memory, Module, Report, TensorMap};
 
 use crate::toolchain::package;
 
-/// A kernel of `fixtures/cuda`, and how it is launched. Its parameters are the inputs, the outputs, and `sizes`.
+/// The map of an input that is a matrix of 16-bit elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapByHand {
+    /// The number of the input.
+    pub input: usize,
+    /// Elements of a row, and rows.
+    pub dims: [u64; 2],
+    /// Elements of a row of a box, and its rows.
+    pub sides: [u64; 2],
+    /// How its rows are permuted.
+    pub swizzle: MapSwizzle,
+}
+
+/// A kernel of `fixtures/cuda`, and how it is launched. Its parameters are the inputs, the outputs, `sizes`, and `maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandWritten {
     /// The file.
@@ -20,6 +33,8 @@ pub struct HandWritten {
     pub threads: u32,
     /// Parameters of type `int`.
     pub sizes: Vec<i32>,
+    /// Tensor maps.
+    pub maps: Vec<MapByHand>,
 }
 
 /// What a run of a hand-written kernel left.
@@ -53,6 +68,17 @@ impl HandWritten {
             outputs.iter().map(|tensor| memory.allocate_poison("output", tensor.bytes().len())).collect();
         let pointers = read.iter().chain(&written).map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 });
         let sizes = self.sizes.iter().map(|size| Arg::Bytes(size.to_le_bytes().to_vec()));
+        let map = |MapByHand { input, dims, sides, swizzle }: &MapByHand| TensorMap {
+            address: memory.address(read[*input]).unwrap_or(0),
+            element: MapElement::F16,
+            fills_nan: false,
+            dims: dims.to_vec(),
+            strides: vec![2 * dims[0]],
+            access: MapAccess::Tiled(sides.to_vec()),
+            element_strides: vec![1, 1],
+            swizzle: *swizzle,
+        };
+        let maps: Vec<Arg> = self.maps.iter().map(map).map(Arg::TensorMap).collect();
         let launch = Launch {
             kernel: self.entry.to_string(),
             grid: self.grid,
@@ -60,7 +86,7 @@ impl HandWritten {
             cluster: [1; 3],
             overlaps_previous: false,
             dynamic_shared_bytes: 0,
-            args: pointers.chain(sizes).collect(),
+            args: pointers.chain(sizes).chain(maps).collect(),
         };
         let report = vgpu::run(&module, &launch, &mut memory, &vgpu::Options::default());
         let report = report.map_err(|error| error.to_string())?;

@@ -5,12 +5,12 @@ mod pairs;
 
 use std::fmt;
 
-use tilewright::compile::{Options, compile};
+use tilewright::compile::{LowerOptions, Options, compile};
 use tilewright::prelude::{DType, Target};
 use tilewright::runtime::{CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare_all, run};
 use tilewright_kernels::find;
 
-pub use launch::{HandWritten, HandWrittenRun};
+pub use launch::{HandWritten, HandWrittenRun, MapByHand};
 pub use pairs::{WIDTHS, pairs, transpose};
 
 /// A kernel of the library, and a hand-written kernel that computes the same.
@@ -22,6 +22,8 @@ pub struct Pair {
     pub dtype: DType,
     /// Its sizes.
     pub sizes: Vec<(&'static str, i64)>,
+    /// The variant that is asked for, if it is not the cheapest.
+    pub variant: Option<&'static str>,
     /// The hand-written kernel.
     pub by_hand: HandWritten,
 }
@@ -44,19 +46,21 @@ impl fmt::Display for Pair {
     /// `softmax rows=64 cols=2048 threads=32`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kernel)?;
-        self.sizes.iter().try_for_each(|(name, size)| write!(f, " {name}={size}"))
+        self.sizes.iter().try_for_each(|(name, size)| write!(f, " {name}={size}"))?;
+        self.variant.iter().try_for_each(|variant| write!(f, " {variant}"))
     }
 }
 
 impl Pair {
     /// Runs both. Errors: no NVRTC, or a failure.
     pub fn compare(&self, toolchain: &Toolchain, target: Target) -> Result<Compared, String> {
-        let Pair { kernel, dtype, sizes, by_hand } = self;
+        let Pair { kernel, dtype, sizes, variant, by_hand } = self;
         let entry = find(kernel).ok_or_else(|| format!("the kernel `{kernel}` is not in the library"))?;
         let sizes: Vec<(String, i64)> = sizes.iter().map(|(name, size)| (name.to_string(), *size)).collect();
         let config = entry.config(Some(*dtype), &sizes).map_err(|error| error.to_string())?;
         let said = |found: Vec<tilewright::diag::Diagnostic>| format!("{found:?}");
-        let artifact = compile((entry.build)(&config), &Options::new(target)).map_err(said)?;
+        let lower = LowerOptions { variant: variant.map(str::to_string), ..LowerOptions::default() };
+        let artifact = compile((entry.build)(&config), &Options { target, lower }).map_err(said)?;
         let artifact = artifact.for_sizes(&entry.sizes(&config)).map_err(said)?;
         let built = toolchain.build(&artifact, &CudaText::Generated).map_err(|failure| failure.to_string())?;
         let inputs = (entry.inputs)(&config);

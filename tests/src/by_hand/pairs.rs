@@ -1,8 +1,9 @@
 //! Which kernels are compared, at which sizes.
 
 use tilewright::prelude::DType;
+use tilewright::vgpu::MapSwizzle;
 
-use super::{HandWritten, Pair};
+use super::{HandWritten, MapByHand, Pair};
 
 /// A transpose of the fixture: its dtype, its name, and the rows and columns of a CTA's tile. All have 64 threads.
 const TRANSPOSES: [(DType, &str, &str, i64, i64); 5] = [
@@ -29,8 +30,9 @@ pub fn transpose(dtype: DType, m: i64, n: i64) -> Option<Pair> {
         grid: [tiles(n, cols), tiles(m, rows), 1],
         threads: 64,
         sizes: vec![m as i32, n as i32],
+        maps: Vec::new(),
     };
-    Some(Pair { kernel: "transpose_2d", dtype, sizes: vec![("m", m), ("n", n)], by_hand })
+    Some(Pair { kernel: "transpose_2d", dtype, sizes: vec![("m", m), ("n", n)], variant: None, by_hand })
 }
 
 /// How many tiles of `extent` cover `size`.
@@ -53,6 +55,18 @@ pub fn pairs() -> Vec<Pair> {
         grid: [2, 2, 1],
         threads: 128,
         sizes: vec![128, 256],
+        maps: Vec::new(),
+    };
+    let map = |input, dims, sides, swizzle| MapByHand { input, dims, sides, swizzle };
+    let by_boxes = HandWritten {
+        file: "tma_gemm.cu",
+        entry: "tma_gemm",
+        maps: vec![map(0, [256, 128], [32, 64], MapSwizzle::B64), map(1, [128, 256], [64, 32], MapSwizzle::B128)],
+        ..by_stages.clone()
+    };
+    let gemm = |variant, by_hand| {
+        let sizes = streamed.clone();
+        Pair { kernel: "gemm", dtype: DType::F16, sizes, variant: Some(variant), by_hand }
     };
     vec![
         f32("softmax", row(64, 2048, 32), "softmax.cu", "softmax_2048", 64, 32),
@@ -65,7 +79,8 @@ pub fn pairs() -> Vec<Pair> {
         f16("elementwise", matrix(1024, 1024), "elementwise.cu", "elementwise_1024", 128, 128),
         f16("gemm", square(64), "gemm.cu", "gemm_64_64_64", 1, 128),
         f16("gemm", square(128), "gemm.cu", "gemm_128_128_64", 1, 128),
-        Pair { kernel: "gemm", dtype: DType::F16, sizes: streamed, by_hand: by_stages },
+        gemm("cp_async", by_stages),
+        gemm("tma", by_boxes),
         f16("attention", matrix(64, 64), "attention.cu", "attention_64_64", 1, 128),
         f16("attention", matrix(1024, 128), "attention.cu", "attention_128_64", 8, 128),
         f16("rope_halves", vec![("tokens", 256)], "rope.cu", "rope_halves", 16, 128),
@@ -83,5 +98,6 @@ fn pair(
     ctas: u32,
     threads: u32,
 ) -> Pair {
-    Pair { kernel, dtype, sizes, by_hand: HandWritten { file, entry, grid: [ctas, 1, 1], threads, sizes: Vec::new() } }
+    let by_hand = HandWritten { file, entry, grid: [ctas, 1, 1], threads, sizes: Vec::new(), maps: Vec::new() };
+    Pair { kernel, dtype, sizes, variant: None, by_hand }
 }

@@ -22,6 +22,9 @@ pub struct RowLayout {
     pub swizzle: Option<SwizzleLayout>,
     /// How many bytes the odd words of each 32 bytes of a row are after the even ones, if they are apart.
     pub odd_words: Option<i64>,
+    /// The bytes from one block of 128 bytes of a row to the next, if a row is in such blocks. The rows of a block follow each
+    /// other.
+    pub blocks: Option<i64>,
 }
 
 /// Padding of a row: bytes of a vector, an odd number of which is from one row to the next.
@@ -44,7 +47,7 @@ impl RowLayout {
 
     /// Rows one after the other.
     pub fn dense(row: i64) -> RowLayout {
-        RowLayout { row, pitch: row, swizzle: None, odd_words: None }
+        RowLayout { row, pitch: row, swizzle: None, odd_words: None, blocks: None }
     }
 
     /// The rows of a tile of this shape that is laid out by [`RowLayout::layout`]; `None` if it is laid out otherwise.
@@ -56,9 +59,11 @@ impl RowLayout {
             Layout::Table(_) => return None,
         };
         let pitch = if tile.size() > columns { tile.position(columns, &M) } else { columns };
-        let row = columns * element;
-        let with = |odd_words| RowLayout { row, pitch: pitch * element, swizzle, odd_words };
-        let all = [None, Some(WIDEST_VECTOR), Some(row / 2)].map(with);
+        let (row, pitch) = (columns * element, pitch * element);
+        let with = |odd_words| RowLayout { row, pitch, swizzle, odd_words, blocks: None };
+        let blocks = Some(tile.size() / columns * pitch).filter(|_| pitch < row);
+        let in_blocks = RowLayout { blocks, ..with(None) };
+        let all = [None, Some(WIDEST_VECTOR), Some(row / 2)].map(with).into_iter().chain([in_blocks]);
         all.into_iter().find(|rows| rows.layout(shape, element).is_ok_and(|known| known == *layout))
     }
 
@@ -89,11 +94,15 @@ impl RowLayout {
         RowLayout::padded(row, element.max(WORD))
     }
 
-    /// `count` dense rows with the swizzle of the copy engine that is as long as a row; `None` if there is none.
+    /// `count` rows with the swizzle of the copy engine that is as long as a row, or in blocks of the longest one; `None` if
+    /// there is none.
     pub fn of_boxes(row: i64, count: i64) -> Option<RowLayout> {
-        let mode = MODES.into_iter().find(|mode| mode.bytes() == row)?;
+        let span = if row > WAVEFRONT_BYTES && row % WAVEFRONT_BYTES == 0 { WAVEFRONT_BYTES } else { row };
+        let mode = MODES.into_iter().find(|mode| mode.bytes() == span)?;
         let swizzle = mode.swizzle(8).ok()?;
-        (row * count % swizzle.block() == 0).then_some(RowLayout { swizzle: Some(swizzle), ..RowLayout::dense(row) })
+        let blocks = (span < row).then_some(span * count);
+        let rows = RowLayout { pitch: span, swizzle: Some(swizzle), blocks, ..RowLayout::dense(row) };
+        (span * count % swizzle.block() == 0).then_some(rows)
     }
 
     /// Layouts for `count` rows of elements of `element` bytes, the dense one first: those padded by up to half of a row
@@ -122,15 +131,26 @@ impl RowLayout {
 
     /// The address of a byte of a row. Bytes of a row whose odd words are apart count as they are in memory.
     pub fn address(&self, row: i64, byte: i64) -> i64 {
-        let address = row * self.pitch + byte;
+        let address = self.unswizzled(row, byte);
         self.swizzle.map_or(address, |swizzle| swizzle.apply(address))
+    }
+
+    /// The address of a byte of a row before the swizzle.
+    pub fn unswizzled(&self, row: i64, byte: i64) -> i64 {
+        match self.blocks {
+            None => row * self.pitch + byte,
+            Some(blocks) => byte / self.pitch * blocks + row * self.pitch + byte % self.pitch,
+        }
     }
 
     /// The row of an address, and the byte in it; the inverse of [`RowLayout::address`].
     pub fn place(&self, address: i64) -> (i64, i64) {
         // A swizzle that changes bits by others is its own inverse.
         let address = self.swizzle.map_or(address, |swizzle| swizzle.apply(address));
-        (address / self.pitch, address % self.pitch)
+        match self.blocks {
+            None => (address / self.pitch, address % self.pitch),
+            Some(blocks) => (address % blocks / self.pitch, address / blocks * self.pitch + address % self.pitch),
+        }
     }
 
     /// The layout of a tile of this shape, whose last dimension is a row, with elements of `element` bytes. Errors: an
@@ -144,6 +164,7 @@ impl RowLayout {
         let strides: Vec<i64> = TileLayout::row_major(&padded)?.shard().iter().map(|iter| iter.stride).collect();
         let iters = shape.iter().zip(strides).map(|(extent, stride)| Iter::memory(*extent, stride));
         let iters = match self.odd_words {
+            None if self.blocks.is_some() => iters.take(outer.len()).chain(self.in_blocks(element)?).collect(),
             None => iters.collect(),
             Some(odd_words) => iters.take(outer.len()).chain(self.words_apart(odd_words, element)?).collect(),
         };
@@ -152,6 +173,15 @@ impl RowLayout {
             None => Layout::Tile(tile),
             Some(swizzle) => Layout::Compose(ComposeLayout::new(swizzle.pack(element)?, tile)?),
         })
+    }
+
+    /// The iters of a row in blocks: the blocks, and the elements of one.
+    fn in_blocks(&self, element: i64) -> Result<[Iter; 2], LayoutError> {
+        let blocks = self.blocks.unwrap_or(0);
+        if self.row % self.pitch != 0 || blocks % element != 0 {
+            return Err(LayoutError::Extent { extent: self.row });
+        }
+        Ok([Iter::memory(self.row / self.pitch, blocks / element), Iter::memory(self.pitch / element, 1)])
     }
 
     /// The iters of a row whose odd words are apart: groups of 32 bytes, pairs of words, the words, and their elements.
@@ -171,6 +201,9 @@ impl RowLayout {
 
     /// The bytes from the first to the last of `rows` rows.
     pub fn bytes(&self, rows: i64) -> i64 {
+        if self.blocks.is_some() {
+            return rows * self.row;
+        }
         (rows - 1) * self.pitch + self.row
     }
 }
@@ -188,6 +221,9 @@ impl fmt::Display for RowLayout {
     /// `row-major`, `rows padded by 16 bytes`, `swizzled in units of 16 bytes`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.swizzle, self.pitch - self.row) {
+            (Some(swizzle), _) if self.blocks.is_some() => {
+                write!(f, "in blocks of {} bytes of a row, swizzled in units of {} bytes", self.pitch, swizzle.run())
+            }
             (Some(swizzle), _) => write!(f, "swizzled in units of {} bytes", swizzle.run()),
             (None, 0) => f.write_str("row-major"),
             (None, 1) => f.write_str("rows padded by 1 byte"),
@@ -266,6 +302,22 @@ mod tests {
         let [narrow, wide] = [128, 256].map(|row| RowLayout::with_odd_words_apart(row).to_string());
         assert_eq!(narrow, "rows padded by 16 bytes, even and odd words in vectors of their own");
         assert_eq!(wide, "rows padded by 16 bytes, even words before odd ones");
+    }
+
+    #[test]
+    fn rows_for_boxes_are_as_long_as_a_swizzle_or_in_blocks_of_one() {
+        let title = |row, count| RowLayout::of_boxes(row, count).map(|rows| rows.to_string());
+        assert_eq!(title(64, 16), Some("swizzled in units of 16 bytes".to_string()));
+        assert_eq!(title(256, 32), Some("in blocks of 128 bytes of a row, swizzled in units of 16 bytes".to_string()));
+        assert_eq!([title(48, 16), title(128, 4), title(192, 8)], [None, None, None]);
+        let rows = RowLayout::of_boxes(256, 32).unwrap();
+        let layout = rows.layout(&[4, 8, 128], 2).unwrap();
+        assert_eq!(layout.to_string(), "swizzle(M=3,B=3,S=3) o S[(4,8,2,64):(512@m,64@m,2048@m,1@m)]");
+        assert_eq!((RowLayout::of(&layout, &[4, 8, 128], 2), rows.bytes(32)), (Some(rows), 8192));
+        for (row, column) in (0..32).flat_map(|row| (0..128).map(move |column| (row, column))) {
+            let address = layout.memory_position(row * 128 + column) * 2;
+            assert_eq!((rows.address(row, column * 2), rows.place(address)), (address, (row, column * 2)));
+        }
     }
 
     #[test]
