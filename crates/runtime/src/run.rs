@@ -230,8 +230,8 @@ fn run_virtual(
         })
         .collect();
     let map = |one: &MapParameter| {
-        let address = buffers.get(one.tensor).and_then(|buffer| memory.address(*buffer)).unwrap_or(0);
-        tensor_map(&one.map, address).map(Arg::TensorMap)
+        let address = buffers.get(one.tensor).and_then(|buffer| memory.address(*buffer));
+        tensor_map(&one.map, address.ok_or_else(|| no_tensor(one))?).map(Arg::TensorMap)
     };
     let maps = numbers.maps.iter().map(map).collect::<Result<Vec<Arg>, Failure>>()?;
     let launch = Launch {
@@ -286,6 +286,12 @@ fn gpu_failure(text: &str) -> Failure {
     Failure::new(FailureKind::Fault, Diagnostic::error("R0610", "the GPU reports an error").note(text))
 }
 
+/// The failure for a map of a tensor that is no parameter.
+fn no_tensor(map: &MapParameter) -> Failure {
+    let finding = Diagnostic::internal("R0618", format!("`{}` is a map of no parameter", map.name));
+    Failure::new(FailureKind::Fault, finding)
+}
+
 fn run_on_gpu(
     artifact: &Artifact,
     built: &Built,
@@ -329,7 +335,8 @@ fn run_on_gpu(
     let map = |one: &MapParameter| {
         let start = narrow("the start of a tensor", one.map.start)?;
         let map = tensor_map(&one.map, 0)?;
-        gpu.tensor_map(&buffers[one.tensor], start, &request(&map)).map(GpuArg::Bytes).map_err(failed)
+        let buffer = buffers.get(one.tensor).ok_or_else(|| no_tensor(one))?;
+        gpu.tensor_map(buffer, start, &request(&map)).map(GpuArg::Bytes).map_err(failed)
     };
     let maps = numbers.maps.iter().map(map).collect::<Result<Vec<_>, Failure>>()?;
     let tensors = buffers.iter().map(|buffer| GpuArg::Buffer(buffer, 0));

@@ -37,7 +37,6 @@ const OF_AN_ISSUE: i64 = 8;
 const OF_A_BOX: i64 = 3;
 
 /// How boxes fill the stages of a loop.
-#[derive(Clone)]
 pub(super) struct ByBoxes {
     pub(super) stages: i64,
     /// The copies of an iteration.

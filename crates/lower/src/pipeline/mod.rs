@@ -21,6 +21,7 @@
 
 mod asynchronous;
 mod boxes;
+mod choice;
 mod rotate;
 mod served;
 mod through_registers;
