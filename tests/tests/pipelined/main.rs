@@ -1,5 +1,6 @@
 //! Pipelined loops: copies to shared memory run ahead, and the result is that of the serial loop.
 
+mod boxes;
 mod fills;
 mod plans;
 mod registers;
