@@ -48,7 +48,7 @@ fn tensor_map(
             *stride = unit.max(1);
         }
     }
-    let map = boxes.map(start * memory.dtype.bytes(), &extents, &strides).map_err(|error| {
+    let map = boxes.map(start * boxes.bits / 8, &extents, &strides).map_err(|error| {
         let message = format!("for these sizes the copy engine cannot copy tiles of `{}`", memory.name);
         Diagnostic::error("R0617", message)
             .label(memory.span, "declared here")

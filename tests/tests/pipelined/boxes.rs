@@ -192,3 +192,32 @@ fn what_the_engine_cannot_do_is_said() {
         "`parallel i, j`: `j*2` does not go through neighbours; accepted: a start plus `j`"
     );
 }
+
+/// The rows of a view, turned around by another thread.
+fn rows_of_view(stages: Stages, view: impl FnOnce(&mut KernelBuilder, Buffer) -> Buffer) -> Kernel {
+    kernel("rows_of_view", |k| {
+        let x = k.input("x", I32, [8, 72]);
+        let view = view(k, x);
+        let y = k.output("y", I32, [8, 32]);
+        k.threads(64);
+        let tile = k.shared("tile", I32, [32]);
+        k.pipelined("t", 0..8, stages, |k, t| {
+            k.copy(tile, view.sub((t, at(0, 32))));
+            k.parallel([32], |k, [i]| k.store(y, (t, i), tile.at((31 - i,))));
+        });
+    })
+}
+
+#[test]
+fn a_view_may_begin_at_whole_16_bytes() {
+    let x = |at: i64| (at % 1000) as f64;
+    let by_engine = || Stages::of(3).variant("tma");
+    let shifted =
+        |stages: Stages, by: i64| rows_of_view(stages, move |k, x| k.view("v", x, S([8, 32], [72, 1]) + by * M));
+    let refused = plan(&shifted(Stages::of(3), 3));
+    assert!(refused.contains("`v` begins 3 elements into its memory; accepted: multiples of 16 bytes"), "{refused}");
+    for (stages, by) in [(by_engine(), 8), (Stages::of(3), 3)] {
+        let y = tensor(I32, &[8, 32], |at| x(at / 32 * 72 + by + 31 - at % 32));
+        check(&shifted(stages, by), &[], &[tensor(I32, &[8, 72], x)], &[y], Tolerance::EXACT);
+    }
+}

@@ -39,7 +39,7 @@ pub struct TensorMapRecipe {
     pub name: String,
     /// The tensor.
     pub tensor: Handle<Memory>,
-    /// Elements from the first of the memory to the first of the tensor.
+    /// Elements of the boxes from the beginning of the memory to the first of the tensor.
     pub start: i64,
     /// Extents of the tensor.
     pub extents: Vec<Expr>,

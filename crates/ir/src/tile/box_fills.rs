@@ -82,6 +82,10 @@ impl Kernel {
             return Err(Reason::new("elements change their order on the way", "the same order on both sides"));
         }
         let (start, extents, strides) = self.dimensions(moved.from.buffer)?;
+        if start * from.dtype.bytes() % ROW_UNIT != 0 {
+            let text = format!("`{}` begins {start} elements into its memory", from.name);
+            return Err(Reason::new(text, format!("multiples of {ROW_UNIT} bytes")));
+        }
         let known = known_dimensions(from, &of_from, &extents, &strides)?;
         let (layout, place) = placed(to, &of_to)?;
         let bits = from.dtype.bytes() * 8;
