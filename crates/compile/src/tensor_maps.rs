@@ -40,14 +40,7 @@ fn tensor_map(
     let numbers = |exprs: &[Expr]| -> Result<Vec<i64>, Diagnostic> {
         exprs.iter().map(|expr| evaluate(&kernel.sizes, launch.values(), expr)).collect()
     };
-    let (extents, mut strides) = (numbers(extents)?, numbers(strides)?);
-    // The engine wants a legal distance even where there are no neighbours.
-    let unit = 16 * 8 / boxes.bits;
-    for (extent, stride) in extents.iter().zip(&mut strides) {
-        if *extent == 1 && *stride != 1 {
-            *stride = unit.max(1);
-        }
-    }
+    let (extents, strides) = (numbers(extents)?, numbers(strides)?);
     let map = boxes.map(start * boxes.bits / 8, &extents, &strides).map_err(|error| {
         let message = format!("for these sizes the copy engine cannot copy tiles of `{}`", memory.name);
         Diagnostic::error("R0617", message)
@@ -57,7 +50,7 @@ fn tensor_map(
     })?;
     let is_it = |parameter: &crate::Parameter| parameter.name == memory.name;
     let tensor = launch.parameters().iter().position(is_it).ok_or_else(|| {
-        Diagnostic::internal("R0618", format!("`{name}` is a map of `{}`, which is no parameter", memory.name))
+        Diagnostic::internal("R0618", format!("`{name}` maps `{}`, which is not a parameter", memory.name))
     })?;
     Ok(MapParameter { name: name.clone(), tensor, map })
 }

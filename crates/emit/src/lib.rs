@@ -78,10 +78,13 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let shared = SharedPlan::of(program, &uses);
     let mut printer = Printer::new(program, &uses);
     printer.body(&program.body)?;
-    let around_instructions =
-        [wrapped::functions(&uses), asynchronous::functions(&printer.called), mma::functions(&uses)].concat();
-    let around_instructions = [tensor_copies::functions(program, &uses), around_instructions].concat();
-    let functions = together([printer.functions(), around_instructions].concat());
+    let around_instructions = [
+        tensor_copies::functions(program, &uses),
+        wrapped::functions(&uses),
+        asynchronous::functions(&printer.called),
+        mma::functions(&uses),
+    ];
+    let functions = together([printer.functions(), around_instructions.concat()].concat());
     let wrapped_names = wrapped::function_names(&uses)
         .chain(asynchronous::function_names(&printer.called))
         .chain(mma::function_names(&uses))

@@ -286,9 +286,9 @@ fn gpu_failure(text: &str) -> Failure {
     Failure::new(FailureKind::Fault, Diagnostic::error("R0610", "the GPU reports an error").note(text))
 }
 
-/// The failure for a map of a tensor that is no parameter.
+/// The failure for a map of a tensor that is not a parameter.
 fn no_tensor(map: &MapParameter) -> Failure {
-    let finding = Diagnostic::internal("R0618", format!("`{}` is a map of no parameter", map.name));
+    let finding = Diagnostic::internal("R0618", format!("`{}` maps a tensor that is not a parameter", map.name));
     Failure::new(FailureKind::Fault, finding)
 }
 

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tilewright::ir::thread::TensorMapRecipe;
+use tilewright::expr::Expr;
+use tilewright::ir::Handle;
+use tilewright::ir::thread::{Call, Memory, TensorCopy, TensorMapRecipe};
 use tilewright::layout::descriptor::SwizzlePattern;
 
+use super::machine::{Machine, Order};
 use super::pending::PendingCopy;
 
 /// A barrier: its memory, and its first byte there.
@@ -93,13 +96,55 @@ impl Barriers {
     }
 }
 
+impl Machine<'_> {
+    /// The memory of a barrier, and its first byte there.
+    pub(super) fn barrier(&self, at: usize, place: &(Handle<Memory>, Expr)) -> Result<Place, String> {
+        let (number, bytes) = self.bytes(at, place, 8)?;
+        Ok((number, bytes.start))
+    }
+
+    /// Waits at a barrier. Copies on their way arrive now.
+    pub(super) fn wait(&mut self, call: &Call, at: usize) -> Result<(), String> {
+        let ([barrier], [parity]) = (&call.memory[..], &call.arguments[..]) else {
+            return Err("a wait must have a barrier and a parity".to_string());
+        };
+        let (barrier, parity) = (self.barrier(at, barrier)?, self.expr(at, parity)?);
+        self.arrivals(barrier)?;
+        self.barriers.wait(barrier, parity)
+    }
+
+    fn arrivals(&mut self, barrier: Place) -> Result<(), String> {
+        self.barriers.arrivals(barrier)?.into_iter().for_each(|copy| self.arrive(copy));
+        Ok(())
+    }
+
+    /// Starts to copy a box. Each of its elements goes to a place of its own.
+    pub(super) fn tensor_copy(&mut self, copy: &TensorCopy, at: usize) -> Result<(), String> {
+        let map = &self.program.maps[copy.map];
+        let numbers = |exprs: &[Expr]| exprs.iter().map(|expr| self.expr(at, expr)).collect::<Result<Vec<_>, _>>();
+        let (extents, strides) = (numbers(&map.extents)?, numbers(&map.strides)?);
+        let elements = elements_of_box(map, &extents, &strides, &numbers(&copy.coordinates)?);
+        let (number, bytes) = self.bytes(at, &copy.to, copy.bytes)?;
+        let barrier = self.barrier(at, &copy.barrier)?;
+        let width = map.boxes.bits / 8;
+        let tensor = &self.memories[&map.tensor.index()];
+        for (element, from) in elements.into_iter().enumerate() {
+            let place = swizzled(map.boxes.swizzle, bytes.start as i64 + element as i64 * width) as usize;
+            let moved = match from {
+                None => vec![Some(0); width as usize],
+                Some(from) => tensor.get(from as usize..(from + width) as usize).ok_or("outside of a tensor")?.to_vec(),
+            };
+            self.barriers.start(barrier, (number, place..place + width as usize, moved))?;
+        }
+        match self.order {
+            Order::Forwards => self.arrivals(barrier),
+            Order::Backwards => Ok(()),
+        }
+    }
+}
+
 /// The first byte of each element of a box in the memory of its tensor, in order; `None` outside of the tensor.
-pub(super) fn elements_of_box(
-    map: &TensorMapRecipe,
-    extents: &[i64],
-    strides: &[i64],
-    coordinates: &[i64],
-) -> Vec<Option<i64>> {
+fn elements_of_box(map: &TensorMapRecipe, extents: &[i64], strides: &[i64], coordinates: &[i64]) -> Vec<Option<i64>> {
     let width = map.boxes.bits / 8;
     let all: i64 = map.boxes.box_dims.iter().product();
     let element = |mut number: i64| {
@@ -120,7 +165,7 @@ pub(super) fn elements_of_box(
 }
 
 /// Where a byte of shared memory goes: bits of its address by those of the row of 128 bytes (PTX ISA, "Swizzling modes").
-pub(super) fn swizzled(pattern: SwizzlePattern, byte: i64) -> i64 {
+fn swizzled(pattern: SwizzlePattern, byte: i64) -> i64 {
     let row = byte >> 7;
     match pattern {
         SwizzlePattern::None => byte,

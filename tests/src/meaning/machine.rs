@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
-use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt, TensorCopy, Value};
+use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt, Value};
 use tilewright::ir::tile::ElementOp;
 use tilewright::ir::{Counter, Handle, HwIndex};
 use tilewright::layout::{DType, axis};
 
-use super::engine::{Barriers, Place, elements_of_box, swizzled};
+use super::engine::Barriers;
 use super::evaluate::size_at_launch;
 use super::numbers;
 use super::pending::{PendingCopies, PendingCopy, copied_bytes};
@@ -75,13 +75,13 @@ impl Thread {
     }
 }
 
-struct Machine<'a> {
-    program: &'a Program,
+pub(super) struct Machine<'a> {
+    pub(super) program: &'a Program,
     cta: [i64; 3],
     threads: Vec<Thread>,
-    memories: &'a mut Memories,
-    barriers: Barriers,
-    order: Order,
+    pub(super) memories: &'a mut Memories,
+    pub(super) barriers: Barriers,
+    pub(super) order: Order,
     copies: &'a [Copies],
 }
 
@@ -390,51 +390,6 @@ impl Machine<'_> {
         }
     }
 
-    /// The memory of a barrier, and its first byte there.
-    fn barrier(&self, at: usize, place: &(Handle<Memory>, Expr)) -> Result<Place, String> {
-        let (number, bytes) = self.bytes(at, place, 8)?;
-        Ok((number, bytes.start))
-    }
-
-    /// Waits at a barrier. Copies on their way arrive now.
-    fn wait(&mut self, call: &Call, at: usize) -> Result<(), String> {
-        let ([barrier], [parity]) = (&call.memory[..], &call.arguments[..]) else {
-            return Err("a wait must have a barrier and a parity".to_string());
-        };
-        let (barrier, parity) = (self.barrier(at, barrier)?, self.expr(at, parity)?);
-        self.arrivals(barrier)?;
-        self.barriers.wait(barrier, parity)
-    }
-
-    fn arrivals(&mut self, barrier: Place) -> Result<(), String> {
-        self.barriers.arrivals(barrier)?.into_iter().for_each(|copy| self.arrive(copy));
-        Ok(())
-    }
-
-    /// Starts to copy a box. Each of its elements goes to a place of its own.
-    fn tensor_copy(&mut self, copy: &TensorCopy, at: usize) -> Result<(), String> {
-        let map = &self.program.maps[copy.map];
-        let numbers = |exprs: &[Expr]| exprs.iter().map(|expr| self.expr(at, expr)).collect::<Result<Vec<_>, _>>();
-        let (extents, strides) = (numbers(&map.extents)?, numbers(&map.strides)?);
-        let elements = elements_of_box(map, &extents, &strides, &numbers(&copy.coordinates)?);
-        let (number, bytes) = self.bytes(at, &copy.to, copy.bytes)?;
-        let barrier = self.barrier(at, &copy.barrier)?;
-        let width = map.boxes.bits / 8;
-        let tensor = &self.memories[&map.tensor.index()];
-        for (element, from) in elements.into_iter().enumerate() {
-            let place = swizzled(map.boxes.swizzle, bytes.start as i64 + element as i64 * width) as usize;
-            let moved = match from {
-                None => vec![Some(0); width as usize],
-                Some(from) => tensor.get(from as usize..(from + width) as usize).ok_or("outside of a tensor")?.to_vec(),
-            };
-            self.barriers.start(barrier, (number, place..place + width as usize, moved))?;
-        }
-        match self.order {
-            Order::Forwards => self.arrivals(barrier),
-            Order::Backwards => Ok(()),
-        }
-    }
-
     fn permuted(&self, at: usize, from: &[Regs], arguments: &[Expr]) -> Result<Vec<u8>, String> {
         let ([a, b], [selector]) = (from, arguments) else {
             return Err("a byte permutation must have two words".to_string());
@@ -450,7 +405,7 @@ impl Machine<'_> {
         Ok((begin..end).step_by(counter.step as usize).collect())
     }
 
-    fn expr(&self, at: usize, expr: &Expr) -> Result<i64, String> {
+    pub(super) fn expr(&self, at: usize, expr: &Expr) -> Result<i64, String> {
         let value = |var: &Var| match HwIndex::of(var) {
             Some(HwIndex::Lane) => Some(at as i64 % 32),
             Some(HwIndex::Warp) => Some(at as i64 / 32),
@@ -555,7 +510,7 @@ impl Machine<'_> {
         self.put(at, regs, &bytes)
     }
 
-    fn arrive(&mut self, (number, place, bytes): PendingCopy) {
+    pub(super) fn arrive(&mut self, (number, place, bytes): PendingCopy) {
         if let Some(held) = self.memories.get_mut(&number) {
             held[place].copy_from_slice(&bytes);
         }
@@ -574,7 +529,7 @@ impl Machine<'_> {
     }
 
     /// So many bytes of memory from an element on.
-    fn bytes(
+    pub(super) fn bytes(
         &self,
         at: usize,
         (handle, index): &(Handle<Memory>, Expr),

@@ -3,20 +3,17 @@
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::axis::{M, Scope};
-use tilewright_layout::descriptor::{BoxCopy, Boxes, TensorDimension};
+use tilewright_layout::descriptor::{BoxCopy, Boxes, ROW_UNIT, Source, TensorDimension, tensor_strides};
 use tilewright_layout::{ComposeLayout, Layout, LayoutError};
 
 use crate::arena::Handle;
 use crate::plan::Reason;
-use crate::target::SHARED_ALIGNMENT;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::OpKind;
 use crate::tile::value::{Access, Coord, Value};
 
-/// Bytes to whose multiples rows of a tensor must begin.
-const ROW_UNIT: i64 = 16;
 /// The most boxes of a statement: one thread issues them one after the other.
 const MOST_BOXES: usize = 16;
 
@@ -94,7 +91,7 @@ impl Kernel {
             let text = format!("`{}` takes {} boxes of `{}`", to.name, boxes.copies.len(), from.name);
             return Err(Reason::new(text, format!("at most {MOST_BOXES}")));
         }
-        let unit = boxes.swizzle.repeat().max(SHARED_ALIGNMENT) / to.dtype.bytes();
+        let unit = boxes.alignment() / to.dtype.bytes();
         if place.multiple() % unit != 0 {
             let text = format!("the tile begins at element {place} of `{}`", to.name);
             return Err(Reason::new(text, format!("multiples of {unit}")));
@@ -118,7 +115,10 @@ impl Kernel {
             Stmt::Op(op) => {
                 let op = &self.ops[*op];
                 let ([dst, src], OpKind::Copy, Scope::Cta) = (&op.operands[..], op.kind, op.scope) else {
-                    return Err(Reason::new(format!("`{}` is no copy by the CTA", self.op_title(op)), "copies"));
+                    return Err(Reason::new(
+                        format!("`{}` is not a copy by the whole CTA", self.op_title(op)),
+                        "copies",
+                    ));
                 };
                 let extents = dst.non_unit_extents();
                 let vars: Vec<Var> = extents.iter().enumerate().map(|(at, extent)| counted_var(at, *extent)).collect();
@@ -150,19 +150,9 @@ impl Kernel {
             Reason::new(text, "tensors with one stride for each dimension")
         };
         let Some(Layout::Tile(layout)) = &buffer.layout else { return Err(no_strides()) };
-        let grouped = layout.canonicalize().group(&buffer.shape).map_err(|_| no_strides())?;
-        let mut strides = Vec::with_capacity(buffer.shape.len());
-        for dimension in 0..buffer.shape.len() {
-            let moving: Vec<_> = grouped.dimension(dimension).iter().filter(|iter| iter.extent > 1).collect();
-            strides.push(match &moving[..] {
-                // Nothing has this distance: any whole number of units will do.
-                [] => Expr::constant(ROW_UNIT / buffer.dtype.bytes().min(ROW_UNIT)),
-                [iter] => Expr::constant(iter.stride),
-                _ => return Err(no_strides()),
-            });
-        }
+        let strides = tensor_strides(layout, &buffer.shape, buffer.dtype.bytes() * 8).map_err(|_| no_strides())?;
         let extents = buffer.shape.iter().map(|extent| Expr::constant(*extent)).collect();
-        Ok((layout.offset_on(&M), extents, strides))
+        Ok((layout.offset_on(&M), extents, strides.into_iter().map(Expr::constant).collect()))
     }
 }
 
@@ -261,7 +251,7 @@ fn no_boxes(tensor: &Buffer, to: &Buffer, error: &LayoutError) -> Reason {
 
 /// The index of the tile in each dimension of the map.
 fn coordinates(boxes: &Boxes, side: &Side, tensor: &Buffer) -> Result<Vec<Expr>, Reason> {
-    let coordinate = |source: &tilewright_layout::descriptor::Source| {
+    let coordinate = |source: &Source| {
         let (at, block) = (&side.starts[source.dimension], boxes.block(source.dimension));
         if at.multiple() % block != 0 {
             let text = format!("the tile begins at `{at}` in dimension {} of `{}`", source.dimension, tensor.name);

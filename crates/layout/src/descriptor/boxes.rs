@@ -10,7 +10,7 @@ use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::tile::TileLayout;
 
-use super::limits::{MAX_BOX, MAX_RANK, UNIT, WIDTHS, check_stride, uneven_row};
+use super::limits::{MAX_BOX, MAX_RANK, SHARED_UNIT, UNIT, WIDTHS, check_stride, uneven_row};
 use super::pattern::SwizzlePattern;
 use super::tensor_map::{BoxCopy, Interleave, Source, TensorMap, refuse};
 
@@ -35,7 +35,7 @@ pub fn tensor_map(
     }
     check_width(bits)?;
     check_memory(global, "the tensor")?;
-    let strides = strides(global, global_shape, bits)?;
+    let strides = tensor_strides(global, global_shape, bits)?;
     let dimension = |(extent, stride): (&i64, &i64)| TensorDimension::known(*extent, *stride);
     let dimensions: Vec<TensorDimension> = global_shape.iter().zip(&strides).map(dimension).collect();
     let boxes = Boxes::of(&dimensions, tile_shape, shared, bits)?;
@@ -131,7 +131,11 @@ impl Boxes {
                 return Err(LayoutError::Rank { given, needed: self.tensor_rank });
             }
         }
-        let stride = |source: &Source| bytes(source.step, strides[source.dimension], self.bits);
+        // The driver wants a legal distance even where there are no neighbours.
+        let stride = |source: &Source| match shape[source.dimension] {
+            1 => Ok(UNIT),
+            _ => bytes(source.step, strides[source.dimension], self.bits),
+        };
         let dims = self.sources.iter().map(|source| self.extent(source, shape)).collect::<Result<_, _>>()?;
         self.of_tensor(start, dims, self.sources.iter().skip(1).map(stride).collect::<Result<_, _>>()?)
     }
@@ -169,6 +173,11 @@ impl Boxes {
     /// The blocks into which the map splits a dimension of the tensor: a tile must begin at a multiple of so many elements.
     pub fn block(&self, dimension: usize) -> i64 {
         block(&self.sources, dimension)
+    }
+
+    /// Bytes to whose multiples the tile must begin in shared memory.
+    pub fn alignment(&self) -> i64 {
+        self.swizzle.repeat().max(SHARED_UNIT)
     }
 
     /// Bytes that one copy moves, with zeros outside of the tensor: what its barrier must expect.
@@ -227,8 +236,9 @@ fn bytes(count: i64, stride: i64, bits: i64) -> Result<i64, LayoutError> {
     if total % 8 == 0 { Ok(total / 8) } else { Err(refuse(format!("a distance is {total} bits"), "whole bytes")) }
 }
 
-/// The stride of each dimension of the tensor, in elements. Dimensions of extent 1 get the smallest legal stride.
-fn strides(global: &TileLayout, shape: &[i64], bits: i64) -> Result<Vec<i64>, LayoutError> {
+/// The stride of each dimension of a tensor of `shape` with elements of `bits` bits, in elements. Dimensions of extent 1 get
+/// the smallest legal stride. Error: a dimension without a single stride.
+pub fn tensor_strides(global: &TileLayout, shape: &[i64], bits: i64) -> Result<Vec<i64>, LayoutError> {
     let grouped = global.canonicalize().group(shape)?;
     let stride = |dimension: usize| {
         let moving: Vec<_> = grouped.dimension(dimension).iter().filter(|iter| iter.extent > 1).collect();

@@ -15,11 +15,11 @@ pub(crate) const MAX_RANK: usize = 5;
 /// Maximum length of a side of a box, in elements.
 pub(crate) const MAX_BOX: i64 = 256;
 /// Alignment of strides, of the start in global memory and of the inner side of a box, in bytes.
-pub(crate) const UNIT: i64 = 16;
+pub const UNIT: i64 = 16;
 /// Legal widths of an element, in bits.
 pub(crate) const WIDTHS: [i64; 5] = [4, 8, 16, 32, 64];
 /// Alignment of the start of a box in shared memory, in bytes.
-const SHARED_UNIT: i64 = 128;
+pub const SHARED_UNIT: i64 = 128;
 /// Maximum number of elements of a dimension.
 const MAX_EXTENT: i64 = 1 << 31;
 /// Exclusive upper bound of strides, in bytes.

@@ -16,10 +16,11 @@ mod scaled;
 mod shared;
 mod tensor_map;
 
-pub use boxes::{Boxes, TensorDimension, tensor_map};
+pub use boxes::{Boxes, TensorDimension, tensor_map, tensor_strides};
 pub use derive::{Operand, tcgen05_descriptor, wgmma_descriptor};
 pub use form::Major;
 pub use instruction::{DenseKind, InstructionDescriptor, InstructionShape, InstructionTypes, dense};
+pub use limits::{SHARED_UNIT as BOX_UNIT, UNIT as ROW_UNIT};
 pub use pattern::SwizzlePattern;
 pub use scaled::{BlockScaledInstructionDescriptor, ScaleFormat, ScaledKind, block_scaled};
 pub use shared::{Tcgen05Descriptor, WgmmaDescriptor};

@@ -56,11 +56,6 @@ fn bytes(fills: &[BoxFill]) -> i64 {
     fills.iter().map(|fill| fill.boxes.copies.len() as i64 * fill.boxes.box_bytes()).sum()
 }
 
-/// Bytes to whose multiples a tile in shared memory must begin, so that boxes fill it.
-fn alignment(fill: &BoxFill) -> i64 {
-    fill.boxes.swizzle.repeat().max(SHARED_ALIGNMENT)
-}
-
 impl Rotation<'_> {
     /// How boxes fill the stages of a loop. Error: why they do not.
     pub(super) fn by_boxes(&self, ahead: &RunsAhead, counter: &Counter) -> Result<ByBoxes, Vec<Reason>> {
@@ -84,7 +79,7 @@ impl Rotation<'_> {
         let fills: Vec<BoxFill> = ahead.copies.iter().filter_map(|copy| copy.boxes.clone().ok()).collect();
         let aligned = |memory: Handle<Memory>| {
             let of_memory = fills.iter().filter(|fill| self.owner(fill) == memory);
-            of_memory.map(alignment).max().unwrap_or(SHARED_ALIGNMENT)
+            of_memory.map(|fill| fill.boxes.alignment()).max().unwrap_or(SHARED_ALIGNMENT)
         };
         // The barriers of a loop take as much as two buffers at most.
         let barriers = self.served.count().max(1) * 2 * SHARED_ALIGNMENT;
@@ -109,7 +104,7 @@ impl Rotation<'_> {
         let ByBoxes { stages, fills, .. } = way;
         for fill in &fills {
             let owner = self.owner(fill);
-            self.align(owner, alignment(fill));
+            self.align(owner, fill.boxes.alignment());
         }
         self.stretch(&ahead, stages);
         self.choose_boxes(&ahead, &fills);

@@ -43,8 +43,8 @@ impl Served {
         self.loops.len() as i64
     }
 
-    /// Whether a loop is among them, which it is no longer. If it `cannot` be served after all, the other loops with the same
-    /// stages are not, either.
+    /// Removes a loop, and returns whether it was among them. If it `cannot` be served after all, the loops that share its
+    /// stages are removed as well.
     pub(super) fn take(&mut self, number: usize, cannot: bool) -> bool {
         let Some(memories) = self.loops.remove(&number) else { return false };
         if cannot {

@@ -2,15 +2,13 @@
 
 use tilewright_expr::Expr;
 use tilewright_layout::DType;
+use tilewright_layout::descriptor::BOX_UNIT;
 
 use super::checker::Checker;
 use crate::arena::Handle;
 use crate::thread::inst::Inst;
 use crate::thread::program::{Memory, MemorySpace, Stmt};
 use crate::thread::ring::TensorCopy;
-
-/// Bytes to whose multiples a box in shared memory begins (PTX ISA, "cp.async.bulk.tensor").
-const BOX_ALIGNMENT: i64 = 128;
 
 /// A barrier: its memory and its index there.
 type Place = (Handle<Memory>, Expr);
@@ -24,9 +22,8 @@ impl Checker<'_> {
         let recipe = &program.maps[*map];
         let memory = |place: &Place| &program.memories[place.0];
         let is_shared = |place| !matches!(memory(place).space, MemorySpace::Global { .. } | MemorySpace::Table);
-        let repeat = recipe.boxes.swizzle.repeat().max(BOX_ALIGNMENT);
-        let begins =
-            memory(to).alignment % repeat == 0 && self.is_multiple(&to.1, BOX_ALIGNMENT / memory(to).dtype.bytes());
+        let begins = memory(to).alignment % recipe.boxes.alignment() == 0
+            && self.is_multiple(&to.1, BOX_UNIT / memory(to).dtype.bytes());
         let fits = coordinates.len() == recipe.boxes.sources.len()
             && *bytes == recipe.boxes.box_bytes()
             && begins
