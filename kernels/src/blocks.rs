@@ -1,5 +1,7 @@
 //! What kernels over the rows of a matrix share: the sizes that they are built for, and the rows of a CTA.
 
+use tilewright::prelude::{KernelBuilder, Size};
+
 use crate::Config;
 use crate::config::ShapeKey;
 
@@ -55,6 +57,12 @@ fn rows_of_a_block(rows: i64, cols: i64, threads: i64, elements: i64) -> i64 {
 pub(crate) fn fitting_rows(rows: i64, most: i64) -> i64 {
     let fitting: i64 = 1 << most.max(1).ilog2();
     fitting.min((rows.max(1) as u64).next_power_of_two() as i64)
+}
+
+/// A size known at launch, with the greatest power of two up to 16 that divides its value in the configuration as a claim: rows
+/// of 1000 elements are moved 8 at a time, rows of 1001 one by one.
+pub(crate) fn divisible(k: &mut KernelBuilder, config: &Config, name: &str) -> Size {
+    k.size(name).multiple_of(1 << config.size(name).trailing_zeros().min(4))
 }
 
 /// How many tiles of `extent` cover `size`.

@@ -9,21 +9,30 @@ mod bias_gelu;
 mod blocks;
 mod column_reduce;
 mod config;
+mod copy;
+mod cross_entropy;
 mod cumsum;
+mod dequantize;
 mod elementwise;
+mod embedding;
 mod flash_attention;
 mod gemm;
+mod gemv;
 mod histogram;
 mod layer_norm;
 mod numbers;
+mod online;
 mod plan_then_buffer_layout;
+mod quantize;
 mod rms_norm;
 mod rope;
 mod row_reduce;
 mod sf_transpose;
 mod sf_transpose_global;
 mod softmax;
+mod ssm_scan;
 mod swiglu;
+mod topk;
 mod transpose_2d;
 mod warp_transpose;
 
@@ -37,13 +46,21 @@ pub const KERNELS: &[KernelEntry] = &[
     bias_gelu::ENTRY,
     column_reduce::MAX,
     column_reduce::SUM,
+    copy::ENTRY,
+    cross_entropy::FORWARD,
+    cross_entropy::BACKWARD,
     cumsum::ENTRY,
+    dequantize::ENTRY,
     elementwise::ENTRY,
+    embedding::FORWARD,
+    embedding::BACKWARD,
     flash_attention::ENTRY,
     gemm::ENTRY,
+    gemv::ENTRY,
     histogram::ENTRY,
     layer_norm::ENTRY,
     plan_then_buffer_layout::ENTRY,
+    quantize::ENTRY,
     rms_norm::ENTRY,
     rope::HALVES,
     rope::PAIRS,
@@ -52,7 +69,9 @@ pub const KERNELS: &[KernelEntry] = &[
     sf_transpose::ENTRY,
     sf_transpose_global::ENTRY,
     softmax::ENTRY,
+    ssm_scan::ENTRY,
     swiglu::ENTRY,
+    topk::ENTRY,
     transpose_2d::ENTRY,
     warp_transpose::ENTRY,
 ];

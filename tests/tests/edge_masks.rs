@@ -358,3 +358,91 @@ fn an_exclusive_scan_begins_at_the_edge() {
         }
     }
 }
+
+/// A tile of three dimensions whose indices together are one of the vector.
+fn of_three(kind: ReduceKind, is_update: bool) -> Kernel {
+    kernel("of_three", move |k| {
+        let n = k.size("n");
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [1]);
+        k.threads(32);
+        let tile = k.fragment("tile", F32, [2, 32, 4]);
+        let running = k.fragment("running", F32, [2, 32, 4]);
+        let (rows, result) = (k.fragment("rows", F32, [32]), k.fragment("result", F32, [1]));
+        let begin = if kind == Max { -1e30 } else { 0.0 };
+        k.fill(running, begin);
+        k.fill(rows, begin);
+        k.serial("t", (..n).step(256), |k, t| {
+            k.map(tile, |[u, i, e]| x.at((t + (u * 32 + i) * 4 + e,)) - 1.0);
+            if is_update {
+                k.map(running, |at: [Expr; 3]| match kind {
+                    Max => running.at(at).max(tile.at(at)),
+                    _ => running.at(at) + tile.at(at),
+                });
+            } else {
+                k.reduce(kind, rows, tile, [0, 2]).accumulate();
+            }
+        });
+        if is_update {
+            k.reduce(kind, rows, running, [0, 2]);
+        }
+        k.reduce(kind, result, rows, 0);
+        k.copy(y, result);
+    })
+}
+
+#[test]
+fn indices_of_a_tile_may_be_digits_of_an_index_of_the_tensor() {
+    for is_update in [false, true] {
+        for n in [1, 3, 64, 128, 129, 255, 256, 257, 500] {
+            let all = || (0..n).map(|at| negative(at) - 1.0);
+            let most = tensor(F32, &[1], |_| all().fold(f64::NEG_INFINITY, f64::max));
+            let sum = tensor(F32, &[1], |_| all().sum());
+            for (kind, y) in [(Max, most), (Sum, sum)] {
+                let x = tensor(F32, &[n], negative);
+                check(&of_three(kind, is_update), &[("n", n)], &[x], &[y], Tolerance::EXACT);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_backward_scan_of_digits_leaves_out_what_lies_beyond() {
+    let kernel = kernel("backwards", |k| {
+        let n = k.size("n").max(64);
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, (n,));
+        k.threads(32);
+        let tile = k.fragment("tile", F32, [8, 8]);
+        k.map(tile, |[i, j]| x.at((i * 8 + j,)) - 1.0);
+        k.scan(Max, tile, tile, 1).reverse();
+        k.parallel([8, 8], |k, [i, j]| k.store(y, (i * 8 + j,), tile.at((i, j))));
+    });
+    for n in [1, 7, 8, 9, 60, 64] {
+        let y = tensor(F32, &[n], |at| {
+            (at..n.min(at / 8 * 8 + 8)).map(|at| negative(at) - 1.0).fold(f64::NEG_INFINITY, f64::max)
+        });
+        check(&kernel, &[("n", n)], &[tensor(F32, &[n], negative)], &[y], Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn a_limit_of_a_multiple_of_an_index_is_rounded_up() {
+    // Elements 3*i + 6*j of the vector.
+    let kernel = kernel("thirds", |k| {
+        let n = k.size("n").max(64);
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [1]);
+        let tile = k.fragment("tile", F32, [2, 16]);
+        let result = k.fragment("result", F32, [1]);
+        k.map(tile, |[i, j]| x.at((i * 3 + j * 6,)) - 1.0);
+        k.reduce(Max, result, tile, [0, 1]);
+        k.copy(y, result);
+    });
+    for n in [1, 3, 4, 6, 7, 50, 64] {
+        let y = tensor(F32, &[1], |_| {
+            (0..n.min(96)).step_by(3).map(|at| negative(at) - 1.0).fold(f64::NEG_INFINITY, f64::max)
+        });
+        check(&kernel, &[("n", n)], &[tensor(F32, &[n], negative)], &[y], Tolerance::EXACT);
+    }
+}

@@ -46,7 +46,7 @@ pub use expr::Expr;
 pub use loop_range::{Bounds, LoopRange};
 pub use op_ref::OpRef;
 pub use region::{Index, IntoRegion, Region, at};
-pub use shape::{IntoLayout, RowMajor, Shape};
+pub use shape::{Extent, IntoLayout, RowMajor, Shape};
 pub use size::Size;
 pub use stages::Stages;
 pub use value::Value;

@@ -143,44 +143,75 @@ fn row_major<const N: usize>(extents: [Expr; N]) -> ([Expr; N], [Expr; N]) {
     (extents, strides)
 }
 
-macro_rules! sizes {
-    ($(($($name:ident: $index:ty),+))*) => {$(
-        impl IntoLayout for ($($index),+,) {
+/// An extent of a tensor: a number, a size that is known at launch, or an expression of such sizes.
+pub trait Extent {
+    /// The extent as an expression.
+    #[track_caller]
+    fn expr(&self) -> Expr;
+}
+
+impl Extent for i64 {
+    fn expr(&self) -> Expr {
+        Expr::from(*self)
+    }
+}
+
+impl Extent for Size {
+    #[track_caller]
+    fn expr(&self) -> Expr {
+        Expr::from(*self)
+    }
+}
+
+impl Extent for Expr {
+    fn expr(&self) -> Expr {
+        *self
+    }
+}
+
+impl<E: Extent> Extent for &E {
+    #[track_caller]
+    fn expr(&self) -> Expr {
+        (**self).expr()
+    }
+}
+
+fn are_numbers(extents: &[Expr]) -> bool {
+    extents.iter().all(|extent| extent.range().lo == extent.range().hi)
+}
+
+macro_rules! shapes {
+    ($(($($extent:ident: $type:ident),+))*) => {$(
+        impl<$($type: Extent),+> IntoLayout for ($($type),+,) {
             /// Row-major.
             #[track_caller]
             fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
-                let ($($name),+,) = self;
-                row_major([$(Expr::from($name)),+]).into_layout()
+                let ($($extent),+,) = self;
+                row_major([$($extent.expr()),+]).into_layout()
             }
 
             #[track_caller]
             fn dynamic_shape(&self) -> Option<DynamicShape> {
-                let ($($name),+,) = *self;
-                row_major([$(Expr::from($name)),+]).dynamic_shape()
+                let ($($extent),+,) = self;
+                let extents = [$($extent.expr()),+];
+                (!are_numbers(&extents)).then(|| row_major(extents).dynamic_shape()).flatten()
+            }
+
+            /// As with an array, if all extents are numbers.
+            fn is_shape(&self) -> bool {
+                let ($($extent),+,) = self;
+                are_numbers(&[$($extent.expr()),+])
             }
         }
     )*};
 }
 
-sizes! {
-    (a: &Size)
-    (a: &Size, b: &Size)
-    (a: &Size, b: i64)
-    (a: i64, b: &Size)
-    (a: &Size, b: &Size, c: &Size)
-    (a: &Size, b: i64, c: i64)
-    (a: i64, b: &Size, c: &Size)
-    (a: Size)
-    (a: Size, b: Size)
-    (a: Size, b: i64)
-    (a: i64, b: Size)
-    (a: Size, b: Size, c: Size)
-    (a: Size, b: Size, c: i64)
-    (a: Size, b: i64, c: Size)
-    (a: Size, b: i64, c: i64)
-    (a: i64, b: Size, c: Size)
-    (a: i64, b: Size, c: i64)
-    (a: i64, b: i64, c: Size)
+shapes! {
+    (a: A)
+    (a: A, b: B)
+    (a: A, b: B, c: C)
+    (a: A, b: B, c: C, d: D)
+    (a: A, b: B, c: C, d: D, e: E)
 }
 
 impl IntoLayout for (SwizzleLayout, LayoutSpec) {

@@ -12,13 +12,14 @@ use crate::arena::Handle;
 use crate::counter::Counter;
 use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce, Scan};
+use crate::tile::bounds::{Bounds, Sum, value_of};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
 use crate::tile::op::{Effect, Op, OpClass, OpKind};
 use crate::tile::tiles::Tile;
 use crate::tile::updates::{Update, Updates};
-use crate::tile::valid_extents::{Limits, State, Valid, both, joined};
+use crate::tile::valid_extents::{Limits, State, Valid, both, is_below, joined};
 use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value};
 
 /// The most times that the body of a loop is walked until what is valid at its beginning does not change any more.
@@ -110,7 +111,8 @@ impl Masks {
     /// What is valid where the loop's variable has this value.
     fn in_iteration(&self, counter: &Counter, value: &Expr) -> State {
         let replaced = |expr: &Expr| expr.substitute(&|var| (*var == counter.var).then(|| value.clone()));
-        self.state.iter().map(|(buffer, valid)| (*buffer, valid.map(&replaced))).collect()
+        let replaced = |valid: &Valid| Valid { bounds: valid.bounds.with_limits(&replaced), ..valid.clone() };
+        self.state.iter().map(|(buffer, valid)| (*buffer, replaced(valid))).collect()
     }
 
     /// The statements in front of an op, whose operands are changed if they are masked.
@@ -137,10 +139,7 @@ impl Masks {
         let read: Vec<Valid> = reads.map(|place| self.kernel.valid_tile(&self.state, &op.operands[place])).collect();
         for (place, dst) in op.operands.iter().enumerate() {
             match op.effect(place) {
-                Effect::Write => {
-                    let everywhere = Valid { extents: vec![None; dst.non_unit_extents().len()], is_zero: true };
-                    self.write(dst, read.iter().fold(everywhere, |all, valid| both(&all, valid)));
-                }
+                Effect::Write => self.write(dst, read.iter().fold(Valid::everywhere(), |all, valid| both(&all, valid))),
                 Effect::Update => {
                     self.state.remove(&dst.buffer);
                 }
@@ -157,12 +156,12 @@ impl Masks {
             return;
         }
         let is_whole = dst.extents == buffer.shape;
-        let mut tile_extents = valid.extents.into_iter();
-        let extents = (0..dst.extents.len()).map(|at| match dst.extents[at] {
-            1 => None,
-            _ => tile_extents.next().flatten().map(|extent| normalize(&(extent + dst.starts[at].clone()))),
-        });
-        let valid = Valid { extents: extents.collect(), is_zero: valid.is_zero };
+        let places: Vec<usize> = (0..dst.extents.len()).filter(|at| dst.extents[*at] != 1).collect();
+        let bounds = valid.bounds.renamed(|place| places.get(*place).copied());
+        let in_buffer = |(sum, limit): (&Sum<usize>, &Expr)| {
+            (sum.clone(), normalize(&(limit + &value_of(sum, |at| dst.starts[*at].clone()))))
+        };
+        let valid = Valid { bounds: Bounds::of(bounds.iter().map(in_buffer)), is_zero: valid.is_zero };
         self.forget_views(dst.buffer);
         if is_one_of_several || (!is_whole && !valid.is_everywhere()) {
             self.state.remove(&dst.buffer);
@@ -197,20 +196,15 @@ impl Masks {
 
     fn reduce(&mut self, handle: Handle<Op>, reduce: Reduce, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
         let Reduce { kind, dimensions, clear } = reduce;
-        let known = self.state.get(&src.buffer).cloned();
-        let known = known.unwrap_or(Valid { extents: vec![None; src.extents.len()], is_zero: true });
+        let known = self.state.get(&src.buffer).cloned().unwrap_or(Valid::everywhere());
         let is_neutral = known.is_zero && kind.ignores_zeros();
         let neutral = kind.neutral(self.kernel.buffers[src.buffer].dtype).filter(|_| !is_neutral);
-        let limits = dimensions.iter().filter_map(|at| Some((at, known.extents[at].clone()?, neutral?)));
-        let mut masked: Option<(Vec<Stmt>, Tile)> = None;
-        for (at, limit, value) in limits {
-            let (mut before, tile) = masked.take().unwrap_or_else(|| (Vec::new(), src.clone()));
-            let (more, tile) = self.masked(&tile, (at, limit), value, span);
-            before.extend(more);
-            masked = Some((before, tile));
-        }
-        let left = (0..src.extents.len()).filter(|at| !dimensions.contains(*at) && src.extents[*at] != 1);
-        let valid = Valid { extents: left.map(|at| known.extents[at].clone()).collect(), is_zero: known.is_zero };
+        let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| dimensions.contains(*at)));
+        let masked = neutral.and_then(|neutral| self.masked_by(src, &counted, neutral, span));
+        let left: Vec<usize> =
+            (0..src.extents.len()).filter(|at| !dimensions.contains(*at) && src.extents[*at] != 1).collect();
+        let bounds = known.bounds.renamed(|at| left.iter().position(|kept| kept == at));
+        let valid = Valid { bounds, is_zero: known.is_zero };
         let earlier = self.state.get(&dst.buffer).cloned();
         self.write(dst, valid);
         self.accumulated(dst.buffer, earlier.filter(|_| !clear));
@@ -219,16 +213,15 @@ impl Masks {
 
     /// A scan: what is invalid comes after everything that is valid, unless it goes backwards.
     fn scan(&mut self, handle: Handle<Op>, scan: Scan, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
-        let known = self.state.get(&src.buffer).cloned();
-        let known = known.unwrap_or(Valid { extents: vec![None; src.extents.len()], is_zero: true });
+        let known = self.state.get(&src.buffer).cloned().unwrap_or(Valid::everywhere());
         let is_neutral = known.is_zero && scan.kind.ignores_zeros();
-        let limit = known.extents[scan.dimension].clone().filter(|_| scan.is_reverse && !is_neutral);
         let dtype = self.kernel.buffers[src.buffer].dtype;
         // The last valid element then has the result of no elements, as the last one of a whole tile has.
         let beyond = if scan.is_exclusive { scan.kind.start(dtype) } else { scan.kind.neutral(dtype) };
-        let masked = limit.zip(beyond).map(|(limit, value)| self.masked(src, (scan.dimension, limit), value, span));
-        let extents = (0..src.extents.len()).filter(|at| src.extents[*at] != 1).map(|at| known.extents[at].clone());
-        self.write(dst, Valid { extents: extents.collect(), is_zero: false });
+        let beyond = beyond.filter(|_| scan.is_reverse && !is_neutral);
+        let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| *at == scan.dimension));
+        let masked = beyond.and_then(|beyond| self.masked_by(src, &counted, beyond, span));
+        self.write(dst, Valid { bounds: known.bounds.renamed(|at| src.non_unit_place(*at)), is_zero: false });
         self.with_operand(handle, 1, masked)
     }
 
@@ -244,21 +237,21 @@ impl Masks {
     /// is invalid, and that one a number.
     fn gemm(&mut self, handle: Handle<Op>, gemm: Gemm, [c, a, b]: [&Tile; 3], span: Span) -> Vec<Stmt> {
         let mut before = Vec::new();
-        let mut outer = Vec::new();
+        let mut outer = Bounds::default();
         for (place, tile, is_transposed) in [(1, a, gemm.transpose_a), (2, b, gemm.transpose_b)] {
             let dimensions: Vec<usize> = matrix_dimensions(tile);
-            let known = self.state.get(&tile.buffer).cloned();
-            let of = |at: usize| known.as_ref().and_then(|known| known.extents[*dimensions.get(at)?].clone());
+            let Some(known) = self.state.get(&tile.buffer).cloned() else { continue };
             let (kept, summed) = if (place == 1) == is_transposed { (1, 0) } else { (0, 1) };
-            outer.push(of(kept));
-            let limit = of(summed).filter(|_| known.as_ref().is_some_and(|known| !known.is_zero));
-            if let Some(limit) = limit {
+            let (kept, summed) = (dimensions.get(kept).copied(), dimensions.get(summed).copied());
+            outer = outer.and(&known.bounds.renamed(|at| (Some(*at) == kept).then_some(place - 1)));
+            let along_k = |sum: &Sum<usize>| sum.iter().any(|(at, _)| Some(*at) == summed);
+            if let Some(bound) = known.bounds.iter().find(|(sum, _)| !known.is_zero && along_k(sum)) {
                 let zero = zero_of(&self.kernel, tile);
-                let masked = self.masked(tile, (dimensions[summed], limit), zero, span);
+                let masked = self.masked(tile, bound, zero, span);
                 before.extend(self.with_operand(handle, place, Some(masked)));
             }
         }
-        let valid = Valid { extents: outer, is_zero: false };
+        let valid = Valid { bounds: outer, is_zero: false };
         if c.matrix().is_some() && c.non_unit_extents().len() == 2 {
             let earlier = self.state.get(&c.buffer).cloned().filter(|_| !gemm.clear);
             self.write(c, valid);
@@ -276,11 +269,28 @@ impl Masks {
         before
     }
 
-    /// A copy of a whole fragment in which the elements from a limit on have this value; memory is changed where it is.
+    /// The tile masked by each of some bounds, and the statements that do it; `None` if there are no bounds.
+    fn masked_by(
+        &mut self,
+        tile: &Tile,
+        bounds: &Bounds<usize>,
+        value: Scalar,
+        span: Span,
+    ) -> Option<(Vec<Stmt>, Tile)> {
+        let start = (Vec::new(), tile.clone());
+        let masked = bounds.iter().fold(start, |(mut before, tile), bound| {
+            let (more, tile) = self.masked(&tile, bound, value, span);
+            before.extend(more);
+            (before, tile)
+        });
+        (!bounds.is_empty()).then_some(masked)
+    }
+
+    /// A copy of a whole fragment in which the elements beyond a bound have this value; memory is changed where it is.
     fn masked(
         &mut self,
         tile: &Tile,
-        (dimension, limit): (usize, Expr),
+        (sum, limit): (&Sum<usize>, &Expr),
         value: Scalar,
         span: Span,
     ) -> (Vec<Stmt>, Tile) {
@@ -289,9 +299,11 @@ impl Masks {
         }
         let buffer = self.kernel.buffers[tile.buffer].clone();
         let vars = self.variables(&tile.non_unit_extents());
-        let of_dimension = tile.extents[..dimension].iter().filter(|extent| **extent != 1).count();
-        let at = tile.starts[dimension].clone() + Expr::var(&vars[of_dimension]);
-        let is_valid = Value::Op(ElementOp::Lt, [Value::Index(at), Value::Index(limit)].into());
+        let index = |at: &usize| match tile.non_unit_place(*at) {
+            Some(place) => tile.starts[*at].clone() + Expr::var(&vars[place]),
+            None => tile.starts[*at].clone(),
+        };
+        let is_valid = is_below(value_of(sum, index), limit);
         let chosen = [is_valid, Value::Load(tile.access(&vars, span)), constant(value, buffer.dtype)];
         let to = match buffer.space {
             Space::Fragment => {
@@ -416,24 +428,25 @@ impl Masks {
 
     /// Records what is valid of a buffer after a store of a value with these limits.
     fn stored(&mut self, to: &Access, limits: Limits, nest: &Nest) {
-        let shape = self.kernel.buffers[to.buffer].shape.clone();
-        let extent = |coord: &Coord, extent: i64, limits: &Limits| match coord {
-            Coord::At(index) if index.as_const() == Some(0) && extent == 1 => Some(None),
+        let shape = &self.kernel.buffers[to.buffer].shape;
+        // The variable that is the index of each dimension; `None` for an index that is something else.
+        let variable = |(coord, extent): (&Coord, &i64)| match coord {
+            Coord::At(index) if index.as_const() == Some(0) && *extent == 1 => Some(None),
             Coord::At(index) => {
                 let var = nest.vars.iter().find(|var| *index == Expr::var(var) && var.range().hi == extent - 1)?;
-                Some(limits.limit(var).cloned())
+                Some(Some(var.clone()))
             }
             Coord::Data(_) => None,
         };
+        let variables: Option<Vec<Option<Var>>> = to.index.iter().zip(shape).map(variable).collect();
         // A condition of the user says what happens at the edge.
         let limits = if nest.conditions > 0 { Limits::default() } else { limits };
-        let extent = |coord: &Coord, of: i64| extent(coord, of, &limits);
-        let extents: Option<Vec<_>> = to.index.iter().zip(&shape).map(|(coord, of)| extent(coord, *of)).collect();
         self.forget_views(to.buffer);
         let earlier = self.state.get(&to.buffer).cloned().filter(|_| nest.conditions > 0);
-        match extents {
-            Some(extents) => {
-                let valid = Valid { extents, is_zero: limits.is_zero };
+        match variables {
+            Some(variables) => {
+                let dimension = |var: &Var| variables.iter().position(|known| known.as_ref() == Some(var));
+                let valid = Valid { bounds: limits.of.renamed(dimension), is_zero: limits.is_zero };
                 self.set(to.buffer, earlier.map_or(valid.clone(), |earlier| both(&valid, &earlier)));
             }
             None => {
@@ -448,10 +461,8 @@ fn guarded(element: ElementStmt, limits: &Limits, span: Span, nest: &Nest) -> El
     if nest.conditions > 0 {
         return element;
     }
-    limits.of.iter().fold(element, |element, (var, limit)| {
-        let cond = Value::Op(ElementOp::Lt, [Value::Index(Expr::var(var)), Value::Index(limit.clone())].into());
-        ElementStmt::If { cond, then: vec![element], otherwise: Vec::new(), span }
-    })
+    let within = |element, cond| ElementStmt::If { cond, then: vec![element], otherwise: Vec::new(), span };
+    limits.conditions().fold(element, within)
 }
 
 /// The dimensions of a tile that are the rows and the columns of the matrix that it is.

@@ -1,6 +1,7 @@
 //! The tile level: a kernel as the user wrote it.
 
 mod attributes;
+mod bounds;
 mod box_fills;
 mod buffer;
 mod common_values;

@@ -32,6 +32,11 @@ impl Tile {
         non_unit_extents(&self.extents)
     }
 
+    /// The place of a dimension among those whose extent is not 1; `None` if its extent is 1.
+    pub fn non_unit_place(&self, dimension: usize) -> Option<usize> {
+        (self.extents[dimension] != 1).then(|| non_unit_extents(&self.extents[..dimension]).len())
+    }
+
     /// [`Tile::non_unit_extents`] of all dimensions but some, which are numbered including those of extent 1; `None` if the
     /// tile has no such dimensions.
     pub fn non_unit_extents_without(&self, dimensions: Dimensions) -> Option<Vec<i64>> {

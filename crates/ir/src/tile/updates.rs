@@ -2,8 +2,6 @@
 //!
 //! Where another operand is invalid, the update leaves that operand out: `sum*alpha + v` is `sum*alpha` there.
 
-use tilewright_expr::Expr;
-
 use crate::tile::valid_extents::Limits;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 
@@ -81,7 +79,7 @@ impl Updates<'_> {
             own.iter().any(|part| part.keeps_zero) && (op == ElementOp::Mul || (is_zero_of_zeros(op) && adds_zeros()));
         let counting = others.iter().copied().filter(|at| !is_neutral(op, *at, &of_others(*at)));
         let limits = counting.clone().fold(Limits::default(), |all, at| all.and(&of_others(at)));
-        let of = limits.of.into_iter().filter(|(var, limit)| self.own.limit(var) != Some(limit)).collect();
+        let of = limits.of.filtered(|sum, limit| self.own.of.limit(sum) != Some(limit));
         let limits = Limits { of, is_zero: false };
         let all = own.iter().fold(limits.clone(), |all, part| all.and(&part.all));
         let without = match (op, &values[..]) {
@@ -100,7 +98,7 @@ impl Updates<'_> {
 
     /// Whether a value with these limits is 0 wherever the element is invalid.
     fn is_zero_with_own(&self, limits: &Limits) -> bool {
-        limits.is_zero && self.own.of.iter().all(|(var, limit)| limits.limit(var) == Some(limit))
+        limits.is_zero && self.own.of.iter().all(|(sum, limit)| limits.of.limit(sum) == Some(limit))
     }
 
     fn is_own(&self, access: &Access) -> bool {
@@ -133,8 +131,7 @@ fn is_neutral(op: ElementOp, place: usize, limits: &Limits) -> bool {
 
 /// A value within limits, and another beyond them.
 fn within(limits: &Limits, value: Value, beyond: Value) -> Value {
-    limits.of.iter().fold(value, |value, (var, limit)| {
-        let is_valid = Value::Op(ElementOp::Lt, [Value::Index(Expr::var(var)), Value::Index(limit.clone())].into());
-        Value::Op(ElementOp::Select, [is_valid, value, beyond.clone()].into())
-    })
+    limits
+        .conditions()
+        .fold(value, |value, is_valid| Value::Op(ElementOp::Select, [is_valid, value, beyond.clone()].into()))
 }

@@ -1,29 +1,32 @@
 //! Which elements of a tile are those of a tensor: a tile that hangs over an edge is filled up with zeros, which are not
 //! elements.
 //!
-//! What is copied from beyond an edge, and what is computed from it, is *invalid*. The extents up to which a buffer is valid
-//! are followed through the kernel, as expressions of sizes, block indices and loop variables; beyond them its elements may
+//! What is copied from beyond an edge, and what is computed from it, is *invalid*. The [bounds](super::bounds) within which a
+//! buffer is valid are followed through the kernel, as expressions of sizes, block indices and loop variables; beyond them its elements may
 //! be anything. A buffer that is written where only some of the inputs are valid is valid where all of them are.
 //!
-//! Not followed: views, tiles of several stages, indices other than variables, and what is under a condition of the user,
-//! who has then said what is to happen at the edge.
+//! Not followed: views, tiles of several stages, indices of a tile other than variables, indices of a tensor that decrease with
+//! a variable, and what is under a condition of the user, who has then said what is to happen at the edge.
 
 use std::collections::BTreeMap;
+
+use num_integer::Integer;
 
 use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
 
 use crate::arena::Handle;
+use crate::tile::bounds::{Bounds, Sum, value_of};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::kernel::Kernel;
 use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// Up to where a buffer is valid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Valid {
-    /// In each dimension, the number of indices that are valid; `None` for all.
-    pub(super) extents: Vec<Option<Expr>>,
+    /// What the indices of a valid element obey; indices are known by their dimension.
+    pub(super) bounds: Bounds<usize>,
     /// Whether the elements beyond are 0.
     pub(super) is_zero: bool,
 }
@@ -31,42 +34,25 @@ pub(super) struct Valid {
 /// Up to where buffers are valid; those that are not listed are valid everywhere.
 pub(super) type State = BTreeMap<Handle<Buffer>, Valid>;
 
-/// Up to which value of its variables a value is valid.
+/// For which values of the variables of a nest a value is valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// The variables of the nest, each with the number of its values for which the value is valid.
-    pub(super) of: Vec<(Var, Expr)>,
+    /// What the variables obey where the value is valid.
+    pub(super) of: Bounds<Var>,
     /// Whether the value is 0 beyond.
     pub(super) is_zero: bool,
 }
 
 impl Limits {
-    /// The limit of a variable.
-    pub(super) fn limit(&self, var: &Var) -> Option<&Expr> {
-        self.of.iter().find(|(known, _)| known == var).map(|(_, limit)| limit)
-    }
-
     /// The limits of a value that depends on both.
-    pub(super) fn and(mut self, other: &Limits) -> Limits {
-        for (var, limit) in &other.of {
-            match self.of.iter_mut().find(|(known, _)| known == var) {
-                Some((_, known)) => *known = lesser(known, limit),
-                None => self.of.push((var.clone(), limit.clone())),
-            }
-        }
-        self
+    pub(super) fn and(self, other: &Limits) -> Limits {
+        Limits { of: self.of.and(&other.of), ..self }
     }
-}
 
-/// The most operations of an extent that is followed. Longer ones come from loops that shift a tile in every iteration.
-const MOST_OPERATIONS: u32 = 64;
-
-/// The lesser of two extents; the first alone where their difference cannot be kept short.
-fn lesser(a: &Expr, b: &Expr) -> Expr {
-    if a == b || a.weight().saturating_add(b.weight()) > MOST_OPERATIONS {
-        return a.clone();
+    /// Conditions that are all true where the value is valid.
+    pub(super) fn conditions(&self) -> impl Iterator<Item = Value> {
+        self.of.iter().map(|(sum, limit)| is_below(value_of(sum, Expr::var), limit))
     }
-    normalize(&a.clone().at_most(b.clone()))
 }
 
 /// What is valid whichever of two ways led here.
@@ -81,43 +67,40 @@ pub(super) fn joined(one: &State, other: &State) -> State {
 
 /// What is valid in both.
 pub(super) fn both(one: &Valid, other: &Valid) -> Valid {
-    let extents = one.extents.iter().zip(&other.extents).map(|pair| match pair {
-        (Some(a), Some(b)) => Some(lesser(a, b)),
-        (a, b) => a.clone().or_else(|| b.clone()),
-    });
-    Valid { extents: extents.collect(), is_zero: one.is_zero && other.is_zero }
+    Valid { bounds: one.bounds.and(&other.bounds), is_zero: one.is_zero && other.is_zero }
 }
 
 impl Valid {
-    /// The same with every extent replaced.
-    pub(super) fn map(&self, change: &dyn Fn(&Expr) -> Expr) -> Valid {
-        let extents = self.extents.iter().map(|extent| extent.as_ref().map(|extent| normalize(&change(extent))));
-        Valid { extents: extents.collect(), is_zero: self.is_zero }
+    /// Valid everywhere, so that nothing beyond differs from 0.
+    pub(super) fn everywhere() -> Valid {
+        Valid { bounds: Bounds::default(), is_zero: true }
     }
 
     pub(super) fn is_everywhere(&self) -> bool {
-        self.extents.iter().all(Option::is_none)
+        self.bounds.is_empty()
     }
 }
 
 impl Kernel {
-    /// Up to where a tile is valid: in each dimension whose extent is not 1, in order, the number of its indices.
+    /// Up to where a tile is valid; its dimensions are those whose extent is not 1, in order.
     pub(super) fn valid_tile(&self, state: &State, tile: &Tile) -> Valid {
         let buffer = &self.buffers[tile.buffer];
-        let is_global = matches!(buffer.space, Space::Global(_));
-        let known = state.get(&tile.buffer);
-        let extents = (0..tile.extents.len()).filter(|dimension| tile.extents[*dimension] != 1).map(|dimension| {
-            let start = &tile.starts[dimension];
-            let end = match is_global {
-                true => {
-                    let end = self.extent(buffer, dimension);
-                    (!self.lies_inside(start, tile.extents[dimension], &end)).then_some(end)
-                }
-                false => known.and_then(|known| known.extents[dimension].clone()),
-            };
-            end.map(|end| normalize(&(end - start.clone())))
-        });
-        Valid { extents: extents.collect(), is_zero: is_global || known.is_none_or(|known| known.is_zero) }
+        let from_start = |sum: Sum<usize>, limit: &Expr| {
+            let start = value_of(&sum, |dimension| tile.starts[*dimension].clone());
+            let inside = sum.into_iter().filter_map(|(at, factor)| Some((tile.non_unit_place(at)?, factor)));
+            (inside.collect(), normalize(&(limit - &start)))
+        };
+        if matches!(buffer.space, Space::Global(_)) {
+            let ends = (0..tile.extents.len()).filter_map(|at| {
+                let end = self.extent(buffer, at);
+                let is_inside = self.lies_inside(&tile.starts[at], tile.extents[at], &end);
+                (!is_inside).then(|| from_start(vec![(at, 1)], &end))
+            });
+            return Valid { bounds: Bounds::of(ends), is_zero: true };
+        }
+        let Some(known) = state.get(&tile.buffer) else { return Valid::everywhere() };
+        let bounds = known.bounds.iter().map(|(sum, limit)| from_start(sum.clone(), limit));
+        Valid { bounds: Bounds::of(bounds), is_zero: known.is_zero }
     }
 
     /// The extent of a dimension.
@@ -157,41 +140,53 @@ impl Kernel {
         let buffer = &self.buffers[access.buffer];
         let is_global = matches!(buffer.space, Space::Global(_));
         let known = state.get(&access.buffer);
-        let mut found = Limits { of: Vec::new(), is_zero: is_global || known.is_none_or(|known| known.is_zero) };
-        for (dimension, coord) in access.index.iter().enumerate() {
-            match coord {
-                Coord::Data(value) => {
-                    let limits = self.limits(state, vars, names, value);
-                    found.is_zero &= limits.of.is_empty();
-                    found = found.and(&limits);
-                }
-                Coord::At(index) => {
-                    let end = match is_global {
-                        true => Some(self.extent(buffer, dimension)).filter(|_| !access.or_zero),
-                        false => known.and_then(|known| known.extents[dimension].clone()),
-                    };
-                    found = found.and(&Limits { of: self.limit(vars, index, end, is_global), is_zero: false });
-                }
+        let mut found = Limits { is_zero: is_global || known.is_none_or(|known| known.is_zero), ..Limits::default() };
+        for coord in &access.index {
+            if let Coord::Data(value) = coord {
+                let limits = self.limits(state, vars, names, value);
+                found.is_zero &= limits.of.is_empty();
+                found = found.and(&limits);
             }
         }
-        found
+        let index = |sum: &Sum<usize>| {
+            let known = |(at, factor): &(usize, i64)| match &access.index[*at] {
+                Coord::At(index) => Some(index * *factor),
+                Coord::Data(_) => None,
+            };
+            sum.iter().map(known).try_fold(Expr::constant(0), |all, one| Some(all + one?))
+        };
+        let ends = (0..access.index.len()).filter(|_| is_global && !access.or_zero);
+        let ends = ends.map(|at| (vec![(at, 1)], self.extent(buffer, at)));
+        let inside = known.filter(|_| !is_global).into_iter().flat_map(|known| known.bounds.iter());
+        let bounds = ends.chain(inside.map(|(sum, limit)| (sum.clone(), limit.clone())));
+        let of = bounds.filter_map(|(sum, end)| self.bound(vars, &index(&sum)?, &end, is_global));
+        found.and(&Limits { of: Bounds::of(of), is_zero: false })
     }
 
-    /// Up to which value of the only variable in an index the index is less than `end`.
-    fn limit(&self, vars: &[Var], index: &Expr, end: Option<Expr>, is_global: bool) -> Vec<(Var, Expr)> {
-        let (Some(end), sum) = (end, linear(index)) else { return Vec::new() };
-        let own = |(_, atom): &&(i64, Expr)| vars.iter().any(|var| atom.mentions(var));
-        let mut of_vars = sum.terms.iter().filter(own);
-        let (Some((factor, atom)), None) = (of_vars.next(), of_vars.next()) else { return Vec::new() };
-        let Node::Var(var) = atom.node() else { return Vec::new() };
-        let rest = normalize(&(index - &(atom * *factor)));
-        let reached = var.range().hi.saturating_mul(*factor).saturating_add(1);
-        if *factor < 1 || (is_global && self.lies_inside(&rest, reached, &end)) {
-            return Vec::new();
+    /// What the variables obey where an index is less than `end`; `None` if it always is, or is not a sum of variables.
+    fn bound(&self, vars: &[Var], index: &Expr, end: &Expr, is_global: bool) -> Option<(Sum<Var>, Expr)> {
+        let own = |(factor, atom): &(i64, Expr)| match atom.node() {
+            Node::Var(var) if vars.contains(var) => Some((var.clone(), *factor)),
+            _ => None,
+        };
+        let of_vars: Sum<Var> = linear(index).terms.iter().filter_map(own).collect();
+        let reached =
+            of_vars.iter().map(|(var, factor)| var.range().hi.saturating_mul(*factor)).fold(0, i64::saturating_add);
+        let rest = normalize(&(index - &value_of(&of_vars, Expr::var)));
+        let is_sum = of_vars.iter().all(|(_, factor)| *factor > 0) && !vars.iter().any(|var| rest.mentions(var));
+        if of_vars.is_empty() || !is_sum || (is_global && self.lies_inside(&rest, reached.saturating_add(1), end)) {
+            return None;
         }
-        let limit = normalize(&(normalize(&(&end - &rest + (factor - 1))) / *factor));
-        if limit.range().lo > var.range().hi { Vec::new() } else { vec![(var.clone(), limit)] }
+        let common = of_vars.iter().fold(0, |common: i64, (_, factor)| common.gcd(factor));
+        let sum = of_vars.into_iter().map(|(var, factor)| (var, factor / common)).collect();
+        let limit = normalize(&(normalize(&(end - &rest + (common - 1))) / common));
+        (limit.range().lo <= reached / common).then_some((sum, limit))
     }
+}
+
+/// The condition that an index is less than a limit.
+pub(super) fn is_below(index: Expr, limit: &Expr) -> Value {
+    Value::Op(ElementOp::Lt, [Value::Index(index), Value::Index(limit.clone())].into())
 }
 
 /// Whether a value is known to be 0 where it is invalid, and is invalid somewhere.
