@@ -32,6 +32,6 @@ fn copy(config: &Config) -> Kernel {
         let [block] = k.grid([n.ceil_div(tile)]);
         k.threads(threads);
         let part = (at(block * tile, tile),);
-        k.copy(y.sub(part.clone()), x.sub(part));
+        k.copy(y.sub(part), x.sub(part));
     })
 }

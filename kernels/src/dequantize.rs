@@ -50,11 +50,11 @@ fn dequantize(config: &Config) -> Kernel {
         k.threads(threads);
         k.parallel([tile], |k, [i]| {
             let byte = side * tile + i;
-            let both = k.named("both", packed.at((row, &byte)).cast(I32));
-            let scale = k.named("scale", scales.at((row, &byte / GROUP)));
+            let both = k.named("both", packed.at((row, byte)).cast(I32));
+            let scale = k.named("scale", scales.at((row, byte / GROUP)));
             let number = |half: Value| ((half - 8).cast(F32) * scale).cast(dtype);
-            k.store(y, (row, &byte * 2), number(both & 15));
-            k.store(y, (row, &byte * 2 + 1), number(both >> 4));
+            k.store(y, (row, byte * 2), number(both & 15));
+            k.store(y, (row, byte * 2 + 1), number(both >> 4));
         });
     })
 }

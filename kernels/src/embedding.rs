@@ -61,7 +61,7 @@ fn embedding(config: &Config) -> Kernel {
         k.threads(threads);
         k.parallel([TOKENS, width], |k, [i, j]| {
             let (row, column) = (top * TOKENS + i, side * width + j);
-            k.store(y, (&row, &column), table.at((token.at((&row,)), &column)));
+            k.store(y, (row, column), table.at((token.at((row,)), column)));
         });
     })
 }
@@ -79,8 +79,8 @@ fn embedding_grad(config: &Config) -> Kernel {
         k.threads(threads);
         k.parallel([TOKENS, width], |k, [i, j]| {
             let (row, column) = (top * TOKENS + i, side * width + j);
-            let part = gradient.at((&row, &column)).cast(F32);
-            k.atomic_add(table, (token.at((&row,)), &column), part);
+            let part = gradient.at((row, column)).cast(F32);
+            k.atomic_add(table, (token.at((row,)), column), part);
         });
     })
 }

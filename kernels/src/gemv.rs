@@ -47,7 +47,7 @@ fn gemv(config: &Config) -> Kernel {
         let sums = k.fragment("sums", F32, [BLOCK]);
         k.fill(sums, 0.0);
         k.serial("first", (..cols).step(tile), |k, first| {
-            k.copy(part, x.sub((at(&first, tile),)));
+            k.copy(part, x.sub((at(first, tile),)));
             k.map(products, |[i, j]| a.at((top + i, first + j)).cast(F32) * part.at((j,)).cast(F32));
             k.reduce(Sum, sums, products, 1).accumulate();
         });
