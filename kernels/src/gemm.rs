@@ -1,65 +1,85 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::{THREADS, ceil_div};
+use crate::blocks::{THREADS, divisible};
 use crate::config::ShapeKey;
-use crate::numbers::{elements, listed, scattered};
+use crate::numbers::listed;
+use crate::products::{K, M, N, Product, STAGES, STEP, TILE, factors, multiplied};
 use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "gemm",
     about: "a matrix product: every CTA computes a square tile of the result",
     shape: &[
-        ShapeKey { name: "rows", default: 64, about: "rows of the result" },
-        ShapeKey { name: "cols", default: 64, about: "columns of the result" },
-        ShapeKey { name: "depth", default: 128, about: "columns of the left operand, rows of the right one" },
-        ShapeKey { name: "tile", default: 64, about: "rows and columns of a CTA's tile, a multiple of 16" },
-        ShapeKey { name: "step", default: 32, about: "columns of the left operand that are multiplied at once" },
-        ShapeKey { name: "stages", default: 3, about: "steps of which the operands are in shared memory" },
+        M,
+        N,
+        K,
+        ShapeKey {
+            name: "layout",
+            default: 11,
+            about: "two digits: 2 if the left (right) factor is transposed, else 1",
+        },
+        TILE,
+        STEP,
+        STAGES,
         THREADS,
     ],
-    dtypes: &[F16],
+    dtypes: &[F16, BF16, F32, I8],
     build: gemm,
-    run_time: &[],
+    run_time: &["m", "n", "k"],
     inputs: |c| {
-        let [rows, cols, depth] = ["rows", "cols", "depth"].map(|name| c.size(name));
-        vec![scattered(F16, &[rows, depth], 1), scattered(F16, &[depth, cols], 2)]
+        let [a, b] = shapes(c);
+        factors(c, &a, &b)
     },
     reference,
-    // Products of such inputs are exact, and so are their sums.
+    // Products of such inputs are exact, and so are their sums, in tf32 too.
     tolerance: Tolerance::EXACT,
-    tested: &[(F16, &[("rows", 50), ("cols", 72), ("depth", 104), ("threads", 64)])],
+    tested: &[
+        (F16, &[("m", 50), ("n", 72), ("k", 104), ("threads", 64)]),
+        (BF16, &[("m", 70), ("n", 40), ("k", 72), ("layout", 12)]),
+        (F16, &[("m", 33), ("n", 22), ("k", 11), ("layout", 21), ("tile", 32)]),
+        (F32, &[("m", 40), ("n", 64), ("k", 64), ("layout", 22), ("tile", 32)]),
+        (I8, &[("m", 1), ("n", 1), ("k", 1), ("layout", 12), ("tile", 32)]),
+    ],
 };
 
-/// Both operands go through shared memory a step at a time, copied ahead. What lies beyond their edges reads as 0.
+/// Whether the factors are transposed.
+fn transposed(config: &Config) -> [bool; 2] {
+    let layout = config.size("layout");
+    [layout / 10 == 2, layout % 10 == 2]
+}
+
 fn gemm(config: &Config) -> Kernel {
-    let [rows, cols, depth, tile, threads] = ["rows", "cols", "depth", "tile", "threads"].map(|name| config.size(name));
-    let [step, stages] = ["step", "stages"].map(|name| config.size(name));
+    let [transpose_a, transpose_b] = transposed(config);
+    let product = Product { transpose_a, transpose_b, ..Product::of(config) };
+    let tile = product.tile;
     kernel("gemm", |k| {
-        let a = k.input("a", F16, [rows, depth]);
-        let b = k.input("b", F16, [depth, cols]);
-        let c = k.output("c", F32, [rows, cols]);
-        let [column, row] = k.grid([ceil_div(cols, tile), ceil_div(rows, tile)]);
-        k.threads(threads);
-        let (top, first) = (row * tile, column * tile);
-        let left = k.shared("left", F16, [tile, step]);
-        let right = k.shared("right", F16, [step, tile]);
-        let sums = k.fragment("sums", F32, [tile, tile]);
-        k.fill(sums, 0.0);
-        k.pipelined("t", 0..ceil_div(depth, step), stages, |k, t| {
-            let at = t * step;
-            k.parallel([tile, step], |k, [i, j]| k.store(left, (i, j), a.at((top + i, at + j))));
-            k.parallel([step, tile], |k, [i, j]| k.store(right, (i, j), b.at((at + i, first + j))));
-            k.gemm(sums, left, right);
-        });
-        k.parallel([tile, tile], |k, [i, j]| k.store(c, (top + i, first + j), sums.at((i, j))));
+        let [m, n, depth] = ["m", "n", "k"].map(|name| divisible(k, config, name));
+        let a = k.input("a", product.dtype, if transpose_a { (depth, m) } else { (m, depth) });
+        let b = k.input("b", product.dtype, if transpose_b { (n, depth) } else { (depth, n) });
+        let c = k.output("c", product.sum_dtype(), (m, n));
+        let [column, row] = k.grid([n.ceil_div(tile), m.ceil_div(tile)]);
+        k.threads(config.size("threads"));
+        let (rows, columns) = (at(row * tile, tile), at(column * tile, tile));
+        let sums = product.sums(
+            k,
+            (Expr::from(0), depth.into()),
+            |part| if transpose_a { a.sub((part, rows)) } else { a.sub((rows, part)) },
+            |part| if transpose_b { b.sub((columns, part)) } else { b.sub((part, columns)) },
+        );
+        k.copy(c.sub((rows, columns)), sums);
     })
 }
 
+/// The shapes of both factors.
+fn shapes(config: &Config) -> [[i64; 2]; 2] {
+    let [m, n, depth] = ["m", "n", "k"].map(|name| config.size(name));
+    let [transpose_a, transpose_b] = transposed(config);
+    [if transpose_a { [depth, m] } else { [m, depth] }, if transpose_b { [n, depth] } else { [depth, n] }]
+}
+
 fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
-    let [rows, cols, depth] = ["rows", "cols", "depth"].map(|name| config.size(name) as usize);
-    let (a, b) = (elements(&inputs[0]), elements(&inputs[1]));
-    let element = |at: usize| (0..depth).map(|k| a[at / cols * depth + k] * b[k * cols + at % cols]).sum();
-    let c: Vec<f64> = (0..rows * cols).map(element).collect();
-    vec![listed(F32, &[rows as i64, cols as i64], &c)]
+    let [m, n, depth] = ["m", "n", "k"].map(|name| config.size(name));
+    let c = multiplied([m, n, depth], transposed(config), inputs);
+    vec![listed(Product::of(config).sum_dtype(), &[m, n], &c)]
 }

@@ -5,6 +5,7 @@
 mod adamw;
 mod argmax;
 mod attention;
+mod batched_gemm;
 mod bias_gelu;
 mod blocks;
 mod column_reduce;
@@ -13,6 +14,7 @@ mod copy;
 mod cross_entropy;
 mod cumsum;
 mod dequantize;
+mod dropout;
 mod elementwise;
 mod embedding;
 mod flash_attention;
@@ -20,9 +22,11 @@ mod gemm;
 mod gemv;
 mod histogram;
 mod layer_norm;
+mod norm_grad;
 mod numbers;
 mod online;
 mod plan_then_buffer_layout;
+mod products;
 mod quantize;
 mod rms_norm;
 mod rope;
@@ -30,10 +34,12 @@ mod row_reduce;
 mod sf_transpose;
 mod sf_transpose_global;
 mod softmax;
+mod split_k_gemm;
 mod ssm_scan;
 mod swiglu;
 mod topk;
 mod transpose_2d;
+mod transpose_nd;
 mod warp_transpose;
 
 pub use config::{Config, ConfigError, KernelEntry, ShapeKey};
@@ -43,6 +49,7 @@ pub const KERNELS: &[KernelEntry] = &[
     adamw::ENTRY,
     argmax::ENTRY,
     attention::ENTRY,
+    batched_gemm::ENTRY,
     bias_gelu::ENTRY,
     column_reduce::MAX,
     column_reduce::SUM,
@@ -51,6 +58,7 @@ pub const KERNELS: &[KernelEntry] = &[
     cross_entropy::BACKWARD,
     cumsum::ENTRY,
     dequantize::ENTRY,
+    dropout::ENTRY,
     elementwise::ENTRY,
     embedding::FORWARD,
     embedding::BACKWARD,
@@ -59,9 +67,11 @@ pub const KERNELS: &[KernelEntry] = &[
     gemv::ENTRY,
     histogram::ENTRY,
     layer_norm::ENTRY,
+    norm_grad::LAYER,
     plan_then_buffer_layout::ENTRY,
     quantize::ENTRY,
     rms_norm::ENTRY,
+    norm_grad::RMS,
     rope::HALVES,
     rope::PAIRS,
     row_reduce::MAX,
@@ -69,10 +79,12 @@ pub const KERNELS: &[KernelEntry] = &[
     sf_transpose::ENTRY,
     sf_transpose_global::ENTRY,
     softmax::ENTRY,
+    split_k_gemm::ENTRY,
     ssm_scan::ENTRY,
     swiglu::ENTRY,
     topk::ENTRY,
     transpose_2d::ENTRY,
+    transpose_nd::ENTRY,
     warp_transpose::ENTRY,
 ];
 

@@ -112,7 +112,9 @@ fn jobs(name: &str) -> Result<Vec<Job>, ConfigError> {
         let mut configs: Vec<Config> = Vec::new();
         for (rows, cols) in SHAPES {
             for threads in THREADS {
-                let given = [("rows", rows), ("cols", cols), ("n", rows * cols), ("threads", threads)];
+                let is_product = has(entry, "m");
+                let n = if is_product { cols } else { rows * cols };
+                let given = [("rows", rows), ("cols", cols), ("m", rows), ("n", n), ("k", cols), ("threads", threads)];
                 let known = given.into_iter().filter(|(size, _)| has(entry, size));
                 let sizes: Vec<(String, i64)> = known.map(|(size, value)| (size.to_string(), value)).collect();
                 let config = entry.config(None, &sizes)?;

@@ -30,7 +30,7 @@ const RUNS: usize = 7;
 const PAIRS: [(&str, &[(&str, i64)]); 4] = [
     ("elementwise", &[("rows", 128), ("cols", 128)]),
     ("softmax", &[("rows", 32), ("cols", 1024)]),
-    ("gemm", &[("rows", 128), ("cols", 128), ("depth", 1024), ("tile", 128)]),
+    ("gemm", &[("m", 128), ("n", 128), ("k", 1024), ("tile", 128)]),
     ("attention", &[("rows", 64), ("cols", 64)]),
 ];
 

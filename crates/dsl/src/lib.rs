@@ -32,6 +32,7 @@ mod nodes;
 mod op_ref;
 mod operators;
 mod ops;
+mod philox;
 mod region;
 mod shape;
 mod size;

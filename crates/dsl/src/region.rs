@@ -105,6 +105,12 @@ impl IntoRegion for Vec<Index> {
     }
 }
 
+impl<I: Into<Index>, const N: usize> IntoRegion for [I; N] {
+    fn into_indices(self) -> Vec<Index> {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
 macro_rules! tuple_region {
     ($($name:ident),*) => {
         impl<$($name: Into<Index>),*> IntoRegion for ($($name,)*) {

@@ -47,8 +47,8 @@ pub fn pairs() -> Vec<Pair> {
     let row = |rows, cols, threads| vec![("rows", rows), ("cols", cols), ("threads", threads)];
     let matrix = |rows, cols| vec![("rows", rows), ("cols", cols)];
     // In one step: there is nothing to copy ahead.
-    let square = |side| vec![("rows", side), ("cols", side), ("depth", 64), ("tile", side), ("step", 64)];
-    let streamed = vec![("rows", 128), ("cols", 128), ("depth", 256)];
+    let square = |side| vec![("m", side), ("n", side), ("k", 64), ("tile", side), ("step", 64)];
+    let streamed = vec![("m", 128), ("n", 128), ("k", 256)];
     let by_stages = HandWritten {
         file: "cp_async_gemm.cu",
         entry: "cp_async_gemm",
