@@ -150,7 +150,7 @@ fn a_loop_without_registers_is_unrolled_no_further_than_it_helps() {
         });
     });
     let cuda = compiled(&built).cuda().to_string();
-    assert!(cuda.contains("#pragma unroll 2\n  for (int i = 0; i < 511; ++i) {"), "{cuda}");
+    assert!(cuda.contains("    #pragma unroll 2\n    for (int i = 0; i < 511; ++i) {"), "{cuda}");
 }
 
 /// The first turns of a long row are all in that row; later ones are in two.

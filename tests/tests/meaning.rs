@@ -168,7 +168,7 @@ fn indices_values_sizes_and_numbers_mix() {
             k.store(y, (i, j), 2.0 * x.at((n - 1 - i, 3 - j)) + i * 0.5 - 4 * j + x.at((i, j)))
         });
     });
-    assert!(mixed.build_errors.is_empty(), "{:?}", mixed.build_errors);
+    assert!(mixed.build_findings.is_empty(), "{:?}", mixed.build_findings);
     compile(mixed, &Options::new(Target::Sm100a)).expect("it compiles");
 }
 
@@ -201,7 +201,7 @@ fn chained(turns: i64) -> Kernel {
 
 #[test]
 fn a_value_of_many_operations_is_computed_in_parts() {
-    assert!(chained(5_000).build_errors.is_empty());
+    assert!(chained(5_000).build_findings.is_empty());
     compile(chained(2_000), &Options::new(Target::Sm100a)).expect("it compiles");
     assert_eq!(check(&chained(300), &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
     // Products remain fused with their sums at the end of a part.

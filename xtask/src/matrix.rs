@@ -200,7 +200,7 @@ mod tests {
         let count = |name: &str| jobs(name).map(|jobs| jobs.len());
         assert_eq!(count("softmax"), Ok(8 * 5 * 2));
         assert_eq!(count("plan_then_buffer_layout"), Ok(5 * 2));
-        assert_eq!(count("transpose"), Ok(0));
+        assert_eq!(count("transpose_2d"), Ok(0));
     }
 
     #[test]

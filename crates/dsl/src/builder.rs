@@ -45,7 +45,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         widest_global: WIDEST,
         copied_ahead: Default::default(),
         contracts: true,
-        build_errors: Vec::new(),
+        build_findings: Vec::new(),
     };
     let (nodes, later) = (nodes::open(kernel.span), Later::default());
     let mut builder = KernelBuilder {
@@ -537,13 +537,15 @@ impl<'k> KernelBuilder<'k> {
     fn finish(self) -> Kernel {
         let KernelBuilder { mut kernel, nodes, later, .. } = self;
         match nodes.close() {
-            Some((sizes, mistakes)) => {
-                kernel.build_errors.extend(sizes.iter().filter_map(KnownSize::mistake).chain(mistakes));
+            Some((sizes, mistakes, read_again)) => {
+                let warnings: Vec<Diagnostic> = read_again.iter().map(|again| again.warning(&kernel)).collect();
+                let mistakes = sizes.iter().filter_map(KnownSize::mistake).chain(mistakes);
+                kernel.build_findings.extend(mistakes.chain(warnings));
                 kernel.sizes = sizes.into_iter().map(|size| size.parameter).collect();
             }
             None => {
                 let defect = Diagnostic::internal("K0213", "the handles of a kernel are lost while it is being built");
-                kernel.build_errors.push(defect.label(kernel.span, "this kernel"));
+                kernel.build_findings.push(defect.label(kernel.span, "this kernel"));
             }
         }
         later.apply(&mut kernel);

@@ -10,6 +10,7 @@ use crate::expr::Expr;
 use crate::later::{Later, StoreId};
 use crate::loop_range::LoopRange;
 use crate::nodes::{self, BodyId};
+use crate::reads::Stores;
 use crate::value::Value;
 
 /// The most elements that the index of an element may be made of without names.
@@ -36,6 +37,8 @@ pub(crate) fn variables(extents: &[i64], taken: &dyn Fn(&str) -> bool) -> Vec<Va
 pub struct Elements<'k> {
     /// The statements of the innermost body that is open.
     body: Vec<ElementStmt>,
+    /// What was stored so far.
+    stores: Stores,
     /// Where the claims of its stores are kept.
     later: &'k Later,
 }
@@ -78,7 +81,7 @@ impl<'k> Elements<'k> {
         begins: Span,
         body: impl FnOnce(&mut Elements<'k>) -> T,
     ) -> Vec<ElementStmt> {
-        let mut elements = Elements { body: Vec::new(), later };
+        let mut elements = Elements { body: Vec::new(), stores: Stores::default(), later };
         let first = later.next_store();
         let mut made = elements.inside(begins, body);
         claimed(&mut made, &later.claims_from(first));
@@ -96,6 +99,8 @@ impl<'k> Elements<'k> {
     #[track_caller]
     pub fn store(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> StoreRef<'k> {
         let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
+        self.stores.check(&value, Span::here());
+        self.stores.add(&to);
         self.body.push(ElementStmt::Store { to, value, claim: Claim::None });
         StoreRef { later: self.later, store: self.later.add_store() }
     }
@@ -111,6 +116,7 @@ impl<'k> Elements<'k> {
     #[track_caller]
     pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
         let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
+        self.stores.check(&value, Span::here());
         self.body.push(ElementStmt::AtomicAdd { to, value });
     }
 
@@ -118,6 +124,7 @@ impl<'k> Elements<'k> {
     #[track_caller]
     pub fn named(&mut self, name: &str, value: impl Into<Value>) -> Value {
         let value = value.into().resolved();
+        self.stores.check(&value, Span::here());
         self.body.push(ElementStmt::Let { name: name.to_string(), value, span: Span::here() });
         Value::of(tile::Value::Named(name.to_string()), nodes::innermost())
     }
@@ -137,7 +144,12 @@ impl<'k> Elements<'k> {
         otherwise: impl FnOnce(&mut Elements<'k>) -> U,
     ) {
         let (span, cond) = (Span::here(), cond.into().resolved());
-        let (then, otherwise) = (self.inside(span, then), self.inside(span, otherwise));
+        self.stores.check(&cond, span);
+        let before = self.stores.clone();
+        let then = self.inside(span, then);
+        let of_then = std::mem::replace(&mut self.stores, before);
+        let otherwise = self.inside(span, otherwise);
+        self.stores.merge(of_then);
         self.body.push(ElementStmt::If { cond, then, otherwise, span });
     }
 
@@ -224,7 +236,9 @@ impl Buffer {
     pub fn at(self, index: impl IntoCoords) -> Value {
         let index = index.into_coords();
         let body = index.iter().fold(BodyId::KERNEL, |body, index| body.and(index.body()));
-        Value::of(tile::Value::Load(access(self, index)), body)
+        let access = access(self, index);
+        nodes::with_reads(|reads| reads.make(&access));
+        Value::of(tile::Value::Load(access), body)
     }
 }
 

@@ -14,7 +14,7 @@
 //!         k.warp().permute_layout(b.sub((s, .., .., ..)), a.sub((s, .., .., ..)));
 //!     });
 //! });
-//! assert!(seed.build_errors.is_empty());
+//! assert!(seed.build_findings.is_empty());
 //! ```
 //!
 //! Every method is `#[track_caller]`, so what is wrong with a kernel is reported at the user's line; mistakes are
@@ -33,6 +33,7 @@ mod op_ref;
 mod operators;
 mod ops;
 mod philox;
+mod reads;
 mod region;
 mod shape;
 mod size;

@@ -9,6 +9,7 @@ use tilewright_expr as expr;
 use tilewright_ir::tile;
 
 use crate::known_size::KnownSize;
+use crate::reads::{ReadAgain, Reads};
 
 /// The kernel that a handle belongs to. The number distinguishes kernels of one source line; no order and no text
 /// depends on it.
@@ -56,6 +57,8 @@ pub(crate) struct Nodes {
     bodies: Vec<Span>,
     /// The open bodies except that of the kernel, the innermost last.
     open: Vec<BodyId>,
+    /// When the values of elements were made.
+    reads: Reads,
 }
 
 impl Nodes {
@@ -102,6 +105,7 @@ pub(crate) fn open(span: Span) -> OpenKernel {
         mistakes: Vec::new(),
         bodies: vec![span],
         open: Vec::new(),
+        reads: Reads::default(),
     };
     OPEN.with_borrow_mut(|open| open.push(nodes));
     OpenKernel(identity)
@@ -112,13 +116,17 @@ impl OpenKernel {
         self.0
     }
 
-    /// Ends the kernel: its handles are valid no more. Returns its sizes and the mistakes with handles.
-    pub(crate) fn close(self) -> Option<(Vec<KnownSize>, Vec<Diagnostic>)> {
+    /// Ends the kernel: its handles are valid no more. Returns its sizes, the mistakes with handles, and the elements that
+    /// are read again after a store.
+    pub(crate) fn close(self) -> Option<(Vec<KnownSize>, Vec<Diagnostic>, Vec<ReadAgain>)> {
         let own = OPEN.with_borrow_mut(|open| {
             let at = open.iter().position(|nodes| nodes.identity == self.0)?;
             Some(open.remove(at))
         });
-        own.map(|mut nodes| (std::mem::take(&mut nodes.sizes), std::mem::take(&mut nodes.mistakes)))
+        own.map(|mut nodes| {
+            let reads = std::mem::take(&mut nodes.reads);
+            (std::mem::take(&mut nodes.sizes), std::mem::take(&mut nodes.mistakes), reads.into_again())
+        })
     }
 }
 
@@ -301,6 +309,11 @@ fn outside_its_body(name: Option<&str>, span: Span, begins: Option<Span>) -> Dia
     let finding = begins.into_iter().fold(finding, |finding, begins| finding.label(begins, defined));
     finding
         .help("a loop variable or a name is known only inside its loop or branch: use it there, or rebuild the value")
+}
+
+/// Acts on what is known of the values of elements, in the kernel that is being built.
+pub(crate) fn with_reads<T>(act: impl FnOnce(&mut Reads) -> T) -> Option<T> {
+    with(|nodes| act(&mut nodes.reads))
 }
 
 /// Reports a mistake.

@@ -137,7 +137,7 @@ mod tests {
             widest_global: 16,
             copied_ahead: Default::default(),
             contracts: true,
-            build_errors: Vec::new(),
+            build_findings: Vec::new(),
         }
     }
 

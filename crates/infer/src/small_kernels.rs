@@ -97,7 +97,7 @@ impl Small {
             widest_global: WIDEST,
             copied_ahead: Default::default(),
             contracts: true,
-            build_errors: Vec::new(),
+            build_findings: Vec::new(),
         }
     }
 }

@@ -78,7 +78,10 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
         let all = (var.range().lo..=var.range().hi).step_by(var.multiple() as usize);
         all.take(SECTOR as usize).map(|value| vec![(var.clone(), value)]).collect::<Vec<Env>>()
     };
+    // Rows begin at other offsets from the second one on.
+    let second: Env = moving.iter().map(|var| (var.clone(), var.range().lo + var.multiple())).collect();
     let sizes = pitches.iter().flat_map(|(size, bytes)| rows_across_sectors(size, *bytes));
+    let sizes = sizes.map(|size| second.iter().cloned().chain(size).collect());
     moving.iter().flat_map(values).chain(sizes).collect()
 }
 

@@ -3,7 +3,7 @@
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Moved, Observer, Program, Stmt, WarpState, walk};
-use tilewright_layout::access::LANES;
+use tilewright_layout::access::{LANES, SECTOR};
 
 /// One access of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,12 +75,18 @@ pub(crate) fn steps(body: &[Stmt], most: i64) -> u64 {
     body.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// Values assumed for a variable that is read from data: one for every lane, as far apart as its range allows.
+/// Values assumed for a variable that is read from data: one for every lane, as far apart as its range allows. Where it
+/// may be any number, they are in different sectors, but not so far apart that they would be outside of most tensors.
 pub(crate) fn scattered(var: &Var) -> Lanes {
     let (range, lanes) = (var.range(), LANES as i64);
-    let apart = range.hi.saturating_sub(range.lo).saturating_add(1) / lanes;
-    std::array::from_fn(|lane| (range.lo + lane as i64 * apart.max(1)).min(range.hi))
+    let count = range.hi.saturating_sub(range.lo).saturating_add(1);
+    let (first, apart) =
+        if count > MOST_INDICES { (range.lo.max(0), SECTOR as i64) } else { (range.lo, count / lanes) };
+    std::array::from_fn(|lane| (first + lane as i64 * apart.max(1)).min(range.hi))
 }
+
+/// A variable with more values is not meant to take all of them as an index.
+const MOST_INDICES: i64 = 1 << 24;
 
 impl Observer for Tracer<'_> {
     /// Every active lane touches the bytes of the access.

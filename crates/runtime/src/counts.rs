@@ -4,7 +4,7 @@ use std::fmt;
 
 use tilewright_compile::Artifact;
 use tilewright_diag::Diagnostic;
-use tilewright_ir::plan::{MemoryKind, OpPlan};
+use tilewright_ir::plan::{AccessCost, MemoryKind, OpPlan};
 use tilewright_layout::access;
 use tilewright_vgpu::{AccessCount, AccessKind, Report, Space};
 
@@ -69,14 +69,20 @@ fn predicted(plan: &OpPlan, memory: MemoryKind, kind: AccessKind) -> i64 {
 }
 
 /// The op of an access, by its place among the plans, since several ops may have one title and one line of the user's:
-/// that of the line of CUDA, unless the op does not access the buffer. NVRTC gives a load that it moves to
-/// another op the line where it puts it, so such a load belongs to the nearest op that loads from the buffer.
+/// that of the line of CUDA, unless the op does not load from there. NVRTC gives a load that it moves to another op
+/// the line where it puts it, so such a load belongs to the nearest op that loads from the buffer, or from shared memory.
 fn op_of(artifact: &Artifact, access: &AccessCount) -> Option<usize> {
     let here = access.cuda_line.and_then(|line| artifact.source_map().op(line))?;
-    let Some(buffer) = access.buffer.as_ref().filter(|_| access.kind == AccessKind::Load) else { return Some(here) };
+    let memory = if access.space == Space::Shared { MemoryKind::Shared } else { MemoryKind::Global };
+    if access.kind != AccessKind::Load || (access.buffer.is_none() && memory == MemoryKind::Global) {
+        return Some(here);
+    }
+    let is_there = |known: &AccessCost| {
+        known.memory == memory && access.buffer.as_ref().is_none_or(|buffer| known.operand == *buffer)
+    };
     let loads = |op: &usize| {
         let accesses = artifact.plans()[*op].facts().into_iter().flat_map(|facts| &facts.accesses);
-        accesses.filter(|known| known.kind == access::AccessKind::Load).any(|known| known.operand == *buffer)
+        accesses.filter(|known| known.kind == access::AccessKind::Load).any(is_there)
     };
     let all = (0..artifact.plans().len()).filter(loads);
     Some(all.min_by_key(|op| op.abs_diff(here)).unwrap_or(here))

@@ -46,26 +46,14 @@ pub fn pairs() -> Vec<Pair> {
     let f16 = |kernel, sizes, file, entry, ctas, threads| pair((kernel, DType::F16), sizes, file, entry, ctas, threads);
     let row = |rows, cols, threads| vec![("rows", rows), ("cols", cols), ("threads", threads)];
     let matrix = |rows, cols| vec![("rows", rows), ("cols", cols)];
-    // In one step: there is nothing to copy ahead.
-    let square = |side| vec![("m", side), ("n", side), ("k", 64), ("tile", side), ("step", 64)];
-    let streamed = vec![("m", 128), ("n", 128), ("k", 256)];
-    let by_stages = HandWritten {
-        file: "cp_async_gemm.cu",
-        entry: "cp_async_gemm",
-        grid: [2, 2, 1],
-        threads: 128,
-        sizes: vec![128, 256],
-        maps: Vec::new(),
-    };
     let map = |input, dims, sides, swizzle| MapByHand { input, dims, sides, swizzle };
-    let by_boxes = HandWritten {
-        file: "tma_gemm.cu",
-        entry: "tma_gemm",
-        maps: vec![map(0, [256, 128], [32, 64], MapSwizzle::B64), map(1, [128, 256], [64, 32], MapSwizzle::B128)],
-        ..by_stages.clone()
-    };
-    let gemm = |variant, by_hand| {
-        let sizes = streamed.clone();
+    let gemm = |variant, file, entry, depth: i64| {
+        let dims = [depth as u64, 128];
+        let maps =
+            vec![map(0, dims, [32, 64], MapSwizzle::B64), map(1, [128, depth as u64], [64, 32], MapSwizzle::B128)];
+        let maps = if variant == "tma" { maps } else { Vec::new() };
+        let by_hand = HandWritten { file, entry, grid: [2, 2, 1], threads: 128, sizes: vec![128, depth as i32], maps };
+        let sizes = vec![("m", 128), ("n", 128), ("k", depth)];
         Pair { kernel: "gemm", dtype: DType::F16, sizes, variant: Some(variant), by_hand }
     };
     vec![
@@ -77,10 +65,10 @@ pub fn pairs() -> Vec<Pair> {
         f32("column_sum", matrix(4096, 1024), "column_sum.cu", "column_sum_4096_1024", 128, 128),
         f16("elementwise", row(128, 128, 32), "elementwise.cu", "elementwise_128", 8, 32),
         f16("elementwise", matrix(1024, 1024), "elementwise.cu", "elementwise_1024", 128, 128),
-        f16("gemm", square(64), "gemm.cu", "gemm_64_64_64", 1, 128),
-        f16("gemm", square(128), "gemm.cu", "gemm_128_128_64", 1, 128),
-        gemm("cp_async", by_stages),
-        gemm("tma", by_boxes),
+        gemm("cp_async", "cp_async_gemm.cu", "cp_async_gemm", 256),
+        gemm("cp_async", "cp_async_gemm.cu", "cp_async_gemm", 1024),
+        gemm("tma", "tma_gemm.cu", "tma_gemm", 256),
+        gemm("tma", "tma_gemm.cu", "tma_gemm", 1024),
         f16("attention", matrix(64, 64), "attention.cu", "attention_64_64", 1, 128),
         f16("attention", matrix(1024, 128), "attention.cu", "attention_128_64", 8, 128),
         f16("rope_halves", vec![("tokens", 256)], "rope.cu", "rope_halves", 16, 128),

@@ -255,7 +255,7 @@ fn handles_that_outlive_their_body() {
         let (first, last) = (first.expect("a value"), last.expect("an index"));
         k.parallel([32], |k, [i]| k.store(y, (i,), first + a.at((last - i,))));
     });
-    assert_eq!(kernel.build_errors, Vec::new());
+    assert_eq!(kernel.build_findings, Vec::new());
 }
 
 /// A claim is about the store that was just added, not about one of a later loop with the same number.
@@ -296,7 +296,7 @@ fn handles_of_the_outer_kernel_in_a_nested_one() {
             lanes.vector(1);
         });
     });
-    assert_eq!(outer.build_errors, Vec::new());
+    assert_eq!(outer.build_findings, Vec::new());
     let text = outer.to_string();
     let statements: Vec<&str> = text.lines().skip(6).filter_map(|line| line.split("  //").next()).collect();
     assert_eq!(

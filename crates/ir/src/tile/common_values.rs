@@ -92,7 +92,7 @@ pub fn name_common_values(kernel: &mut Kernel) {
     let found = naming.found;
     kernel.parallels = parallels;
     kernel.body = body;
-    kernel.build_errors.extend(found);
+    kernel.build_findings.extend(found);
 }
 
 struct Naming<'a> {

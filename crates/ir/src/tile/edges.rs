@@ -10,7 +10,7 @@ use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 
 /// An index that may lie outside of its dimension.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// The index.
     pub index: Expr,

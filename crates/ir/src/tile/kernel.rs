@@ -52,8 +52,8 @@ pub struct Kernel {
     /// Whether a product and the sum around it are fused into one operation, rounded once; see
     /// [`crate::tile::prepare`].
     pub contracts: bool,
-    /// Mistakes found while the kernel was built; a kernel with any does not verify.
-    pub build_errors: Vec<Diagnostic>,
+    /// Mistakes found while the kernel was built, with which it does not verify, and warnings.
+    pub build_findings: Vec<Diagnostic>,
 }
 
 /// A size known only at launch: a parameter of the kernel.

@@ -31,7 +31,7 @@ mod unwritten;
 mod values;
 mod warps;
 
-use tilewright_diag::{Diagnostic, counted};
+use tilewright_diag::{Diagnostic, Severity, counted};
 use tilewright_expr::{Expr, Node};
 use tilewright_layout::axis::Scope;
 
@@ -62,8 +62,9 @@ impl VerifiedKernel {
 
 /// Checks a kernel for a target. Returns everything that is wrong with it, in source order.
 pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diagnostic>> {
-    if !kernel.build_errors.is_empty() {
-        return Err(kernel.build_errors);
+    let is_error = |finding: &Diagnostic| finding.severity != Severity::Warning;
+    if kernel.build_findings.iter().any(is_error) {
+        return Err(kernel.build_findings.into_iter().filter(is_error).collect());
     }
     let mut found = Vec::new();
     // All other checks enumerate iterations.

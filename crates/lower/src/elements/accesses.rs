@@ -30,7 +30,7 @@ impl Lowering<'_> {
     pub(super) fn limits(&mut self, access: &Access, index: &[Expr]) -> Vec<Bound> {
         let buffer = &self.kernel.buffers[access.buffer];
         if buffer.space != Space::Shared {
-            return self.kernel.bounds(buffer, index, &mut self.points.splits);
+            return self.bounds(access.buffer, index);
         }
         if self.arms == 0 {
             return Vec::new();
@@ -42,6 +42,12 @@ impl Lowering<'_> {
         };
         let index: Vec<Expr> = access.index.iter().zip(index).map(known).collect();
         self.kernel.bounds(buffer, &index, &mut self.points.splits)
+    }
+
+    /// The dimensions of a buffer in which an index may be out of bounds here.
+    pub(super) fn bounds(&mut self, buffer: Handle<Buffer>, index: &[Expr]) -> Vec<Bound> {
+        let bounds = self.kernel.bounds(&self.kernel.buffers[buffer], index, &mut self.points.splits);
+        bounds.into_iter().filter(|bound| !self.nest.inside.contains(bound)).collect()
     }
 
     /// Adds an access to one element of memory, under its bounds. False if the access is out of bounds of shared

@@ -206,7 +206,7 @@ impl<'a> Lowering<'a> {
     /// The conditions under which an index is in bounds.
     fn inside(&mut self, buffer: Handle<Buffer>, index: &[Expr], place: &ActiveStep) -> Vec<Cond> {
         let mut conditions = Vec::new();
-        for bound in self.kernel.bounds(&self.kernel.buffers[buffer], index, &mut self.points.splits) {
+        for bound in self.bounds(buffer, index) {
             conditions.extend(inside(&bound, place, &mut self.points, self.builder, &mut self.out));
         }
         conditions

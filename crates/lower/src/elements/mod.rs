@@ -20,6 +20,7 @@ mod repeated;
 mod statements;
 mod values;
 mod variant;
+mod whole;
 
 pub(crate) use lowering::lower_condition;
 pub(crate) use nest::Nest;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tilewright_expr::Var;
 use tilewright_expr::points::extent;
-use tilewright_ir::tile::{ElementStmt, Kernel, Op, Parallel};
+use tilewright_ir::tile::{Bound, ElementStmt, Kernel, Op, Parallel};
 use tilewright_layout::map::Map;
 
 use crate::builder::Builder;
@@ -22,6 +22,8 @@ pub(crate) struct Nest {
     pub(crate) steps: Map,
     /// The most elements that a thread accesses at once, if the user says so.
     pub(crate) vector: Option<i64>,
+    /// Indices that are known to be inside of their tensors here.
+    pub(crate) inside: Vec<Bound>,
 }
 
 impl Nest {
@@ -32,14 +34,14 @@ impl Nest {
         let (vars, body) = parallel.unfolded(kernel);
         let turns = parallel.inner_loop(kernel).map_or(1, |(inner, _)| extent(inner));
         let steps = steps.once_per_thread().with_turns(turns);
-        Ok(Nest { vars, body: body.to_vec(), steps, vector: parallel.vector })
+        Ok(Nest { vars, body: body.to_vec(), steps, vector: parallel.vector, inside: Vec::new() })
     }
 
     /// The nest of statements that every thread executes: the threads are the iterations.
     pub(crate) fn of_each_thread(kernel: &Kernel, body: &[ElementStmt]) -> Nest {
         let threads = kernel.threads as usize;
         let steps = Map::of_slots(threads, threads, |thread, _| Some(thread), 1);
-        Nest { vars: vec![kernel.tid()], body: body.to_vec(), steps, vector: None }
+        Nest { vars: vec![kernel.tid()], body: body.to_vec(), steps, vector: None, inside: Vec::new() }
     }
 
     /// The part of the nest that is executed in these steps.
@@ -51,7 +53,13 @@ impl Nest {
 
     /// The nest of a condition around ops, which every thread evaluates.
     pub(crate) fn of_condition(kernel: &Kernel) -> Nest {
-        Nest { vars: Vec::new(), body: Vec::new(), steps: Map::replicated(kernel.threads as usize, 1), vector: None }
+        Nest {
+            vars: Vec::new(),
+            body: Vec::new(),
+            steps: Map::replicated(kernel.threads as usize, 1),
+            vector: None,
+            inside: Vec::new(),
+        }
     }
 
     /// The nest of an op whose elements move one by one, if the op has a layout; `None` for other ops.
@@ -59,6 +67,6 @@ impl Nest {
         let steps = builder.map_of(op.layout.as_ref()?).ok()?.once_per_thread();
         let vars = op.vars();
         let element = kernel.op_element(op, &vars)?;
-        Some(Nest { vars, body: vec![element], steps, vector: None })
+        Some(Nest { vars, body: vec![element], steps, vector: None, inside: Vec::new() })
     }
 }

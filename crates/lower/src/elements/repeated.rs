@@ -9,7 +9,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Counter;
 use tilewright_ir::thread::{Stmt, Unroll};
 use tilewright_ir::tile::vectors::Movable;
-use tilewright_ir::tile::{ElementStmt, Kernel, Space};
+use tilewright_ir::tile::{Bound, Kernel, Space};
 use tilewright_layout::map::{Map, NONE};
 
 use super::lowering::written_out;
@@ -97,8 +97,9 @@ impl Repeated {
         let group = Var::new(builder.fresh("at"), 0, most as i64);
         let digits = Digits::of(&nest.vars, adjacent as i64, &group)?;
         let index = |var: &Var| nest.vars.iter().position(|known| known == var).map(|at| digits.indices[at].clone());
-        let in_digits = |element: &ElementStmt| element.map_exprs(&|expr| normalize(&expr.substitute(&index)));
-        let body = nest.body.iter().map(in_digits).collect();
+        let in_digits = |expr: &Expr| normalize(&expr.substitute(&index));
+        let body = nest.body.iter().map(|element| element.map_exprs(&in_digits)).collect();
+        let bound = |bound: &Bound| Bound { index: in_digits(&bound.index), extent: bound.extent.clone() };
         let thread = Var::new(builder.fresh("thread"), 0, threads as i64 - 1);
         let vars = std::iter::once(thread).chain(digits.inner).collect();
         let at = |thread: usize, slot: usize| Some(thread * adjacent + slot);
@@ -108,7 +109,7 @@ impl Repeated {
             number: normalize(&(Expr::var(&turn) * turns.of_turn as i64 + of_thread)),
             turn,
             group,
-            inside: Nest { vars, body, steps, vector: nest.vector },
+            inside: Nest { vars, body, steps, vector: nest.vector, inside: nest.inside.iter().map(bound).collect() },
             rest: nest.of_steps(turns.whole * adjacent..nest.steps.slots()),
         })
     }

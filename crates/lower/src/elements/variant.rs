@@ -5,7 +5,7 @@ use tilewright_ir::thread::Stmt;
 use tilewright_ir::tile::{Kernel, Op};
 
 use super::nest::Nest;
-use super::repeated::lowered;
+use super::whole::lowered;
 use crate::builder::Builder;
 use crate::refusal::Refusal;
 use crate::variant::{Candidate, Offer, Variants};

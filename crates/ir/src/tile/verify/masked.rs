@@ -18,9 +18,9 @@ use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 
-/// Warnings about a valid kernel: out-of-bounds accesses to tensors.
+/// Warnings about a valid kernel: those found while it was built, and out-of-bounds accesses to tensors.
 pub fn warnings(kernel: &Kernel) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+    let mut found = kernel.build_findings.clone();
     check_body(kernel, &kernel.body, &mut Vec::new(), &mut found);
     found
 }
