@@ -1,7 +1,7 @@
 //! Elements that a statement reads through a value that was made before a store to them: it gets what was stored, not what
 //! was there when the value was made.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr as expr;
@@ -28,7 +28,7 @@ pub(crate) struct Reads {
     /// Stores so far.
     time: u32,
     /// When a line last made the value of an element.
-    made: HashMap<(Element, Span), u32>,
+    made: BTreeMap<(Element, Span), u32>,
     /// What was read again.
     again: Vec<ReadAgain>,
 }
@@ -73,7 +73,7 @@ impl ReadAgain {
 
 /// The elements that the statements of a loop have stored so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stores(HashMap<Element, (u32, Span)>);
+pub(crate) struct Stores(BTreeMap<Element, (u32, Span)>);
 
 impl Stores {
     /// Notes a store.
@@ -97,7 +97,7 @@ impl Stores {
         if self.0.is_empty() {
             return;
         }
-        let (mut open, mut seen) = (vec![value], HashSet::new());
+        let (mut open, mut seen) = (vec![value], BTreeSet::new());
         while let Some(value) = open.pop() {
             match value {
                 tile::Value::Const(_) | tile::Value::Index(_) | tile::Value::Named(_) => {}
