@@ -14,7 +14,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     ],
     dtypes: &[F32],
     build: adamw,
-    run_time: &["n"],
+    run_time: |_| &["n"],
     inputs: |c| {
         let n = [c.size("n")];
         let squares: Vec<f64> = elements(&scattered(F32, &n, 4)).iter().map(|x| x * x).collect();

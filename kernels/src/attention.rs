@@ -3,7 +3,7 @@ use std::f64::consts::LOG2_E;
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::{THREADS, ceil_div};
+use crate::blocks::{THREADS, divisible};
 use crate::config::ShapeKey;
 use crate::numbers::{elements, greatest, listed, scattered};
 use crate::{Config, KernelEntry};
@@ -19,7 +19,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     ],
     dtypes: &[F16],
     build: attention,
-    run_time: &[],
+    run_time: |_| &["rows"],
     inputs: |c| {
         let [rows, cols, depth] = ["rows", "cols", "depth"].map(|name| c.size(name));
         let tensor = |lines: i64, seed: u64| scattered(F16, &[lines, depth], seed);
@@ -48,11 +48,12 @@ fn attention(config: &Config) -> Kernel {
     let block = warps * rows_of_a_warp(rows / warps, cols);
     let scale = LOG2_E / (depth as f64).sqrt();
     kernel("attention", |k| {
-        let q = k.input("q", F16, [rows, depth]);
+        let rows = divisible(k, config, "rows");
+        let q = k.input("q", F16, (rows, depth));
         let key = k.input("key", F16, [cols, depth]);
         let value = k.input("value", F16, [cols, depth]);
-        let out = k.output("out", F32, [rows, depth]);
-        let [cta] = k.grid([ceil_div(rows, block)]);
+        let out = k.output("out", F32, (rows, depth));
+        let [cta] = k.grid([rows.ceil_div(block)]);
         k.threads(threads);
         let first = cta * block;
         let queries = k.fragment("queries", F16, [block, depth]);

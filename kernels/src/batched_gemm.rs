@@ -13,7 +13,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     shape: &[ShapeKey { name: "batch", default: 3, about: "pairs of matrices" }, M, N, K, TILE, STEP, STAGES, THREADS],
     dtypes: &[F16, BF16],
     build: batched_gemm,
-    run_time: &["batch", "m", "n", "k"],
+    run_time: |_| &["batch", "m", "n", "k"],
     inputs: |c| {
         let [batch, m, n, depth] = ["batch", "m", "n", "k"].map(|name| c.size(name));
         factors(c, &[batch, m, depth], &[batch, depth, n])

@@ -1,7 +1,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::{Blocks, COLS, ROWS, THREADS};
+use crate::blocks::{Blocks, COLS, ROWS, THREADS, divisible};
 use crate::numbers::{elements, scattered, tensor};
 use crate::{Config, KernelEntry};
 
@@ -11,7 +11,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F16, BF16, F32],
     build: bias_gelu,
-    run_time: &[],
+    run_time: |_| &["rows"],
     inputs: |c| {
         let matrix = [c.size("rows"), c.size("cols")];
         let of = |shape: &[i64], seed| scattered(c.dtype, shape, seed);
@@ -35,14 +35,14 @@ const ELEMENTS: i64 = 64;
 
 /// Every element by itself: `gelu(v)` is `v * sigmoid(2 * ROOT * (v + CUBE * v^3))`.
 fn bias_gelu(config: &Config) -> Kernel {
-    let blocks = Blocks::with(config, ELEMENTS);
-    let Blocks { rows, cols, threads, block } = blocks;
+    let Blocks { cols, threads, block } = Blocks::with(config, ELEMENTS);
     kernel("bias_gelu", |k| {
-        let x = k.input("x", config.dtype, [rows, cols]);
+        let rows = divisible(k, config, "rows");
+        let x = k.input("x", config.dtype, (rows, cols));
         let bias = k.input("bias", config.dtype, [cols]);
-        let residual = k.input("residual", config.dtype, [rows, cols]);
-        let y = k.output("y", config.dtype, [rows, cols]);
-        let [cta] = k.grid([blocks.ctas()]);
+        let residual = k.input("residual", config.dtype, (rows, cols));
+        let y = k.output("y", config.dtype, (rows, cols));
+        let [cta] = k.grid([rows.ceil_div(block)]);
         k.threads(threads);
         // Each thread has the same columns of all of its rows.
         let added = k.fragment("added", config.dtype, [cols]);

@@ -20,8 +20,6 @@ const MOST_ROWS: i64 = 16;
 /// A matrix whose rows are divided among CTAs in blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks {
-    /// Rows of the matrix.
-    pub(crate) rows: i64,
     /// Columns of the matrix.
     pub(crate) cols: i64,
     /// Threads of a CTA.
@@ -39,12 +37,7 @@ impl Blocks {
     /// Blocks of whole rows, with about so many elements for each thread.
     pub(crate) fn with(config: &Config, elements: i64) -> Blocks {
         let [rows, cols, threads] = ["rows", "cols", "threads"].map(|name| config.size(name));
-        Blocks { rows, cols, threads, block: rows_of_a_block(rows, cols, threads, elements) }
-    }
-
-    /// CTAs that cover the rows.
-    pub(crate) fn ctas(self) -> i64 {
-        ceil_div(self.rows, self.block)
+        Blocks { cols, threads, block: rows_of_a_block(rows, cols, threads, elements) }
     }
 }
 

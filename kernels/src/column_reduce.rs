@@ -3,7 +3,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::{COLS, ROWS, THREADS, ceil_div, fitting_rows};
+use crate::blocks::{COLS, ROWS, THREADS, divisible, fitting_rows};
 use crate::numbers::{elements, greatest, listed, negative, scattered};
 use crate::{Config, KernelEntry};
 
@@ -13,7 +13,7 @@ pub(crate) const SUM: KernelEntry = KernelEntry {
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
     build: |c| column_reduce("column_sum", Sum, 0.0, c),
-    run_time: &[],
+    run_time: |_| &["rows", "cols"],
     inputs: |c| vec![scattered(F32, &[c.size("rows"), c.size("cols")], 1)],
     reference: |c, inputs| reference(c, inputs, |column| column.iter().sum()),
     // Sums of such inputs are exact, in whatever order.
@@ -41,25 +41,18 @@ fn column_reduce(name: &str, kind: ReduceKind, neutral: f64, config: &Config) ->
     let [rows, cols, threads] = ["rows", "cols", "threads"].map(|name| config.size(name));
     let width = cols.min(MOST_COLUMNS);
     let block = fitting_rows(rows, threads * ELEMENTS / width.max(1));
-    // Elements below the last row read as 0, which is neutral only for a sum.
-    let asks_for_edge = neutral != 0.0 && rows % block != 0;
     kernel(name, |k| {
-        let x = k.input("x", F32, [rows, cols]);
-        let y = k.output("y", F32, [cols]);
-        let [cta] = k.grid([ceil_div(cols, width)]);
+        let [rows, cols] = ["rows", "cols"].map(|name| divisible(k, config, name));
+        let x = k.input("x", F32, (rows, cols));
+        let y = k.output("y", F32, (cols,));
+        let [cta] = k.grid([cols.ceil_div(width)]);
         k.threads(threads);
         let first = cta * width;
         let v = k.fragment("v", F32, [block, width]);
         let result = k.fragment("result", F32, [width]);
         k.fill(result, neutral);
-        k.serial("t", 0..ceil_div(rows, block), |k, t| {
-            let top = t * block;
-            k.parallel([block, width], |k, [i, j]| {
-                let row = top + i;
-                let element = x.at((row, first + j));
-                let is_inside = Value::from(row).lt(rows);
-                k.store(v, (i, j), if asks_for_edge { is_inside.select(element, neutral) } else { element });
-            });
+        k.serial("t", ..rows.ceil_div(block), |k, t| {
+            k.parallel([block, width], |k, [i, j]| k.store(v, (i, j), x.at((t * block + i, first + j))));
             k.reduce(kind, result, v, 0).accumulate();
         });
         k.parallel([width], |k, [j]| k.store(y, (first + j,), result.at((j,))));

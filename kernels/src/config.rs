@@ -29,7 +29,7 @@ pub struct KernelEntry {
     /// Builds it.
     pub build: fn(&Config) -> Kernel,
     /// Which of the sizes are known only at launch: parameters of the kernel with the same name.
-    pub run_time: &'static [&'static str],
+    pub run_time: fn(&Config) -> &'static [&'static str],
     /// Makes inputs.
     pub inputs: fn(&Config) -> Vec<HostTensor>,
     /// What it computes, in plain Rust.
@@ -146,7 +146,7 @@ impl KernelEntry {
 
     /// The values of the sizes that are known only at launch.
     pub fn sizes(&self, config: &Config) -> Vec<(&'static str, i64)> {
-        self.run_time.iter().map(|name| (*name, config.size(name))).collect()
+        (self.run_time)(config).iter().map(|name| (*name, config.size(name))).collect()
     }
 
     /// The configurations that tests run: the default one and those of the entry.

@@ -12,7 +12,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     shape: &[ShapeKey { name: "n", default: 8192, about: "number of elements" }, THREADS],
     dtypes: &[F16, BF16, F32],
     build: dropout,
-    run_time: &["n"],
+    run_time: |_| &["n"],
     inputs: |c| {
         let scalars = [(F32, 0.1), (U32, 1234.0), (U32, 5.0)];
         let scalars = scalars.map(|(dtype, value)| HostTensor::from_f64(dtype, &[1], |_| value));

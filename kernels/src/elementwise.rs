@@ -1,7 +1,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::{Blocks, COLS, ROWS, THREADS};
+use crate::blocks::{Blocks, COLS, ROWS, THREADS, divisible};
 use crate::numbers::{elements, scattered, tensor};
 use crate::{Config, KernelEntry};
 
@@ -11,7 +11,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F16, BF16, F32],
     build: elementwise,
-    run_time: &[],
+    run_time: |_| &["rows"],
     inputs: |c| {
         let (rows, cols) = (c.size("rows"), c.size("cols"));
         vec![scattered(F32, &[rows, cols], 1), scattered(F32, &[cols], 2), scattered(F32, &[rows], 3)]
@@ -28,14 +28,14 @@ const ELEMENTS: i64 = 64;
 
 /// A chain of two loops over a fragment, with two vectors that are copied to every thread that reads them.
 fn elementwise(config: &Config) -> Kernel {
-    let blocks = Blocks::with(config, ELEMENTS);
-    let Blocks { rows, cols, threads, block } = blocks;
+    let Blocks { cols, threads, block } = Blocks::with(config, ELEMENTS);
     kernel("elementwise", |k| {
-        let x = k.input("x", F32, [rows, cols]);
+        let rows = divisible(k, config, "rows");
+        let x = k.input("x", F32, (rows, cols));
         let b = k.input("b", F32, [cols]);
-        let c = k.input("c", F32, [rows]);
-        let y = k.output("y", config.dtype, [rows, cols]);
-        let [cta] = k.grid([blocks.ctas()]);
+        let c = k.input("c", F32, (rows,));
+        let y = k.output("y", config.dtype, (rows, cols));
+        let [cta] = k.grid([rows.ceil_div(block)]);
         k.threads(threads);
         let first = cta * block;
         let bias = k.fragment("bias", F32, [cols]);

@@ -21,7 +21,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     ],
     dtypes: &[F16, BF16],
     build: flash_attention,
-    run_time: &["heads", "queries", "keys"],
+    run_time: |_| &["heads", "queries", "keys"],
     inputs: |c| {
         let [heads, queries, keys, depth] = ["heads", "queries", "keys", "depth"].map(|name| c.size(name));
         let tensor = |rows: i64, seed: u64| scattered(c.dtype, &[heads, rows, depth], seed);

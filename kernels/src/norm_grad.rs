@@ -11,7 +11,7 @@ pub(crate) const LAYER: KernelEntry = KernelEntry {
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32, F16, BF16],
     build: |c| norm_grad("layer_norm_grad", c, true),
-    run_time: &["rows", "cols"],
+    run_time: |_| &["rows", "cols"],
     inputs,
     reference: |c, inputs| reference(c, inputs, true),
     // The input's gradient is rounded to 16 bits: bf16 has 8.

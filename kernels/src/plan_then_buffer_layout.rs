@@ -12,7 +12,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     shape: &[ShapeKey { default: 64, ..THREADS }],
     dtypes: &[F32],
     build: plan_then_buffer_layout,
-    run_time: &[],
+    run_time: |_| &[],
     inputs: |_| vec![scattered(F32, &[ROWS, COLS], 1)],
     reference,
     tolerance: Tolerance::EXACT,

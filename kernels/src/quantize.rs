@@ -11,7 +11,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F16, BF16, F32],
     build: quantize,
-    run_time: &["rows", "cols"],
+    run_time: |_| &["rows", "cols"],
     inputs: |c| vec![scattered(c.dtype, &[c.size("rows"), c.size("cols")], 1)],
     reference,
     // A quotient that is rounded differently may be the next integer.

@@ -1,7 +1,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::{Blocks, COLS, ROWS, THREADS};
+use crate::blocks::{Blocks, COLS, ROWS, THREADS, divisible};
 use crate::numbers::{by_rows, elements, listed, scattered};
 use crate::{Config, KernelEntry};
 
@@ -11,7 +11,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
     build: rms_norm,
-    run_time: &[],
+    run_time: |_| &["rows"],
     inputs: |c| {
         let (rows, cols) = (c.size("rows"), c.size("cols"));
         vec![scattered(F32, &[rows, cols], 1), scattered(F32, &[cols], 2)]
@@ -26,13 +26,13 @@ const EPSILON: f64 = 1e-5;
 
 /// One loop writes two fragments, so both have the same layout; the loop over rows runs on the threads with the sums.
 fn rms_norm(config: &Config) -> Kernel {
-    let blocks = Blocks::of(config);
-    let Blocks { rows, cols, threads, block } = blocks;
+    let Blocks { cols, threads, block } = Blocks::of(config);
     kernel("rms_norm", |k| {
-        let x = k.input("x", F32, [rows, cols]);
+        let rows = divisible(k, config, "rows");
+        let x = k.input("x", F32, (rows, cols));
         let weight = k.input("weight", F32, [cols]);
-        let y = k.output("y", F32, [rows, cols]);
-        let [cta] = k.grid([blocks.ctas()]);
+        let y = k.output("y", F32, (rows, cols));
+        let [cta] = k.grid([rows.ceil_div(block)]);
         k.threads(threads);
         let first = cta * block;
         let v = k.fragment("v", F32, [block, cols]);

@@ -1,7 +1,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::{THREADS, ceil_div, fitting_rows};
+use crate::blocks::{THREADS, divisible, fitting_rows};
 use crate::config::ShapeKey;
 use crate::numbers::{elements, listed, scattered};
 use crate::{Config, KernelEntry};
@@ -17,7 +17,7 @@ pub(crate) const HALVES: KernelEntry = KernelEntry {
     ],
     dtypes: &[F16, BF16, F32],
     build: |c| rope("rope_halves", c, Places { step: 1, distance: c.size("dim") / 2 }),
-    run_time: &[],
+    run_time: |_| &["tokens"],
     inputs: |c| {
         let [tokens, heads, dim] = ["tokens", "heads", "dim"].map(|name| c.size(name));
         let angles = [tokens, dim / 2];
@@ -54,11 +54,12 @@ fn rope(name: &str, config: &Config, Places { step, distance }: Places) -> Kerne
     let [tokens, heads, dim, threads] = ["tokens", "heads", "dim", "threads"].map(|name| config.size(name));
     let block = fitting_rows(tokens, threads * ELEMENTS / (heads * dim).max(1));
     kernel(name, |k| {
-        let x = k.input("x", config.dtype, [tokens, heads, dim]);
-        let cos = k.input("cos", F32, [tokens, dim / 2]);
-        let sin = k.input("sin", F32, [tokens, dim / 2]);
-        let y = k.output("y", config.dtype, [tokens, heads, dim]);
-        let [cta] = k.grid([ceil_div(tokens, block)]);
+        let tokens = divisible(k, config, "tokens");
+        let x = k.input("x", config.dtype, (tokens, heads, dim));
+        let cos = k.input("cos", F32, (tokens, dim / 2));
+        let sin = k.input("sin", F32, (tokens, dim / 2));
+        let y = k.output("y", config.dtype, (tokens, heads, dim));
+        let [cta] = k.grid([tokens.ceil_div(block)]);
         k.threads(threads);
         let top = cta * block;
         let [cosine, sine, negative] =

@@ -3,7 +3,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::{Blocks, COLS, ROWS, THREADS};
+use crate::blocks::{Blocks, COLS, ROWS, THREADS, divisible};
 use crate::numbers::{by_rows, greatest, listed, negative, scattered};
 use crate::{Config, KernelEntry};
 
@@ -13,7 +13,7 @@ pub(crate) const SUM: KernelEntry = KernelEntry {
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
     build: |c| row_reduce("row_sum", Sum, c),
-    run_time: &[],
+    run_time: |_| &["rows"],
     inputs: |c| vec![scattered(F32, &[c.size("rows"), c.size("cols")], 1)],
     reference: |c, inputs| reference(c, inputs, |row| row.iter().sum()),
     // Sums of such inputs are exact, in whatever order.
@@ -33,12 +33,12 @@ pub(crate) const MAX: KernelEntry = KernelEntry {
 /// The smallest program with a reduction: a block of rows in, one number per row out. All threads that share a row have
 /// the result; one of them stores it.
 fn row_reduce(name: &str, kind: ReduceKind, config: &Config) -> Kernel {
-    let blocks = Blocks::of(config);
-    let Blocks { rows, cols, threads, block } = blocks;
+    let Blocks { cols, threads, block } = Blocks::of(config);
     kernel(name, |k| {
-        let x = k.input("x", F32, [rows, cols]);
-        let y = k.output("y", F32, [rows]);
-        let [cta] = k.grid([blocks.ctas()]);
+        let rows = divisible(k, config, "rows");
+        let x = k.input("x", F32, (rows, cols));
+        let y = k.output("y", F32, (rows,));
+        let [cta] = k.grid([rows.ceil_div(block)]);
         k.threads(threads);
         let first = cta * block;
         let v = k.fragment("v", F32, [block, cols]);

@@ -9,7 +9,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     shape: &[],
     dtypes: &[F32],
     build: |_| sf_transpose_global(),
-    run_time: &[],
+    run_time: |_| &[],
     inputs: |_| vec![HostTensor::pattern(F32, &SHAPE)],
     reference,
     tolerance: Tolerance::EXACT,

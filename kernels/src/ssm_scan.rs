@@ -18,7 +18,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     ],
     dtypes: &[F32],
     build: ssm_scan,
-    run_time: &["batch", "length", "channels"],
+    run_time: |_| &["batch", "length", "channels"],
     inputs: |c| {
         let [batch, length, channels, states] = ["batch", "length", "channels", "states"].map(|name| c.size(name));
         let steps = elements(&scattered(F32, &[batch, length, channels], 2));

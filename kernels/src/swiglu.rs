@@ -14,7 +14,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     ],
     dtypes: &[F16, BF16, F32],
     build: swiglu,
-    run_time: &["n"],
+    run_time: |_| &["n"],
     inputs: |c| [1, 2].map(|seed| scattered(c.dtype, &[c.size("n")], seed)).to_vec(),
     reference,
     tolerance: Tolerance { absolute: 1e-2, relative: 1e-2 },

@@ -14,7 +14,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     ],
     dtypes: &[B32, B8, B16, B64, B128, F32],
     build: warp_transpose,
-    run_time: &[],
+    run_time: |_| &[],
     inputs: |c| vec![HostTensor::pattern(c.dtype, &[c.size("tiles"), c.size("rows"), c.size("cols")])],
     reference,
     tolerance: Tolerance::EXACT,
