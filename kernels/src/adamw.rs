@@ -1,6 +1,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
+use crate::blocks::divisible;
 use crate::config::ShapeKey;
 use crate::numbers::{elements, listed, scattered};
 use crate::{Config, KernelEntry};
@@ -38,14 +39,14 @@ const SCALARS: [(&str, f64); 7] = [
 ];
 
 /// Elements of a thread.
-const EACH: i64 = 4;
+const EACH: i64 = 8;
 
 /// Decoupled weight decay (Loshchilov and Hutter, 2019).
 fn adamw(config: &Config) -> Kernel {
     let threads = config.size("threads");
     let tile = threads * EACH;
     kernel("adamw", |k| {
-        let n = k.size("n");
+        let n = divisible(k, config, "n");
         let gradient = k.input("gradient", F32, (n,));
         let [x, mean, square] = ["x", "mean", "square"].map(|name| k.inout(name, F32, (n,)));
         let [rate, beta1, beta2, epsilon, decay, correction1, correction2] =

@@ -1,6 +1,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
+use crate::blocks::divisible;
 use crate::config::ShapeKey;
 use crate::numbers::{elements, listed, scattered};
 use crate::{Config, KernelEntry};
@@ -33,7 +34,7 @@ fn argmax(config: &Config) -> Kernel {
     let (dtype, threads) = (config.dtype, config.size("threads"));
     let tile = threads * EACH;
     kernel("argmax", |k| {
-        let (rows, cols) = (k.size("rows"), k.size("cols"));
+        let (rows, cols) = (k.size("rows"), divisible(k, config, "cols"));
         let x = k.input("x", dtype, (rows, cols));
         let y = k.output("y", I32, (rows,));
         let [row] = k.grid([rows]);

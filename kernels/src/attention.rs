@@ -3,112 +3,124 @@ use std::f64::consts::LOG2_E;
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::{THREADS, divisible};
 use crate::config::ShapeKey;
 use crate::numbers::{elements, greatest, listed, scattered};
 use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "attention",
-    about: "softmax(q*k^T/sqrt(depth))*v, all keys at once; cols and depth are multiples of 8",
+    about: "softmax(q*k^T/sqrt(depth))*v of each head, keys tile by tile; depth is a multiple of 8",
     shape: &[
-        ShapeKey { name: "rows", default: 64, about: "queries" },
-        ShapeKey { name: "cols", default: 64, about: "keys and values" },
+        ShapeKey { name: "heads", default: 2, about: "heads of keys and values" },
+        ShapeKey { name: "group", default: 1, about: "heads of queries that share one of keys and values" },
+        ShapeKey { name: "queries", default: 100, about: "queries of a head" },
+        ShapeKey { name: "keys", default: 200, about: "keys and values of a head" },
         ShapeKey { name: "depth", default: 64, about: "elements of a query, a key or a value" },
-        THREADS,
+        ShapeKey { name: "causal", default: 0, about: "1 if query i sees the keys up to i only, else 0" },
+        ShapeKey { name: "stages", default: 2, about: "tiles of keys and values in shared memory" },
+        ShapeKey { name: "threads", default: 128, about: "threads of a CTA; each warp has 16 queries" },
     ],
-    dtypes: &[F16],
+    dtypes: &[F16, BF16],
     build: attention,
-    run_time: |_| &["rows"],
+    run_time: |_| &["heads", "queries", "keys"],
     inputs: |c| {
-        let [rows, cols, depth] = ["rows", "cols", "depth"].map(|name| c.size(name));
-        let tensor = |lines: i64, seed: u64| scattered(F16, &[lines, depth], seed);
-        vec![tensor(rows, 1), tensor(cols, 2), tensor(cols, 3)]
+        let [heads, queries, keys, depth] = ["heads", "queries", "keys", "depth"].map(|name| c.size(name));
+        let tensor = |heads: i64, rows: i64, seed: u64| scattered(c.dtype, &[heads, rows, depth], seed);
+        vec![tensor(heads * c.size("group"), queries, 1), tensor(heads, keys, 2), tensor(heads, keys, 3)]
     },
     reference,
-    // Weights are rounded to f16 before they are multiplied by values up to 2.
-    tolerance: Tolerance { absolute: 2e-3, relative: 0.0 },
-    tested: &[(F16, &[("rows", 24), ("cols", 40), ("threads", 64)])],
+    // Weights are rounded to 16 bits before they are multiplied by values up to 2: bf16 has 8 bits.
+    tolerance: Tolerance { absolute: 1.6e-2, relative: 0.0 },
+    tested: &[
+        (F16, &[("queries", 1), ("keys", 1), ("depth", 8), ("threads", 32)]),
+        (F16, &[("queries", 70), ("keys", 65), ("causal", 1), ("stages", 3)]),
+        (BF16, &[("heads", 3), ("queries", 17), ("keys", 129), ("threads", 64)]),
+        (F16, &[("group", 4), ("queries", 33), ("keys", 40), ("depth", 32), ("threads", 64)]),
+    ],
 };
 
-/// Rows of an instruction.
-const ROWS_OF_AN_INSTRUCTION: i64 = 16;
-/// The most scores of a thread.
-const MOST_SCORES: i64 = 128;
-/// The most warps of a CTA.
-const MOST_WARPS: i64 = 32;
+/// Keys and values of a tile.
+const TILE: i64 = 64;
 
-/// The warps divide the queries. The first product fixes the layout of the scores; with each row on four lanes of one
-/// warp, both reductions stay inside the warp, and the exponentials are laid out as the second product's left operand. A
-/// row is divided by its sum through one reciprocal. Exponentials are powers of 2: scaled and shifted by one fused
-/// operation each, and those below 2^-126 are 0, as they would be in f16.
+/// The warps divide the queries of a CTA, so that rows of scores stay inside a warp. `max` and `sum` are those of the keys so
+/// far; what was summed up with an earlier maximum is scaled. Exponentials are powers of 2.
 fn attention(config: &Config) -> Kernel {
-    let [rows, cols, depth, threads] = ["rows", "cols", "depth", "threads"].map(|name| config.size(name));
-    let warps = (threads / 32).clamp(1, MOST_WARPS);
-    let block = warps * rows_of_a_warp(rows / warps, cols);
+    let [depth, threads, stages, group] = ["depth", "threads", "stages", "group"].map(|name| config.size(name));
+    let (dtype, is_causal, block) = (config.dtype, config.size("causal") == 1, threads / 32 * 16);
     let scale = LOG2_E / (depth as f64).sqrt();
     kernel("attention", |k| {
-        let rows = divisible(k, config, "rows");
-        let q = k.input("q", F16, (rows, depth));
-        let key = k.input("key", F16, [cols, depth]);
-        let value = k.input("value", F16, [cols, depth]);
-        let out = k.output("out", F32, (rows, depth));
-        let [cta] = k.grid([rows.ceil_div(block)]);
+        let (heads, queries, keys) = (k.size("heads").max(65_535 / group), k.size("queries"), k.size("keys"));
+        let q = k.input("q", dtype, (heads * group, queries, depth));
+        let key = k.input("key", dtype, (heads, keys, depth));
+        let value = k.input("value", dtype, (heads, keys, depth));
+        let out = k.output("out", F32, (heads * group, queries, depth));
+        let [cta, head] = k.grid([queries.ceil_div(block), heads * group]);
         k.threads(threads);
-        let first = cta * block;
-        let queries = k.fragment("queries", F16, [block, depth]);
-        let keys = k.shared("keys", F16, [cols, depth]);
-        let values = k.shared("values", F16, [cols, depth]);
-        let scores = k.fragment("scores", F32, [block, cols]);
-        let weights = k.fragment("weights", F16, [block, cols]);
+        let top = cta * block;
+        let rows = (head, at(top, block), ..);
+        let held_q = k.fragment("held_q", dtype, [block, depth]);
+        let key_tile = k.shared("key_tile", dtype, [TILE, depth]);
+        let value_tile = k.shared("value_tile", dtype, [TILE, depth]);
+        let scores = k.fragment("scores", F32, [block, TILE]);
+        let weights = k.fragment("weights", dtype, [block, TILE]);
         let held = k.fragment("held", F32, [block, depth]);
-        let max = k.fragment("max", F32, [block]);
-        let sum = k.fragment("sum", F32, [block]);
-        k.parallel([block, depth], |k, [i, j]| k.store(queries, (i, j), q.at((first + i, j))));
-        k.copy(keys, key);
-        k.copy(values, value);
-        k.gemm(scores, queries, keys).with(product(true));
-        k.reduce(Max, max, scores, 1);
-        k.parallel([block], |k, [i]| k.store(max, (i,), max.at((i,)) * scale));
-        k.parallel([block, cols], |k, [i, j]| {
-            k.store(scores, (i, j), (scores.at((i, j)) * scale - max.at((i,))).fast_exp2())
+        let [max, before, sum] = ["max", "before", "sum"].map(|name| k.fragment(name, F32, [block]));
+        k.copy(held_q, q.sub(rows));
+        k.fill(held, 0.0);
+        k.fill(max, f64::NEG_INFINITY);
+        k.fill(sum, 0.0);
+        let seen = if is_causal { (top + block).at_most(keys) } else { keys.into() };
+        k.pipelined("t", ..seen.ceil_div(TILE), stages, |k, t| {
+            let tile = (head / group, at(t * TILE, TILE), ..);
+            k.copy(key_tile, key.sub(tile));
+            k.copy(value_tile, value.sub(tile));
+            k.gemm(scores, held_q, key_tile).with(product(true, true));
+            k.map(scores, |[i, j]| {
+                let last = if is_causal { (top + i + 1).at_most(keys) } else { keys.into() };
+                Value::from(t * TILE + j).lt(last).select(scores.at((i, j)) * scale, f64::NEG_INFINITY)
+            });
+            k.copy(before, max);
+            k.reduce(Max, max, scores, 1).accumulate();
+            k.map(before, |[i]| (before.at((i,)) - max.at((i,))).fast_exp2());
+            k.map(scores, |[i, j]| (scores.at((i, j)) - max.at((i,))).fast_exp2());
+            k.map(sum, |[i]| sum.at((i,)) * before.at((i,)));
+            k.reduce(Sum, sum, scores, 1).accumulate();
+            k.map(weights, |[i, j]| scores.at((i, j)).cast(dtype));
+            k.map(held, |[i, j]| held.at((i, j)) * before.at((i,)));
+            k.gemm(held, weights, value_tile).with(product(false, false));
         });
-        k.reduce(Sum, sum, scores, 1);
-        k.parallel([block, cols], |k, [i, j]| k.store(weights, (i, j), scores.at((i, j)).cast(F16)));
-        k.gemm(held, weights, values).with(product(false));
-        k.parallel([block], |k, [i]| k.store(sum, (i,), 1.0 / sum.at((i,))));
-        k.parallel([block, depth], |k, [i, j]| k.store(out, (first + i, j), held.at((i, j)) * sum.at((i,))));
+        k.map(sum, |[i]| 1.0 / sum.at((i,)));
+        k.map(held, |[i, j]| held.at((i, j)) * sum.at((i,)));
+        k.copy(out.sub(rows), held);
     })
 }
 
-/// The queries of one warp: those of two instructions if there are many and the scores fit, since both use the same keys
-/// and values.
-fn rows_of_a_warp(rows: i64, cols: i64) -> i64 {
-    let of_two = 2 * ROWS_OF_AN_INSTRUCTION;
-    if rows >= 2 * of_two && of_two * cols / 32 <= MOST_SCORES { of_two } else { ROWS_OF_AN_INSTRUCTION }
-}
-
-/// A product that starts from 0, with the rows divided among all warps.
-fn product(transpose_b: bool) -> Gemm {
-    Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear: true, tf32: false }
+/// A product with the rows divided among all warps.
+fn product(transpose_b: bool, clear: bool) -> Gemm {
+    Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear, tf32: false }
 }
 
 fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
-    let [queries, keys, values] = [0, 1, 2].map(|at| elements(&inputs[at]));
-    let depth = config.size("depth") as usize;
-    let scale = 1.0 / (depth as f64).sqrt();
-    let of_query = |query: &[f64]| {
-        let score = |key: &[f64]| query.iter().zip(key).map(|(a, b)| a * b).sum::<f64>() * scale;
-        let scores: Vec<f64> = keys.chunks(depth).map(score).collect();
+    let [q, key, value] = [0, 1, 2].map(|at| elements(&inputs[at]));
+    let [heads, queries, keys, depth, group] =
+        ["heads", "queries", "keys", "depth", "group"].map(|name| config.size(name) as usize);
+    let is_causal = config.size("causal") == 1;
+    let of_query = |row: usize| {
+        let (head, query) = (row / queries, row % queries);
+        let seen = if is_causal { keys.min(query + 1) } else { keys };
+        let row_of = |of: &[f64], line: usize| of[(head / group * keys + line) * depth..][..depth].to_vec();
+        let query = &q[row * depth..][..depth];
+        let dot = |line: usize| query.iter().zip(row_of(&key, line)).map(|(a, b)| a * b).sum::<f64>();
+        let scores: Vec<f64> = (0..seen).map(|line| dot(line) / (depth as f64).sqrt()).collect();
         let max = greatest(&scores);
         let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
         let sum: f64 = weights.iter().sum();
         let mut out = vec![0.0; depth];
-        for (weight, value) in weights.iter().zip(values.chunks(depth)) {
-            out.iter_mut().zip(value).for_each(|(out, element)| *out += weight / sum * element);
+        for (line, weight) in weights.iter().enumerate() {
+            out.iter_mut().zip(row_of(&value, line)).for_each(|(out, element)| *out += weight / sum * element);
         }
         out
     };
-    let out: Vec<f64> = queries.chunks(depth).flat_map(of_query).collect();
-    vec![listed(F32, &[config.size("rows"), depth as i64], &out)]
+    let out: Vec<f64> = (0..heads * group * queries).flat_map(of_query).collect();
+    vec![listed(F32, &[(heads * group) as i64, queries as i64, depth as i64], &out)]
 }

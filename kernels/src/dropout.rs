@@ -1,7 +1,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use crate::blocks::THREADS;
+use crate::blocks::{THREADS, divisible};
 use crate::config::ShapeKey;
 use crate::numbers::{elements, listed, scattered};
 use crate::{Config, KernelEntry};
@@ -32,7 +32,7 @@ fn dropout(config: &Config) -> Kernel {
     let (dtype, threads) = (config.dtype, config.size("threads"));
     let tile = threads * EACH;
     kernel("dropout", |k| {
-        let n = k.size("n");
+        let n = divisible(k, config, "n");
         let x = k.input("x", dtype, (n,));
         let y = k.output("y", dtype, (n,));
         let rate = k.scalar("rate", F32);

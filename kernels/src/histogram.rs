@@ -1,6 +1,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
+use crate::blocks::divisible;
 use crate::config::ShapeKey;
 use crate::numbers::{elements, listed};
 use crate::{Config, KernelEntry};
@@ -31,7 +32,7 @@ fn histogram(config: &Config) -> Kernel {
     let [ctas, threads] = ["ctas", "threads"].map(|name| config.size(name));
     let tile = threads * EACH;
     kernel("histogram", |k| {
-        let n = k.size("n").max(1 << 28);
+        let n = divisible(k, config, "n").max(1 << 28);
         let x = k.input("x", U8, (n,));
         let counts = k.accumulator("counts", I32, [BINS]);
         let [cta] = k.grid([ctas]);

@@ -17,7 +17,6 @@ mod dequantize;
 mod dropout;
 mod elementwise;
 mod embedding;
-mod flash_attention;
 mod gemm;
 mod gemv;
 mod histogram;
@@ -33,6 +32,7 @@ mod rope;
 mod row_reduce;
 mod sf_transpose;
 mod sf_transpose_global;
+mod short_attention;
 mod softmax;
 mod split_k_gemm;
 mod ssm_scan;
@@ -62,7 +62,6 @@ pub const KERNELS: &[KernelEntry] = &[
     elementwise::ENTRY,
     embedding::FORWARD,
     embedding::BACKWARD,
-    flash_attention::ENTRY,
     gemm::ENTRY,
     gemv::ENTRY,
     histogram::ENTRY,
@@ -78,6 +77,7 @@ pub const KERNELS: &[KernelEntry] = &[
     row_reduce::SUM,
     sf_transpose::ENTRY,
     sf_transpose_global::ENTRY,
+    short_attention::ENTRY,
     softmax::ENTRY,
     split_k_gemm::ENTRY,
     ssm_scan::ENTRY,

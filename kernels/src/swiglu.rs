@@ -1,6 +1,7 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
+use crate::blocks::divisible;
 use crate::config::ShapeKey;
 use crate::numbers::{elements, listed, scattered};
 use crate::{Config, KernelEntry};
@@ -28,7 +29,7 @@ fn swiglu(config: &Config) -> Kernel {
     let (dtype, threads) = (config.dtype, config.size("threads"));
     let tile = threads * EACH;
     kernel("swiglu", |k| {
-        let n = k.size("n");
+        let n = divisible(k, config, "n");
         let (gate, up) = (k.input("gate", dtype, (n,)), k.input("up", dtype, (n,)));
         let y = k.output("y", dtype, (n,));
         let [block] = k.grid([n.ceil_div(tile)]);

@@ -17,6 +17,7 @@ pub mod moving_tiles;
 pub mod mutants;
 pub mod pages;
 pub mod permute;
+pub mod quality;
 pub mod rng;
 pub mod sources;
 pub mod thread_machine;

@@ -5,6 +5,7 @@
 //! listed as skipped. With NVRTC, it is also checked that the committed PTX is complete and all of it is needed;
 //! `TILEWRIGHT_BLESS=1` rewrites it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,8 +13,9 @@ use tilewright::compile::Artifact;
 use tilewright::prelude::Target;
 use tilewright::runtime::{Built, CudaText, Device, Origin, Run, Space, Toolchain, op_traffic, run};
 use tilewright::vgpu::MAX_INSTRUCTIONS_PER_THREAD;
-use tilewright_tests::cases::{Case, all};
+use tilewright_tests::cases::{Case, all, library};
 use tilewright_tests::edits;
+use tilewright_tests::quality::{Figures, Quality, path, title};
 use tilewright_tests::toolchain::{fixtures, has_no_nvrtc, is_blessing, keep_fixture, skip, toolchain};
 
 /// Kernels may execute at most 1 / `HEADROOM` of the virtual GPU's default instruction limit.
@@ -30,6 +32,12 @@ fn main() -> ExitCode {
     let filter: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let toolchain = toolchain();
     let (mut ran, mut from_fixtures, mut skipped, mut failed) = (0, 0, Vec::new(), 0);
+    let quality = Quality::committed();
+    failed += quality.as_ref().err().map_or(0, |why| {
+        println!("failed: {why}; run `cargo xtask report`");
+        1
+    });
+    let quality = quality.unwrap_or_default();
     let mut used = edits::committed(&toolchain);
     for case in all() {
         for target in Target::ALL {
@@ -37,7 +45,7 @@ fn main() -> ExitCode {
             if !filter.iter().all(|word| name.contains(word.as_str())) {
                 continue;
             }
-            match attempt(&toolchain, &case, *target, &mut used) {
+            match attempt(&toolchain, &case, *target, (&quality, &mut used)) {
                 Ended::Ran { from_fixture } => {
                     ran += 1;
                     from_fixtures += usize::from(from_fixture);
@@ -51,7 +59,7 @@ fn main() -> ExitCode {
         }
     }
     if filter.is_empty() && failed == 0 && skipped.is_empty() {
-        failed += strangers(&used);
+        failed += strangers(&used) + unreported(&quality);
     }
     for name in &skipped {
         skip(&format!("end to end: {name}"));
@@ -76,7 +84,28 @@ fn strangers(used: &[PathBuf]) -> usize {
     if is_blessing() { 0 } else { unused.len() }
 }
 
-fn attempt(toolchain: &Toolchain, case: &Case, target: Target, used: &mut Vec<PathBuf>) -> Ended {
+/// Kernels that the quality report lacks, and those that it has without need.
+fn unreported(quality: &Quality) -> usize {
+    let titles = library().into_iter().flat_map(|case| Target::ALL.iter().map(move |target| title(&case, *target)));
+    let titles: BTreeSet<String> = titles.collect();
+    let reported: BTreeSet<String> = quality.figures.keys().cloned().collect();
+    let different: Vec<&String> = titles.symmetric_difference(&reported).collect();
+    different
+        .iter()
+        .for_each(|case| println!("failed: {case} is not as in docs/quality.json; run `cargo xtask report`"));
+    let is_page = std::fs::read_to_string(path("md")).is_ok_and(|page| page == quality.page());
+    if !is_page {
+        println!("failed: docs/quality.md is not the page of docs/quality.json; run `cargo xtask report`");
+    }
+    different.len() + usize::from(!is_page)
+}
+
+fn attempt(
+    toolchain: &Toolchain,
+    case: &Case,
+    target: Target,
+    (quality, used): (&Quality, &mut Vec<PathBuf>),
+) -> Ended {
     let artifact = match case.compile(target) {
         Ok(artifact) => artifact,
         Err(found) => return Ended::Failed(found.iter().map(|d| d.to_string()).collect::<Vec<_>>().join("; ")),
@@ -91,13 +120,13 @@ fn attempt(toolchain: &Toolchain, case: &Case, target: Target, used: &mut Vec<Pa
         used.push(fixtures().file_for(&artifact, &built).0);
     }
     let kept = || if is_committed { keep_fixture(&artifact, &built) } else { Ok(()) };
-    match check(case, &artifact, &built).and_then(|()| kept()) {
+    match check(case, &artifact, &built, quality).and_then(|()| kept()) {
         Ok(()) => Ended::Ran { from_fixture: matches!(built.origin, Origin::Fixture(_)) },
         Err(why) => Ended::Failed(why),
     }
 }
 
-fn check(case: &Case, artifact: &Artifact, built: &Built) -> Result<(), String> {
+fn check(case: &Case, artifact: &Artifact, built: &Built, quality: &Quality) -> Result<(), String> {
     let resources = built.resources.as_ref().ok_or("NVRTC reported no register usage")?;
     if resources.spill_store_bytes + resources.spill_load_bytes + resources.stack_bytes > 0 {
         return Err(format!("spills or stack: {resources:?}"));
@@ -109,7 +138,12 @@ fn check(case: &Case, artifact: &Artifact, built: &Built) -> Result<(), String> 
         run(artifact, built, &case.inputs, &Device::Virtual).map_err(|failure| format!("{:?}", failure.diagnostics))?;
     case.compare(&outcome.outputs)?;
     check_counts(case, artifact, &outcome)?;
-    check_headroom(artifact, &outcome)
+    check_headroom(artifact, &outcome)?;
+    let figures = Figures::of(case, artifact, built, &outcome).ok_or("nothing was counted")?;
+    match quality.worse(&title(case, artifact.target()), &figures).first() {
+        None => Ok(()),
+        Some(worse) => Err(format!("{worse}; `cargo xtask report --reason ..` accepts it")),
+    }
 }
 
 /// Checks that the kernel stays far below the virtual GPU's limit.

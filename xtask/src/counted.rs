@@ -94,7 +94,7 @@ impl OpCount {
         }
     }
 
-    /// `copy(keys, key) at kernels/src/attention.rs:72, 8 lines: 64 global loads, 256 sectors (ideal 256); ...`
+    /// `copy(keys, key) at kernels/src/short_attention.rs:72, 8 lines: 64 global loads, 256 sectors (ideal 256); ...`
     fn text(&self) -> String {
         let op = match &self.op {
             Some((title, span)) => format!("{title} at {span}"),

@@ -14,7 +14,7 @@ use crate::resources::median_milliseconds;
 const RUNS: usize = 51;
 
 pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
-    let attention = library_kernel("attention", &[])?;
+    let attention = library_kernel("short_attention", &[])?;
     let programs = [
         ("inference: elementwise 128 x 128, 128 threads", elementwise(), 0.3),
         ("inference: softmax 64 x 128, 128 threads", softmax(64, 128), 0.6),

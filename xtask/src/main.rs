@@ -26,6 +26,7 @@ mod matrix;
 mod measuring;
 mod page_bench;
 mod permute_bench;
+mod report;
 mod request;
 mod resources;
 mod run_kernel;
@@ -75,6 +76,8 @@ enum Verb {
     VgpuMutate(vgpu_mutate::Arguments),
     /// Measure the compiler and the virtual GPU.
     Bench(bench::Arguments),
+    /// Measure what the kernels of the library cost on the virtual GPU, and write docs/quality.md and docs/quality.json.
+    Report(report::Arguments),
     /// Feed mutated notation or random layouts to the layout crate, or random tile programs to layout inference, and
     /// check every result.
     Fuzz(fuzz::Arguments),
@@ -116,6 +119,7 @@ fn perform(verb: Verb) -> Exit {
         Verb::Vgpu(arguments) => vgpu::run(&arguments),
         Verb::VgpuMutate(arguments) => vgpu_mutate::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),
+        Verb::Report(arguments) => report::run(&arguments),
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
         Verb::Validate(arguments) => validate::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments),

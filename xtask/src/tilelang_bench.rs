@@ -31,7 +31,7 @@ const PAIRS: [(&str, &[(&str, i64)]); 4] = [
     ("elementwise", &[("rows", 128), ("cols", 128)]),
     ("softmax", &[("rows", 32), ("cols", 1024)]),
     ("gemm", &[("m", 128), ("n", 128), ("k", 1024), ("tile", 128)]),
-    ("attention", &[("rows", 64), ("cols", 64)]),
+    ("short_attention", &[("rows", 64), ("cols", 64)]),
 ];
 
 /// Compile times and machine code of both as a Markdown table.

@@ -40,7 +40,7 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
         rate("transpose_2d 4096 x 4096", 100.0, || {
             library_rate("transpose_2d", &[("m", 4096), ("n", 4096)], &[4096, 4096], None)
         })?,
-        rate("attention of 4096 rows", 100.0, || library_rate("attention", &[("rows", 4096)], &[], None))?,
+        rate("attention of 4096 rows", 100.0, || library_rate("short_attention", &[("rows", 4096)], &[], None))?,
     ];
     let speedup = || Ok(rate_on(2, "softmax", &SOFTMAX, &[], None)? / rate_on(1, "softmax", &SOFTMAX, &[], None)?);
     let name = "virtual GPU, softmax 4096 x 2048 on two cores";

@@ -125,7 +125,7 @@ mod tests {
         };
         let (kernel, x) = kernel_of_x();
         let i = Var::new("i", 0, 63);
-        let known = StaticAccess { buffer: x, elements: vec![vec![Expr::var(&i)]] };
+        let known = StaticAccess { buffer: x, elements: vec![vec![Expr::var(&i)]], gathered: None };
         let places = Rc::new(Places::of(&kernel, &known, &mut Splits::by(&[i])));
         let (dtype, widest) = (DType::F32, 16);
         let touch = MemoryTouch {

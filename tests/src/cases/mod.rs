@@ -84,9 +84,9 @@ const IDEAL: [&str; 14] = [
     "warp_transpose-b8-rows=4-cols=32-tiles=2",
 ];
 
-/// All cases, those of the library first.
-pub fn all() -> Vec<Case> {
-    let mut cases: Vec<Case> = KERNELS
+/// The kernels of the library in their tested configurations.
+pub fn library() -> Vec<Case> {
+    KERNELS
         .iter()
         .flat_map(|entry| {
             let configs = entry.tested_configs().expect("configurations of the kernel");
@@ -106,7 +106,12 @@ pub fn all() -> Vec<Case> {
                 }
             })
         })
-        .collect();
+        .collect()
+}
+
+/// All cases, those of the library first.
+pub fn all() -> Vec<Case> {
+    let mut cases = library();
     cases.push(forced(&cases, "sf_transpose-f32", "warp_xor_swizzle"));
     cases.extend(extra::cases());
     for case in &mut cases {

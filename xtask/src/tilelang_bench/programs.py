@@ -84,7 +84,7 @@ def gemm(rows, cols, depth, tile, step):
     return main
 
 
-def attention(rows, cols, depth):
+def short_attention(rows, cols, depth):
     scale = LOG2_E / depth**0.5
 
     @T.prim_func
@@ -126,7 +126,7 @@ PROGRAMS = {
     "elementwise": lambda: elementwise(128, 128, 64),
     "softmax": lambda: softmax(32, 1024, 4),
     "gemm": lambda: gemm(128, 128, 1024, 128, 64),
-    "attention": lambda: attention(64, 64, 64),
+    "short_attention": lambda: short_attention(64, 64, 64),
 }
 
 

@@ -19,7 +19,7 @@ use tilewright_expr::points::{Split, Splits};
 use tilewright_layout::map::{Map, NONE, Owners};
 use tilewright_layout::{DType, Layout, TileLayout};
 
-pub use self::movable::{Movable, StaticAccess};
+pub use self::movable::{Gathered, Movable, StaticAccess};
 use crate::arena::Handle;
 use crate::tile::buffer::Buffer;
 use crate::tile::kernel::Kernel;
@@ -106,6 +106,8 @@ pub struct Places {
     position: Option<Listed>,
     /// The indices that may be outside of the tensor; `None` for those that cannot be listed.
     bounds: Vec<Option<Listed>>,
+    /// What data in the index depends on: where these are the same, so is the data.
+    data: Vec<Listed>,
 }
 
 /// How the steps of a chunk are moved in vectors.
@@ -134,7 +136,12 @@ impl Places {
     /// as the places of so many iterations.
     pub fn of(kernel: &Kernel, access: &StaticAccess, splits: &mut Splits<'_>) -> Places {
         let each = access.elements.iter().map(|index| Places::of_element(kernel, access.buffer, index, splits));
-        Places::joined(each.collect())
+        let places = Places::joined(each.collect());
+        let data = access.data_depends_on(splits.vars()).into_iter().filter_map(|var| {
+            let split = splits.of(&Expr::var(&var))?;
+            Some(Listed { own: split.own, divisors: None, rest: 0 })
+        });
+        Places { data: data.collect(), ..places }
     }
 
     fn of_element(kernel: &Kernel, buffer: Handle<Buffer>, index: &[Expr], splits: &mut Splits<'_>) -> Places {
@@ -148,7 +155,7 @@ impl Places {
             let rest = split.other.multiple().gcd(&bound.extent.multiple());
             Some(Listed { rest, own: split.own, divisors: None })
         });
-        Places { position, bounds: bounds.collect() }
+        Places { position, bounds: bounds.collect(), data: Vec::new() }
     }
 
     /// The places of several elements of each iteration, which have the same rests and the same number of bounds.
@@ -161,12 +168,13 @@ impl Places {
         Places {
             position: Listed::joined(each.iter().map(|places| places.position.as_ref()).collect()),
             bounds: (0..bounds).map(of_bound).collect(),
+            data: Vec::new(),
         }
     }
 
     /// Places about which nothing is known.
     pub fn unknown() -> Places {
-        Places { position: None, bounds: Vec::new() }
+        Places { position: None, bounds: Vec::new(), data: Vec::new() }
     }
 
     /// The positions by iteration, without the rest that is the same for all iterations.
@@ -231,6 +239,7 @@ impl Places {
         let Some(position) = &self.position else { return false };
         let is_vector = |vector: &[usize]| {
             position.is_vector(steps, vector, mask)
+                && self.data.iter().all(|data| data.is_still(steps, vector, mask))
                 && self.bounds.iter().all(|bound| {
                     bound.as_ref().is_some_and(|bound| {
                         bound.is_still(steps, vector, mask) || bound.is_vector(steps, vector, mask)
@@ -378,7 +387,7 @@ mod tests {
 
     fn places(own: impl IntoIterator<Item = i64>, rest: i64) -> Places {
         let listed = Listed { own: Rc::new(own.into_iter().collect()), divisors: None, rest };
-        Places { position: Some(listed), bounds: Vec::new() }
+        Places { position: Some(listed), bounds: Vec::new(), data: Vec::new() }
     }
 
     /// Elements moved at once by 32 threads that divide the iterations in vectors of 4.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::rc::Rc;
 
-use tilewright_expr::Expr;
+use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, RegArray, Regs, Stmt};
 use tilewright_ir::tile::vectors::{Chunk, Mask, Movable, Places, StaticAccess, Vectors, chunks, common_mask, widest};
 use tilewright_ir::tile::{Access, Buffer, ElementStmt, Space, Value};
@@ -79,14 +79,14 @@ impl<'a> Lowering<'a> {
     }
 
     fn chunk(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses<'_>) -> Result<(), Refusal> {
-        if self.copied(chunk, accesses)? || self.copied_through(chunk, accesses) {
+        if self.copied(chunk, accesses)? || self.copied_through(chunk, accesses)? {
             return Ok(());
         }
         for load in &accesses.loads {
             let vectors = self.vectors(load, chunk, &chunk.mask);
             if vectors.width > 1 {
                 let moved = self.moved_through(&load.known, false, vectors);
-                self.move_all(&moved, &chunk.mask);
+                self.move_all(&moved, &chunk.mask)?;
             }
         }
         let mut after = Vec::new();
@@ -99,10 +99,7 @@ impl<'a> Lowering<'a> {
         }
         self.step_bodies(chunk)?;
         for (moved, mask) in after {
-            let body = self.aside(|this| {
-                this.move_all(&moved, &mask);
-                Ok(())
-            })?;
+            let body = self.aside(|this| this.move_all(&moved, &mask))?;
             self.guarded(&mask, &chunk.mask, body);
         }
         self.moved.clear();
@@ -165,7 +162,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Adds an access in all its steps, for the threads of `mask`.
-    fn move_all(&mut self, moved: &VectorAccess, mask: &Mask) {
+    fn move_all(&mut self, moved: &VectorAccess, mask: &Mask) -> Result<(), Refusal> {
         let width = moved.vectors.width;
         let registers: Vec<i64> = (0..moved.vectors.steps.len() as i64).collect();
         if moved.writes
@@ -174,21 +171,24 @@ impl<'a> Lowering<'a> {
             && let Some(stores) = self.matrix_stores(&matrices, moved, &registers)
         {
             self.out.extend(stores);
-            return;
+            return Ok(());
         }
         let dtype = self.kernel.buffers[moved.known.buffer].dtype;
-        for (at, vector) in moved.vectors.steps.chunks(width).enumerate() {
-            self.move_vector(moved, moved.regs(dtype, at), vector[0], mask);
-        }
+        let mut vectors = moved.vectors.steps.chunks(width).enumerate();
+        vectors.try_for_each(|(at, vector)| self.move_vector(moved, moved.regs(dtype, at), vector[0], mask))
     }
 
     /// Adds the access of the vector that begins with an element, from or to these registers. Elements outside of the
     /// tensor read as zero.
-    fn move_vector(&mut self, moved: &VectorAccess, part: Regs, first: usize, mask: &Mask) {
+    fn move_vector(&mut self, moved: &VectorAccess, part: Regs, first: usize, mask: &Mask) -> Result<(), Refusal> {
         let (step, index) = moved.element(first);
         let place = ActiveStep { step, mask: mask.clone() };
-        let conditions = self.inside(moved.known.buffer, index, &place);
-        let address = self.address_of(moved.known.buffer, index);
+        // An index that is data is kept inside of shared memory by the kernel, which was verified.
+        let is_shared = self.kernel.buffers[moved.known.buffer].space == Space::Shared;
+        let checked = if is_shared { Some(moved.known.without_data(index)) } else { None };
+        let index = self.with_data(&moved.known, index, &place)?;
+        let conditions = self.inside(moved.known.buffer, checked.as_ref().unwrap_or(&index), &place);
+        let address = self.address_of(moved.known.buffer, &index);
         let width = moved.vectors.width as i64;
         let index = address.at(width, &place, &mut self.points, self.builder, &mut self.out);
         let memory = self.builder.memory(moved.known.buffer);
@@ -201,6 +201,19 @@ impl<'a> Lowering<'a> {
             Stmt::Load { to: part, memory, index }
         };
         self.out.extend(under(&conditions, vec![access]));
+        Ok(())
+    }
+
+    /// The index of an access, with the data that belongs to it.
+    fn with_data(&mut self, known: &StaticAccess, index: &[Expr], place: &ActiveStep) -> Result<Vec<Expr>, Refusal> {
+        let Some(gathered) = &known.gathered else { return Ok(index.to_vec()) };
+        let mut index = index.to_vec();
+        for (var, value) in &gathered.data {
+            let data = self.named_integer(value, place)?;
+            let replaced = |known: &Var| (known == var).then(|| data.clone());
+            index.iter_mut().for_each(|coord| *coord = coord.substitute(&replaced));
+        }
+        Ok(index)
     }
 
     /// The conditions under which an index is in bounds.
@@ -214,32 +227,31 @@ impl<'a> Lowering<'a> {
 
     /// Lowers a nest that only copies from memory to memory: each side as wide as it allows, through one array. False
     /// if the nest is not such a copy.
-    fn copied_through(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses<'_>) -> bool {
+    fn copied_through(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses<'_>) -> Result<bool, Refusal> {
         let nest = self.nest;
-        let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
+        let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return Ok(false) };
         let sides = VectorizableAccesses::of(&accesses.loads, from).zip(VectorizableAccesses::of(&accesses.stores, to));
-        let Some(((load, store), mask)) = sides.zip(self.firsts_of(chunk)) else { return false };
+        let Some(((load, store), mask)) = sides.zip(self.firsts_of(chunk)) else { return Ok(false) };
         let [loaded, stored] = [load, store].map(|one| self.vectors(one, chunk, &mask));
-        let outer = std::mem::take(&mut self.out);
-        if let Some([loads, stores]) = self.through_words([load, store], [&loaded, &stored]) {
-            self.move_all(&loads, &mask);
-            self.move_all(&stores, &mask);
-        } else {
-            let loads = self.moved_through(&load.known, false, loaded);
-            self.move_all(&loads, &mask);
+        let body = self.aside(|this| {
+            if let Some([loads, stores]) = this.through_words([load, store], [&loaded, &stored]) {
+                this.move_all(&loads, &mask)?;
+                return this.move_all(&stores, &mask);
+            }
+            let loads = this.moved_through(&load.known, false, loaded);
+            this.move_all(&loads, &mask)?;
             let stores = if stored.steps == loads.vectors.steps {
                 VectorAccess { known: store.known.clone(), writes: true, vectors: stored, ..loads }
             } else {
-                let stores = self.moved_through(&store.known, true, stored);
-                self.reorder(&loads, &stores);
+                let stores = this.moved_through(&store.known, true, stored);
+                this.reorder(&loads, &stores);
                 stores
             };
-            self.move_all(&stores, &mask);
-        }
-        let body = std::mem::replace(&mut self.out, outer);
+            this.move_all(&stores, &mask)
+        })?;
         self.guarded(&mask, &chunk.mask, body);
         self.moved.clear();
-        true
+        Ok(true)
     }
 
     /// Loads and stores of a copy in another order, through an array of words of which every store takes some that are
@@ -270,18 +282,19 @@ impl<'a> Lowering<'a> {
 
     /// Copies between memory and registers of a fragment that are in another order, through an array in the order of
     /// memory.
-    fn copied_reordered(&mut self, moved: &VectorAccess, held: &[i64], mask: &Mask) {
+    fn copied_reordered(&mut self, moved: &VectorAccess, held: &[i64], mask: &Mask) -> Result<(), Refusal> {
         let through = self.moved_through(&moved.known, moved.writes, moved.vectors.clone());
         let dtype = self.builder.program.registers[moved.array].dtype;
         let places: Vec<usize> = held.iter().map(|register| *register as usize).collect();
         if moved.writes {
             self.out.extend(reordered([through.array, moved.array], dtype, 0, &places));
-            self.move_all(&through, mask);
+            self.move_all(&through, mask)?;
         } else {
-            self.move_all(&through, mask);
+            self.move_all(&through, mask)?;
             self.out.extend(restored([moved.array, through.array], dtype, &places));
         }
         self.moved.clear();
+        Ok(())
     }
 
     /// Moves the registers of loads to those of stores.
@@ -332,19 +345,16 @@ impl<'a> Lowering<'a> {
         let adjacent =
             |group: &[i64]| group[0] % group.len() as i64 == 0 && group.windows(2).all(|pair| pair[1] == pair[0] + 1);
         if !registers.chunks(width).all(adjacent) {
-            let body = self.aside(|this| {
-                this.copied_reordered(&moved, &registers, &mask);
-                Ok(())
-            })?;
+            let body = self.aside(|this| this.copied_reordered(&moved, &registers, &mask))?;
             self.guarded(&mask, &chunk.mask, body);
             return Ok(true);
         }
         let body = self.aside(|this| {
-            for (vector, group) in moved.vectors.steps.chunks(width).zip(registers.chunks(width)) {
+            let mut vectors = moved.vectors.steps.chunks(width).zip(registers.chunks(width));
+            vectors.try_for_each(|(vector, group)| {
                 let part = regs(moved.array, group[0], width as i64);
-                this.move_vector(&moved, part, vector[0], &mask);
-            }
-            Ok(())
+                this.move_vector(&moved, part, vector[0], &mask)
+            })
         })?;
         self.guarded(&mask, &chunk.mask, body);
         Ok(true)

@@ -1,20 +1,20 @@
 //! The accesses of a nest that neighbouring steps may execute together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use num_integer::Integer;
-use tilewright_expr::Expr;
 use tilewright_expr::points::{Split, Splits};
+use tilewright_expr::{Expr, Var};
 
 use super::{Strided, position, widest};
 use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::Kernel;
-use crate::tile::value::Access;
+use crate::tile::value::{Access, Coord, Value};
 
-/// Accesses to memory at indices that do not depend on data: one, or several of an iteration that are neighbours in
+/// Accesses to memory that neighbouring steps may make together: one, or several of an iteration that are neighbours in
 /// memory, as `x[2*i]` and `x[2*i + 1]` are.
 #[derive(Clone, Debug)]
 pub struct StaticAccess {
@@ -22,6 +22,17 @@ pub struct StaticAccess {
     pub buffer: Handle<Buffer>,
     /// The indices of an iteration in the order of memory, each with one index per dimension.
     pub elements: Vec<Vec<Expr>>,
+    /// The access, if some of its indices are data: it gathers rows. Steps that have the same data make it together.
+    pub gathered: Option<Gathered>,
+}
+
+/// An access of which some indices are data.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    /// The access.
+    access: Access,
+    /// The variables that stand for data in the indices, with the data.
+    pub data: Vec<(Var, Value)>,
 }
 
 /// How often a nest accesses a storage.
@@ -45,11 +56,64 @@ impl StaticAccess {
     pub fn of(kernel: &Kernel, access: &Access) -> Option<StaticAccess> {
         let is_in_memory = kernel.buffers[access.buffer].space != Space::Fragment;
         let index = access.known_index().filter(|_| is_in_memory)?;
-        Some(StaticAccess { buffer: access.buffer, elements: vec![index] })
+        Some(StaticAccess { buffer: access.buffer, elements: vec![index], gathered: None })
+    }
+
+    /// A load from memory at an index of which a part is data, `number` distinguishing it from others. Its data is known
+    /// before the statements of the iterations are executed: it consists of elements that are, and of no names.
+    fn gathering(
+        kernel: &Kernel,
+        access: &Access,
+        number: usize,
+        is_known: &dyn Fn(&Access) -> bool,
+    ) -> Option<StaticAccess> {
+        let is_in_memory = kernel.buffers[access.buffer].space != Space::Fragment;
+        let mut data = Vec::new();
+        let mut index = Vec::new();
+        for coord in &access.index {
+            index.push(match coord {
+                Coord::At(expr) => expr.clone(),
+                Coord::Data(value) => {
+                    let mut is_read_first = value.has_no_names();
+                    value.for_each_load(&mut |inner| is_read_first &= is_known(inner));
+                    if !is_read_first {
+                        return None;
+                    }
+                    let most = i64::from(i32::MAX);
+                    let var = Var::new(format!("data{number}_{}", data.len()), -most, most);
+                    data.push((var.clone(), value.clone()));
+                    Expr::var(&var)
+                }
+            });
+        }
+        let gathered = Some(Gathered { access: access.clone(), data });
+        is_in_memory.then_some(StaticAccess { buffer: access.buffer, elements: vec![index], gathered })
+    }
+
+    /// One of its indices, with 0 in place of data.
+    pub fn without_data(&self, index: &[Expr]) -> Vec<Expr> {
+        let is_data = |var: &Var| self.gathered.iter().flat_map(|of| &of.data).any(|(data, _)| data == var);
+        index.iter().map(|coord| coord.substitute(&|var| is_data(var).then(|| Expr::constant(0)))).collect()
+    }
+
+    /// The variables of a nest that its data depends on.
+    pub(super) fn data_depends_on(&self, vars: &[Var]) -> Vec<Var> {
+        let mut found: Vec<Var> = Vec::new();
+        for (_, value) in self.gathered.iter().flat_map(|gathered| &gathered.data) {
+            value.for_each_expr(&mut |expr| {
+                found.extend(vars.iter().filter(|var| expr.mentions(var)).cloned());
+            });
+        }
+        found.sort();
+        found.dedup();
+        found
     }
 
     /// Which of its elements an access is to.
     pub fn element(&self, access: &Access) -> Option<usize> {
+        if let Some(gathered) = &self.gathered {
+            return gathered.access.is_same(access).then_some(0);
+        }
         let is_same = self.buffer == access.buffer;
         self.elements.iter().position(|index| is_same && access.is_at(index))
     }
@@ -67,6 +131,8 @@ impl Movable {
                 counts.writes += usize::from(writes);
             });
         }
+        let in_place: BTreeSet<Handle<Buffer>> =
+            counts.keys().copied().filter(|storage| is_updated_in_place(kernel, body, *storage)).collect();
         let mut movable = Movable::default();
         let mut apart: BTreeMap<Handle<Buffer>, usize> = BTreeMap::new();
         for element in body {
@@ -75,16 +141,24 @@ impl Movable {
                 ElementStmt::Store { to, value, .. } => (Some(to), value),
                 ElementStmt::If { .. } | ElementStmt::For { .. } => continue,
             };
+            let is_known = |access: &Access| {
+                let storage = kernel.storage(access.buffer);
+                counts[&storage].writes == 0 || in_place.contains(&storage)
+            };
             value.for_each_load(&mut |access| {
-                let is_written = counts[&kernel.storage(access.buffer)].writes > 0;
-                if !is_written && movable.with(access, false).is_none() {
-                    movable.loads.extend(StaticAccess::of(kernel, access));
+                if is_known(access) && movable.with(access, false).is_none() {
+                    let number = movable.loads.len();
+                    let gathering = || StaticAccess::gathering(kernel, access, number, &is_known);
+                    movable.loads.extend(StaticAccess::of(kernel, access).or_else(gathering));
                 }
             });
             let mut is_free = |to: &Access| {
-                let count = counts[&kernel.storage(to.buffer)].accesses;
+                let storage = kernel.storage(to.buffer);
+                let count = counts[&storage].accesses;
                 let mut stores_apart = || stores_apart(kernel, body, to.buffer, splits);
-                count == 1 || count == *apart.entry(to.buffer).or_insert_with(&mut stores_apart)
+                count == 1
+                    || in_place.contains(&storage)
+                    || count == *apart.entry(to.buffer).or_insert_with(&mut stores_apart)
             };
             let store = to.and_then(|to| Some((to, StaticAccess::of(kernel, to)?)));
             movable.stores.extend(store.filter(|(to, _)| is_free(to)).map(|(_, store)| store));
@@ -107,6 +181,33 @@ impl Movable {
         };
         self.loads.iter().chain(&self.stores).map(steps).max().unwrap_or(1)
     }
+}
+
+/// Whether every iteration reads an element of a storage, once or several times, and then stores to the same element, and does
+/// nothing else with the storage. No other iteration accesses that element, so all iterations may read before any stores.
+fn is_updated_in_place(kernel: &Kernel, body: &[ElementStmt], storage: Handle<Buffer>) -> bool {
+    let mut stored: Option<(Handle<Buffer>, Vec<Expr>)> = None;
+    // From the last statement to the first, so that the store comes before what it depends on.
+    for element in body.iter().rev() {
+        let mut is_right = true;
+        let is_plain = matches!(element, ElementStmt::Let { .. } | ElementStmt::Store { .. });
+        if let ElementStmt::Store { to, .. } = element
+            && kernel.storage(to.buffer) == storage
+        {
+            is_right = stored.is_none();
+            stored = to.known_index().map(|index| (to.buffer, index));
+        }
+        element.for_each_access(&mut |access, _| {
+            let is_element =
+                |(buffer, index): &(Handle<Buffer>, Vec<Expr>)| access.buffer == *buffer && access.is_at(index);
+            let is_elsewhere = kernel.storage(access.buffer) != storage;
+            is_right &= is_elsewhere || (is_plain && stored.as_ref().is_some_and(is_element));
+        });
+        if !is_right {
+            return false;
+        }
+    }
+    stored.is_some()
 }
 
 /// The number of stores to a buffer that every iteration executes, if no two of all iterations are to one element, else 0.
@@ -157,7 +258,9 @@ fn interleaved(kernel: &Kernel, accesses: Vec<StaticAccess>, splits: &mut Splits
     let mut counts: BTreeMap<Handle<Buffer>, usize> = BTreeMap::new();
     accesses.iter().for_each(|access| *counts.entry(access.buffer).or_default() += 1);
     let mut lines: Vec<Line> = Vec::new();
-    for (at, access) in accesses.iter().enumerate().filter(|(_, access)| counts[&access.buffer] > 1) {
+    for (at, access) in
+        accesses.iter().enumerate().filter(|(_, access)| counts[&access.buffer] > 1 && access.gathered.is_none())
+    {
         let Some((alike, own)) = Alike::of(kernel, access, splits) else { continue };
         let known = lines.iter_mut().filter(|line| line.alike == alike);
         match known.map(|line| (distance(&line.own, &own), line)).find_map(|(apart, line)| Some((apart?, line))) {
@@ -175,7 +278,7 @@ fn interleaved(kernel: &Kernel, accesses: Vec<StaticAccess>, splits: &mut Splits
             None => out.push(access.clone()),
             Some(group) if group.iter().min() == Some(&at) => {
                 let elements = group.iter().flat_map(|member| accesses[*member].elements.clone()).collect();
-                out.push(StaticAccess { buffer: access.buffer, elements });
+                out.push(StaticAccess { buffer: access.buffer, elements, gathered: None });
             }
             Some(_) => {}
         }
