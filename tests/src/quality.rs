@@ -163,13 +163,13 @@ impl Quality {
         let heading: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
         let mut page = "# Quality\n\n".to_string();
         page += "What each kernel of [the library](kernels.md) costs on the virtual GPU, in all sizes that the tests run. \
-                 `cargo xtask report` writes this page and `docs/quality.json`. A test fails where a figure becomes worse \
-                 by more than 2%, unless the report tells why.\n\n";
+                 `cargo xtask report` writes\nthis page and `docs/quality.json`. A test fails where a figure becomes worse by \
+                 more than 2%, unless the report tells why.\n\n";
         for (name, about) in FIGURES {
             page += &format!("- **{name}**: {about}\n");
         }
-        page += "\nA kernel that the copy engine (TMA) serves has fewer bytes than its tensors: the virtual GPU does not count \
-                 what the engine moves.\n";
+        page += "\nA kernel that the copy engine (TMA) serves has fewer bytes than its tensors: the virtual GPU does not \
+                 count what the engine\nmoves.\n";
         for target in Target::ALL {
             page += &format!(
                 "\n## {target}\n\n| kernel | {} |\n|---|{}\n",
