@@ -5,6 +5,7 @@
 mod adamw;
 mod argmax;
 mod attention;
+mod attention_decode;
 mod batched_gemm;
 mod bias_gelu;
 mod blocks;
@@ -49,6 +50,8 @@ pub const KERNELS: &[KernelEntry] = &[
     adamw::ENTRY,
     argmax::ENTRY,
     attention::ENTRY,
+    attention_decode::DECODE,
+    attention_decode::COMBINE,
     batched_gemm::ENTRY,
     bias_gelu::ENTRY,
     column_reduce::MAX,

@@ -68,7 +68,7 @@ fn piped_output_has_no_escape_sequences_and_json_is_one_object() {
 fn what_is_unknown_is_bad_input_with_a_hint() {
     let cases: &[(&[&str], &str)] = &[
         (&["run-kernel", "sf_transpos"], "did you mean `sf_transpose`?"),
-        (&["run-kernel", "nothing_like_it"], "the kernels are adamw, argmax, attention, batched_gemm"),
+        (&["run-kernel", "nothing_like_it"], "the kernels are adamw, argmax, attention, attention_decode"),
         (&["run-kernel", "sf_transpose", "--target", "sm_80"], "the targets are sm_100a and sm_90a"),
         (&["run-kernel", "warp_transpose", "--shape", "depth=3"], "it has rows, cols, tiles"),
         (&["run-kernel", "warp_transpose", "--shape", "rows"], "write it as rows=32"),
