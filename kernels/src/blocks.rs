@@ -54,6 +54,7 @@ pub(crate) fn fitting_rows(rows: i64, most: i64) -> i64 {
 
 /// A size known at launch, with the greatest power of two up to 16 that divides its value in the configuration as a claim: rows
 /// of 1000 elements are moved 8 at a time, rows of 1001 one by one.
+#[track_caller]
 pub(crate) fn divisible(k: &mut KernelBuilder, config: &Config, name: &str) -> Size {
     k.size(name).multiple_of(1 << config.size(name).trailing_zeros().min(4))
 }

@@ -4,19 +4,23 @@
 use tilewright::compile::{Options, compile};
 use tilewright::layout::TableLayout;
 use tilewright::prelude::*;
-use tilewright_kernels::find;
 use tilewright_tests::cases::all;
 use tilewright_tests::pages::{computes, tensor};
 
 /// One thread holds a whole block that extends past the edge, so every index is a constant.
 #[test]
 fn a_block_of_one_thread_over_the_edge() {
-    let entry = find("row_sum").expect("the kernel");
     for (rows, cols, threads) in [(5, 2, 1), (1, 1, 1), (3, 2, 2)] {
-        let sizes = [("rows", rows), ("cols", cols), ("threads", threads)].map(|(name, size)| (name.to_string(), size));
-        let config = entry.config(None, &sizes).expect("sizes of the kernel");
-        let inputs = (entry.inputs)(&config);
-        computes(&(entry.build)(&config), &inputs, &(entry.reference)(&config, &inputs));
+        let row_sum = kernel("row_sum", |k| {
+            let (x, y) = (k.input("x", F32, [rows, cols]), k.output("y", F32, [rows]));
+            k.threads(threads);
+            let (v, sum) = (k.fragment("v", F32, [8, cols]), k.fragment("sum", F32, [8]));
+            k.parallel([8, cols], |k, [i, j]| k.store(v, (i, j), x.at((i, j))));
+            k.reduce(Sum, sum, v, 1);
+            k.parallel([8], |k, [i]| k.store(y, (i,), sum.at((i,))));
+        });
+        let y = tensor(F32, &[rows], |row| (row * cols..row * cols + cols).map(|at| at as f64).sum());
+        computes(&row_sum, &[tensor(F32, &[rows, cols], |at| at as f64)], &[y]);
     }
 }
 
