@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 
-/// A sum of indices with positive factors: `(u*32 + i)*4 + e` is `[(u, 128), (i, 4), (e, 1)]`. The factors have no common
-/// divisor.
+/// A sum of indices with positive factors: `(u*32 + i)*4 + e` is `[(u, 128), (i, 4), (e, 1)]`.
 pub(super) type Sum<T> = Vec<(T, i64)>;
 
 /// Sums and the limits below which they are; in most cases each sum is a single index.
