@@ -592,5 +592,7 @@ mod handles;
 // After the tests above, because their line numbers are in snapshots.
 #[path = "diagnostics/data.rs"]
 mod data;
+#[path = "diagnostics/reads.rs"]
+mod reads;
 #[path = "diagnostics/runs.rs"]
 mod runs;

@@ -26,8 +26,12 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         Ok(new) => new,
         Err(why) => return fail(Exit::Unsupported, &why),
     };
-    // Without a report there is nothing that could be worse.
-    let old = Quality::committed().unwrap_or_default();
+    // Without a report there is nothing that could be worse; one that cannot be read may have reasons that would be lost.
+    let old = if path("json").exists() { Quality::committed() } else { Ok(Quality::default()) };
+    let old = match old {
+        Ok(old) => old,
+        Err(why) => return fail(Exit::BadInput, &format!("{why}; restore it, or delete it to begin anew")),
+    };
     let worse: Vec<Worse> = new.iter().flat_map(|(case, figures)| old.worse(case, figures)).collect();
     worse.iter().for_each(|worse| say!("worse: {worse}"));
     let accepted = match (&arguments.reason, worse.is_empty()) {

@@ -10,7 +10,7 @@ use crate::expr::Expr;
 use crate::later::{Later, StoreId};
 use crate::loop_range::LoopRange;
 use crate::nodes::{self, BodyId};
-use crate::reads::Stores;
+use crate::reads::{self, Stores};
 use crate::value::Value;
 
 /// The most elements that the index of an element may be made of without names.
@@ -145,11 +145,11 @@ impl<'k> Elements<'k> {
     ) {
         let (span, cond) = (Span::here(), cond.into().resolved());
         self.stores.check(&cond, span);
-        let before = self.stores.clone();
+        let begin = reads::now();
         let then = self.inside(span, then);
-        let of_then = std::mem::replace(&mut self.stores, before);
+        self.stores.enter_other_branch(begin);
         let otherwise = self.inside(span, otherwise);
-        self.stores.merge(of_then);
+        self.stores.leave_other_branch();
         self.body.push(ElementStmt::If { cond, then, otherwise, span });
     }
 

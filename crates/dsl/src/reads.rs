@@ -2,6 +2,7 @@
 //! was there when the value was made.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr as expr;
@@ -72,8 +73,18 @@ impl ReadAgain {
 }
 
 /// The elements that the statements of a loop have stored so far.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stores(BTreeMap<Element, (u32, Span)>);
+#[derive(Debug, Default)]
+pub(crate) struct Stores {
+    /// When and where each was stored last.
+    last: BTreeMap<Element, (u32, Span)>,
+    /// When the stores of branches were made that do not run before the current statement, as it is in the other branch.
+    elsewhere: Vec<RangeInclusive<u32>>,
+}
+
+/// Stores so far, in all loops.
+pub(crate) fn now() -> u32 {
+    nodes::with_reads(|reads| reads.time).unwrap_or_default()
+}
 
 impl Stores {
     /// Notes a store.
@@ -83,18 +94,23 @@ impl Stores {
             reads.time
         });
         if let Some((element, time)) = element(to).zip(time) {
-            self.0.insert(element, (time, to.span));
+            self.last.insert(element, (time, to.span));
         }
     }
 
-    /// What is stored in one of two branches.
-    pub(crate) fn merge(&mut self, other: Stores) {
-        self.0.extend(other.0);
+    /// Begins the other branch of what was stored since `begin`.
+    pub(crate) fn enter_other_branch(&mut self, begin: u32) {
+        self.elsewhere.push(begin + 1..=now());
+    }
+
+    /// Ends that branch.
+    pub(crate) fn leave_other_branch(&mut self) {
+        self.elsewhere.pop();
     }
 
     /// Finds what a statement reads again.
     pub(crate) fn check(&self, value: &tile::Value, used: Span) {
-        if self.0.is_empty() {
+        if self.last.is_empty() {
             return;
         }
         let (mut open, mut seen) = (vec![value], BTreeSet::new());
@@ -118,7 +134,10 @@ impl Stores {
 
     fn check_read(&self, access: &Access, used: Span) {
         let Some(element) = element(access) else { return };
-        let Some((stored_at, stored)) = self.0.get(&element).copied() else { return };
+        let Some((stored_at, stored)) = self.last.get(&element).copied() else { return };
+        if self.elsewhere.iter().any(|branch| branch.contains(&stored_at)) {
+            return;
+        }
         nodes::with_reads(|reads| {
             let made = reads.made.get(&(element, access.span));
             let is_known = |known: &ReadAgain| known.used == used && known.read.span == access.span;

@@ -220,38 +220,6 @@ impl Value {
         }
     }
 
-    /// Whether it is the same expression as another, of the same elements and names.
-    pub(crate) fn is_same(&self, other: &Value) -> bool {
-        let all = |one: &[Value], other: &[Value]| {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_same(other))
-        };
-        match (self, other) {
-            (Value::Const(one), Value::Const(other)) => one == other,
-            (Value::Index(one), Value::Index(other)) => one == other,
-            (Value::Named(one), Value::Named(other)) => one == other,
-            (Value::Load(one), Value::Load(other)) => one.is_same(other),
-            (Value::Op(one, of_one), Value::Op(other, of_other)) => one == other && all(of_one, of_other),
-            (Value::Cast(one, how, of_one), Value::Cast(other, other_how, of_other)) => {
-                (one, how) == (other, other_how) && of_one.is_same(of_other)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether it consists of constants, indices and elements, without named values.
-    pub(crate) fn has_no_names(&self) -> bool {
-        match self {
-            Value::Const(_) | Value::Index(_) => true,
-            Value::Named(_) => false,
-            Value::Load(access) => access.index.iter().all(|coord| match coord {
-                Coord::At(_) => true,
-                Coord::Data(value) => value.has_no_names(),
-            }),
-            Value::Op(_, operands) => operands.iter().all(Value::has_no_names),
-            Value::Cast(_, _, value) => value.has_no_names(),
-        }
-    }
-
     /// Calls `visit` on every access in it, indices of accesses first.
     pub fn for_each_load(&self, visit: &mut dyn FnMut(&Access)) {
         match self {
@@ -439,18 +407,6 @@ impl Access {
             Coord::Data(_) => None,
         };
         self.index.iter().map(at).collect()
-    }
-
-    /// Whether it is to the same element as another access.
-    pub(crate) fn is_same(&self, other: &Access) -> bool {
-        let same = |(one, other): (&Coord, &Coord)| match (one, other) {
-            (Coord::At(one), Coord::At(other)) => one == other,
-            (Coord::Data(one), Coord::Data(other)) => one.is_same(other),
-            _ => false,
-        };
-        self.buffer == other.buffer
-            && self.index.len() == other.index.len()
-            && self.index.iter().zip(&other.index).all(same)
     }
 
     /// Whether its index consists of exactly these expressions.

@@ -7,6 +7,7 @@
 //! chunk. Where a loop is unrolled, its variable is a constant, and the widths are determined for each iteration
 //! separately.
 
+mod gathered;
 mod movable;
 
 use std::ops::Range;
@@ -19,7 +20,8 @@ use tilewright_expr::points::{Split, Splits};
 use tilewright_layout::map::{Map, NONE, Owners};
 use tilewright_layout::{DType, Layout, TileLayout};
 
-pub use self::movable::{Gathered, Movable, StaticAccess};
+pub use self::gathered::Gathered;
+pub use self::movable::{Movable, StaticAccess};
 use crate::arena::Handle;
 use crate::tile::buffer::Buffer;
 use crate::tile::kernel::Kernel;
@@ -137,11 +139,17 @@ impl Places {
     pub fn of(kernel: &Kernel, access: &StaticAccess, splits: &mut Splits<'_>) -> Places {
         let each = access.elements.iter().map(|index| Places::of_element(kernel, access.buffer, index, splits));
         let places = Places::joined(each.collect());
-        let data = access.data_depends_on(splits.vars()).into_iter().filter_map(|var| {
-            let split = splits.of(&Expr::var(&var))?;
+        let vars = splits.vars();
+        let depends_on = access.gathered.iter().flat_map(|gathered| gathered.depends_on(vars));
+        let data = depends_on.map(|var| {
+            let split = splits.of(&Expr::var(var))?;
             Some(Listed { own: split.own, divisors: None, rest: 0 })
         });
-        Places { data: data.collect(), ..places }
+        // Without a list of the data's variables, nothing is known of the access.
+        match data.collect() {
+            Some(data) => Places { data, ..places },
+            None => Places::unknown(),
+        }
     }
 
     fn of_element(kernel: &Kernel, buffer: Handle<Buffer>, index: &[Expr], splits: &mut Splits<'_>) -> Places {

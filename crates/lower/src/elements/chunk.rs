@@ -185,7 +185,7 @@ impl<'a> Lowering<'a> {
         let place = ActiveStep { step, mask: mask.clone() };
         // An index that is data is kept inside of shared memory by the kernel, which was verified.
         let is_shared = self.kernel.buffers[moved.known.buffer].space == Space::Shared;
-        let checked = if is_shared { Some(moved.known.without_data(index)) } else { None };
+        let checked = moved.known.gathered.as_ref().filter(|_| is_shared).map(|gathered| gathered.without_data(index));
         let index = self.with_data(&moved.known, index, &place)?;
         let conditions = self.inside(moved.known.buffer, checked.as_ref().unwrap_or(&index), &place);
         let address = self.address_of(moved.known.buffer, &index);

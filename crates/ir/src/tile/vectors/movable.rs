@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use num_integer::Integer;
+use tilewright_expr::Expr;
 use tilewright_expr::points::{Split, Splits};
-use tilewright_expr::{Expr, Var};
 
+use super::gathered::Gathered;
 use super::{Strided, position, widest};
 use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::Kernel;
-use crate::tile::value::{Access, Coord, Value};
+use crate::tile::value::Access;
 
 /// Accesses to memory that neighbouring steps may make together: one, or several of an iteration that are neighbours in
 /// memory, as `x[2*i]` and `x[2*i + 1]` are.
@@ -24,15 +25,6 @@ pub struct StaticAccess {
     pub elements: Vec<Vec<Expr>>,
     /// The access, if some of its indices are data: it gathers rows. Steps that have the same data make it together.
     pub gathered: Option<Gathered>,
-}
-
-/// An access of which some indices are data.
-#[derive(Clone, Debug)]
-pub struct Gathered {
-    /// The access.
-    access: Access,
-    /// The variables that stand for data in the indices, with the data.
-    pub data: Vec<(Var, Value)>,
 }
 
 /// How often a nest accesses a storage.
@@ -59,60 +51,10 @@ impl StaticAccess {
         Some(StaticAccess { buffer: access.buffer, elements: vec![index], gathered: None })
     }
 
-    /// A load from memory at an index of which a part is data, `number` distinguishing it from others. Its data is known
-    /// before the statements of the iterations are executed: it consists of elements that are, and of no names.
-    fn gathering(
-        kernel: &Kernel,
-        access: &Access,
-        number: usize,
-        is_known: &dyn Fn(&Access) -> bool,
-    ) -> Option<StaticAccess> {
-        let is_in_memory = kernel.buffers[access.buffer].space != Space::Fragment;
-        let mut data = Vec::new();
-        let mut index = Vec::new();
-        for coord in &access.index {
-            index.push(match coord {
-                Coord::At(expr) => expr.clone(),
-                Coord::Data(value) => {
-                    let mut is_read_first = value.has_no_names();
-                    value.for_each_load(&mut |inner| is_read_first &= is_known(inner));
-                    if !is_read_first {
-                        return None;
-                    }
-                    let most = i64::from(i32::MAX);
-                    let var = Var::new(format!("data{number}_{}", data.len()), -most, most);
-                    data.push((var.clone(), value.clone()));
-                    Expr::var(&var)
-                }
-            });
-        }
-        let gathered = Some(Gathered { access: access.clone(), data });
-        is_in_memory.then_some(StaticAccess { buffer: access.buffer, elements: vec![index], gathered })
-    }
-
-    /// One of its indices, with 0 in place of data.
-    pub fn without_data(&self, index: &[Expr]) -> Vec<Expr> {
-        let is_data = |var: &Var| self.gathered.iter().flat_map(|of| &of.data).any(|(data, _)| data == var);
-        index.iter().map(|coord| coord.substitute(&|var| is_data(var).then(|| Expr::constant(0)))).collect()
-    }
-
-    /// The variables of a nest that its data depends on.
-    pub(super) fn data_depends_on(&self, vars: &[Var]) -> Vec<Var> {
-        let mut found: Vec<Var> = Vec::new();
-        for (_, value) in self.gathered.iter().flat_map(|gathered| &gathered.data) {
-            value.for_each_expr(&mut |expr| {
-                found.extend(vars.iter().filter(|var| expr.mentions(var)).cloned());
-            });
-        }
-        found.sort();
-        found.dedup();
-        found
-    }
-
     /// Which of its elements an access is to.
     pub fn element(&self, access: &Access) -> Option<usize> {
         if let Some(gathered) = &self.gathered {
-            return gathered.access.is_same(access).then_some(0);
+            return gathered.is_of(access).then_some(0);
         }
         let is_same = self.buffer == access.buffer;
         self.elements.iter().position(|index| is_same && access.is_at(index))
@@ -148,7 +90,7 @@ impl Movable {
             value.for_each_load(&mut |access| {
                 if is_known(access) && movable.with(access, false).is_none() {
                     let number = movable.loads.len();
-                    let gathering = || StaticAccess::gathering(kernel, access, number, &is_known);
+                    let gathering = || Gathered::of(kernel, access, number, &is_known);
                     movable.loads.extend(StaticAccess::of(kernel, access).or_else(gathering));
                 }
             });
