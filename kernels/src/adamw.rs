@@ -46,7 +46,7 @@ fn adamw(config: &Config) -> Kernel {
     let threads = config.size("threads");
     let tile = threads * EACH;
     kernel("adamw", |k| {
-        let n = divisible(k, config, "n");
+        let n = divisible(k, config, "n").max(1 << 30);
         let gradient = k.input("gradient", F32, (n,));
         let [x, mean, square] = ["x", "mean", "square"].map(|name| k.inout(name, F32, (n,)));
         let [rate, beta1, beta2, epsilon, decay, correction1, correction2] =

@@ -32,7 +32,7 @@ fn dropout(config: &Config) -> Kernel {
     let (dtype, threads) = (config.dtype, config.size("threads"));
     let tile = threads * EACH;
     kernel("dropout", |k| {
-        let n = divisible(k, config, "n");
+        let n = divisible(k, config, "n").max(1 << 30);
         let x = k.input("x", dtype, (n,));
         let y = k.output("y", dtype, (n,));
         let rate = k.scalar("rate", F32);

@@ -32,7 +32,7 @@ fn histogram(config: &Config) -> Kernel {
     let [ctas, threads] = ["ctas", "threads"].map(|name| config.size(name));
     let tile = threads * EACH;
     kernel("histogram", |k| {
-        let n = divisible(k, config, "n").max(1 << 28);
+        let n = divisible(k, config, "n").max(1 << 30);
         let x = k.input("x", U8, (n,));
         let counts = k.accumulator("counts", I32, [BINS]);
         let [cta] = k.grid([ctas]);

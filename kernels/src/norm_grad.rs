@@ -2,13 +2,14 @@ use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
 use crate::blocks::{COLS, ROWS, THREADS, divisible};
+use crate::config::ShapeKey;
 use crate::numbers::{elements, listed, scattered};
 use crate::{Config, KernelEntry};
 
 pub(crate) const LAYER: KernelEntry = KernelEntry {
     name: "layer_norm_grad",
     about: "the gradients of layer_norm: of its input, and of weights and biases, summed over all rows by atomics",
-    shape: &[ROWS, COLS, THREADS],
+    shape: &[ROWS, COLS, CTAS, THREADS],
     dtypes: &[F32, F16, BF16],
     build: |c| norm_grad("layer_norm_grad", c, true),
     run_time: |_| &["rows", "cols"],
@@ -18,7 +19,7 @@ pub(crate) const LAYER: KernelEntry = KernelEntry {
     tolerance: Tolerance { absolute: 2e-3, relative: 8e-3 },
     tested: &[
         (F32, &[("rows", 1), ("cols", 1)]),
-        (BF16, &[("rows", 9), ("cols", 1000), ("threads", 96)]),
+        (BF16, &[("rows", 9), ("cols", 1000), ("ctas", 2), ("threads", 96)]),
         (F32, &[("rows", 7), ("cols", 13), ("threads", 32)]),
     ],
 };
@@ -31,8 +32,9 @@ pub(crate) const RMS: KernelEntry = KernelEntry {
     ..LAYER
 };
 
-/// Rows of a CTA, one after the other.
-const BLOCK: i64 = 4;
+/// The CTAs that take a part of the rows each: their sums over rows are added by atomics, so there should not be more of them
+/// than run at once.
+const CTAS: ShapeKey = ShapeKey { name: "ctas", default: 528, about: "the most CTAs that share the rows" };
 /// Added to the variance.
 const EPSILON: f64 = 1e-5;
 
@@ -45,6 +47,7 @@ fn inputs(config: &Config) -> Vec<HostTensor> {
 /// mean, `(g - n*mean(g*n))*scale`. A CTA keeps its part of the sums over rows in registers.
 fn norm_grad(name: &str, config: &Config, has_mean: bool) -> Kernel {
     let (dtype, tile) = (config.dtype, (config.size("cols") as u64).next_power_of_two() as i64);
+    let ctas = config.size("ctas");
     kernel(name, |k| {
         let (rows, cols) = (k.size("rows"), divisible(k, config, "cols").max(tile));
         let gradient = k.input("gradient", dtype, (rows, cols));
@@ -53,7 +56,8 @@ fn norm_grad(name: &str, config: &Config, has_mean: bool) -> Kernel {
         let x_gradient = k.output("x_gradient", dtype, (rows, cols));
         let weight_gradient = k.accumulator("weight_gradient", F32, (cols,));
         let bias_gradient = has_mean.then(|| k.accumulator("bias_gradient", F32, (cols,)));
-        let [cta] = k.grid([rows.ceil_div(BLOCK)]);
+        let [cta] = k.grid([Expr::from(rows).at_most(ctas)]);
+        let first = cta * rows.ceil_div(ctas);
         k.threads(config.size("threads"));
         let [v, g, product, weights] = ["v", "g", "product", "weights"].map(|name| k.fragment(name, F32, [tile]));
         let [of_weight, of_bias] = ["of_weight", "of_bias"].map(|name| k.fragment(name, F32, [tile]));
@@ -64,12 +68,13 @@ fn norm_grad(name: &str, config: &Config, has_mean: bool) -> Kernel {
         k.fill(of_weight, 0.0);
         k.fill(of_bias, 0.0);
         k.map(inverse, |_: [Expr; 1]| Value::from(1.0).cast(F32) / Value::from(cols).cast(F32));
-        k.serial("row", (cta * BLOCK, (cta * BLOCK + BLOCK).at_most(rows)), |k, row| {
+        k.serial("row", (&first, (&first + rows.ceil_div(ctas)).at_most(rows)), |k, row| {
             let average = |k: &mut KernelBuilder, kind, of: Buffer, src| {
                 k.reduce(kind, of, src, 0);
                 k.map(of, |[i]| of.at((i,)) * inverse.at((0,)));
             };
             k.map(v, |[j]| x.at((row, j)).cast(F32));
+            k.map(g, |[j]| gradient.at((row, j)).cast(F32));
             if has_mean {
                 average(k, Sum, mean, v);
                 k.map(v, |[j]| v.at((j,)) - mean.at((0,)));
@@ -77,7 +82,6 @@ fn norm_grad(name: &str, config: &Config, has_mean: bool) -> Kernel {
             average(k, SquareSum, scale, v);
             k.map(scale, |[i]| (scale.at((i,)) + EPSILON).rsqrt());
             k.map(v, |[j]| v.at((j,)) * scale.at((0,)));
-            k.map(g, |[j]| gradient.at((row, j)).cast(F32));
             k.map(of_weight, |[j]| of_weight.at((j,)) + g.at((j,)) * v.at((j,)));
             k.map(of_bias, |[j]| of_bias.at((j,)) + g.at((j,)));
             k.map(g, |[j]| g.at((j,)) * weights.at((j,)));

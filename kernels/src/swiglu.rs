@@ -29,7 +29,7 @@ fn swiglu(config: &Config) -> Kernel {
     let (dtype, threads) = (config.dtype, config.size("threads"));
     let tile = threads * EACH;
     kernel("swiglu", |k| {
-        let n = divisible(k, config, "n");
+        let n = divisible(k, config, "n").max(1 << 30);
         let (gate, up) = (k.input("gate", dtype, (n,)), k.input("up", dtype, (n,)));
         let y = k.output("y", dtype, (n,));
         let [block] = k.grid([n.ceil_div(tile)]);

@@ -23,9 +23,12 @@ pub(crate) struct Arguments {
     /// Only compare kernels of the library with hand-written ones, and print a Markdown table.
     #[arg(long, conflicts_with_all = ["json", "vgpu"])]
     by_hand: bool,
+    /// Only time kernels of the library on a GPU, and print a Markdown table.
+    #[arg(long, conflicts_with_all = ["json", "by_hand", "vgpu"])]
+    gpu: bool,
     /// Only compare compile times and machine code with TileLang, and print a Markdown table. Installs TileLang from PyPI
     /// in a temporary folder (several GB).
-    #[arg(long, conflicts_with_all = ["json", "by_hand", "vgpu"])]
+    #[arg(long, conflicts_with_all = ["json", "by_hand", "gpu", "vgpu"])]
     tilelang: bool,
 }
 
@@ -36,6 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     }
     if arguments.by_hand {
         return printed(crate::hand_bench::table(&Measuring::begin()));
+    }
+    if arguments.gpu {
+        return printed(crate::gpu_bench::table(&Measuring::begin()));
     }
     if arguments.tilelang {
         return printed(crate::tilelang_bench::table());

@@ -16,6 +16,7 @@ mod errors;
 mod exit;
 mod figure;
 mod fuzz;
+mod gpu_bench;
 mod growth_bench;
 mod hand_bench;
 mod infer_bench;

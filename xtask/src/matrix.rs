@@ -1,4 +1,4 @@
-//! `test kernels`: every kernel whose layouts are inferred, in many sizes, for every target, on the virtual GPU.
+//! `test kernels`: every kernel whose layouts are inferred, in many sizes, for every target, on the virtual GPU or a GPU.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tilewright::compile::{Artifact, Options, Stage, compile};
 use tilewright::diag::Diagnostic;
 use tilewright::prelude::Target;
-use tilewright::runtime::{CudaText, Device, Failure, Mismatch, Toolchain, compare_all, run as launch};
+use tilewright::runtime::{CudaText, Device, DeviceChoice, Failure, Mismatch, Toolchain, compare_all, run as launch};
 use tilewright_kernels::{Config, ConfigError, KERNELS, KernelEntry};
 use tilewright_tests::fuzz::spread;
 
@@ -42,12 +42,13 @@ enum Outcome {
     Defect(String),
 }
 
-/// Runs the kernels whose name contains `name`.
-pub(crate) fn run(name: &str) -> Exit {
-    let jobs = match jobs(name) {
+/// Runs the kernels whose name contains `name` on a device, for all targets or one.
+pub(crate) fn run(name: &str, device: DeviceChoice, target: Option<Target>) -> Exit {
+    let mut jobs = match jobs(name) {
         Ok(jobs) => jobs,
         Err(error) => return fail(Exit::BadInput, &error),
     };
+    jobs.retain(|job| target.is_none_or(|target| job.target == target));
     if jobs.is_empty() {
         print_error(&format!("no kernel with inferred layouts has `{name}` in its name"));
         return Exit::BadInput;
@@ -57,7 +58,15 @@ pub(crate) fn run(name: &str) -> Exit {
         Err(exit) => return exit,
     };
     let bar = count_bar("kernels", jobs.len() as u64);
-    let work = |part: Range<u64>| -> Vec<Outcome> { part.map(|at| jobs[at as usize].outcome(&toolchain)).collect() };
+    // A GPU belongs to the thread that opened it.
+    let outcome = |at: u64| {
+        let job = &jobs[at as usize];
+        match Device::choose(device, job.target.name()) {
+            Ok(device) => job.outcome(&toolchain, &device),
+            Err(failure) => Outcome::Failed(first(&failure.diagnostics)),
+        }
+    };
+    let work = |part: Range<u64>| -> Vec<Outcome> { part.map(outcome).collect() };
     let outcomes: Vec<Outcome> =
         spread(jobs.len() as u64, 1, &work, &|count| bar.inc(count)).into_iter().flatten().collect();
     bar.finish_and_clear();
@@ -104,13 +113,15 @@ fn toolchain() -> Result<Toolchain, Exit> {
     Ok(toolchain)
 }
 
-/// Every kernel with a size `threads`, in all combinations of its sizes, for every target.
+/// Every kernel in the configurations that the tests run, and each with a size `threads` in all combinations of its sizes,
+/// for every target.
 fn jobs(name: &str) -> Result<Vec<Job>, ConfigError> {
     let has = |entry: &KernelEntry, size: &str| entry.shape.iter().any(|key| key.name == size);
     let mut jobs: Vec<Job> = Vec::new();
-    for entry in KERNELS.iter().filter(|entry| has(entry, "threads") && entry.name.contains(name)) {
-        let mut configs: Vec<Config> = Vec::new();
-        for (rows, cols) in SHAPES {
+    for entry in KERNELS.iter().filter(|entry| entry.name.contains(name)) {
+        let mut configs: Vec<Config> = entry.tested_configs()?;
+        let shapes: &[(i64, i64)] = if has(entry, "threads") { &SHAPES } else { &[] };
+        for (rows, cols) in shapes.iter().copied() {
             for threads in THREADS {
                 let is_product = has(entry, "m");
                 let n = if is_product { cols } else { rows * cols };
@@ -133,30 +144,30 @@ fn jobs(name: &str) -> Result<Vec<Job>, ConfigError> {
 
 impl Job {
     /// A panic of the compiler is a failure of this job alone; its message goes to stderr.
-    fn outcome(&self, toolchain: &Toolchain) -> Outcome {
-        let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(toolchain)));
+    fn outcome(&self, toolchain: &Toolchain, device: &Device) -> Outcome {
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(toolchain, device)));
         attempt.unwrap_or_else(|_| Outcome::Failed("a panic".to_string()))
     }
 
-    fn attempt(&self, toolchain: &Toolchain) -> Outcome {
+    fn attempt(&self, toolchain: &Toolchain, device: &Device) -> Outcome {
         let options = Options::new(self.target);
         let kernel = (self.entry.build)(&self.config);
         let artifact = compile(kernel.clone(), &options);
         match artifact.and_then(|artifact| artifact.for_sizes(&self.entry.sizes(&self.config))) {
-            Ok(artifact) => self.check(toolchain, &artifact).map_or_else(|outcome| outcome, |()| Outcome::Ran),
+            Ok(artifact) => self.check(toolchain, &artifact, device).map_or_else(|outcome| outcome, |()| Outcome::Ran),
             Err(found) => outcome_of(&kernel.to_string(), &options, found, Outcome::Refused),
         }
     }
 
     /// Runs the kernel and compares every element. Error: what is wrong.
-    fn check(&self, toolchain: &Toolchain, artifact: &Artifact) -> Result<(), Outcome> {
+    fn check(&self, toolchain: &Toolchain, artifact: &Artifact, device: &Device) -> Result<(), Outcome> {
         let failed = |failure: Failure| {
             let options = Options::new(self.target);
             outcome_of(&artifact.stage(Stage::Tile), &options, failure.diagnostics, Outcome::Failed)
         };
         let built = toolchain.build(artifact, &CudaText::Generated).map_err(failed)?;
         let inputs = (self.entry.inputs)(&self.config);
-        let run = launch(artifact, &built, &inputs, &Device::Virtual).map_err(failed)?;
+        let run = launch(artifact, &built, &inputs, device).map_err(failed)?;
         let expected = (self.entry.reference)(&self.config, &inputs);
         let compared = compare_all(&run.outputs, &expected, self.entry.tolerance);
         let compared = compared.map_err(|why| Outcome::Failed(why.to_string()))?;
@@ -194,19 +205,22 @@ fn first(found: &[Diagnostic]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilewright_kernels::find;
 
     #[test]
     fn a_kernel_runs_once_in_every_size_that_it_has() {
         let count = |name: &str| jobs(name).map(|jobs| jobs.len());
-        assert_eq!(count("softmax"), Ok(8 * 5 * 2));
+        let tested = |name: &str| find(name).map_or(0, |entry| entry.tested.len() + 1);
+        assert_eq!(count("sf_transpose"), Ok((tested("sf_transpose") + tested("sf_transpose_global")) * 2));
+        // The default configuration has 64 threads.
         assert_eq!(count("plan_then_buffer_layout"), Ok(5 * 2));
-        assert_eq!(count("transpose_2d"), Ok(0));
+        assert_eq!(count("transpose_2d"), Ok(tested("transpose_2d") * 2));
     }
 
     #[test]
     fn a_job_is_named_by_what_run_kernel_takes() {
         let jobs = jobs("softmax").expect("sizes of the kernel");
-        assert_eq!(jobs[0].to_string(), "softmax f32 rows=50 cols=64 threads=32 sm_100a");
+        assert_eq!(jobs[0].to_string(), "softmax f32 rows=64 cols=128 threads=128 sm_100a");
     }
 
     #[test]

@@ -286,6 +286,7 @@ fn unpack(wheel: &Path, folder: &Path, pinned: &Pinned) -> Result<(), SetupError
     let bar = byte_bar("unpacking", wanted.iter().map(|(_, _, size)| size).sum());
     for (index, name, size) in wanted {
         write_entry(&mut archive, index, &folder.join(&name)).map_err(cannot("unpack", Path::new(&name)))?;
+        name_any_version(folder, &name).map_err(cannot("unpack", Path::new(&name)))?;
         bar.inc(size);
     }
     bar.finish_and_clear();
@@ -318,6 +319,23 @@ fn write_entry<R: Read + Seek>(archive: &mut zip::ZipArchive<R>, index: usize, p
     let mut file = File::create(path).map_err(|e| e.to_string())?;
     io::copy(&mut entry, &mut file).map_err(|e| e.to_string())?;
     make_executable(path, mode).map_err(|e| e.to_string())
+}
+
+/// Gives NVRTC also the name by which the loader looks for any version of it, so that it is found before another one if its
+/// folder comes first in LD_LIBRARY_PATH.
+#[cfg(unix)]
+fn name_any_version(folder: &Path, name: &str) -> Result<(), String> {
+    match name.split_once(".so.") {
+        Some(("libnvrtc", _)) => {
+            std::os::unix::fs::symlink(name, folder.join("libnvrtc.so")).map_err(|error| error.to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+fn name_any_version(_: &Path, _: &str) -> Result<(), String> {
+    Ok(())
 }
 
 #[cfg(unix)]

@@ -6,6 +6,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use clap::Args;
 use tilewright::prelude::Target;
+use tilewright::runtime::DeviceChoice;
 
 use crate::cargo::{cargo, no_cargo};
 use crate::exit::Exit;
@@ -21,6 +22,12 @@ pub(crate) struct Arguments {
     filter: Option<String>,
     /// With `kernels`, run only those whose name contains this.
     name: Option<String>,
+    /// With `kernels`, where they run: auto uses a GPU for each target that it can run, or else the virtual GPU.
+    #[arg(long, requires = "filter")]
+    device: Option<DeviceChoice>,
+    /// With `kernels`, run them for this target only.
+    #[arg(long, requires = "filter")]
+    target: Option<Target>,
     /// Accept what the tests produce: rewrites snapshots and committed PTX.
     #[arg(long)]
     bless: bool,
@@ -33,7 +40,13 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     let name = arguments.name.as_deref();
     match (arguments.filter.as_deref(), name) {
         (Some(KERNELS), _) if arguments.bless => bad(&format!("`test {KERNELS}` has nothing to accept")),
-        (Some(KERNELS), name) => matrix::run(name.unwrap_or_default()),
+        (Some(KERNELS), name) => {
+            let device = arguments.device.unwrap_or(DeviceChoice::Virtual);
+            matrix::run(name.unwrap_or_default(), device, arguments.target)
+        }
+        _ if arguments.device.is_some() || arguments.target.is_some() => {
+            bad(&format!("--device and --target can only be given with `{KERNELS}`"))
+        }
         (_, Some(name)) => bad(&format!("`{name}` can only be given after `{KERNELS}`")),
         (_, None) => cargo_test(arguments),
     }

@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 /// The oldest version that is known to take lambdas in functions of the device for such functions.
 const LAMBDAS_ARE_DEVICE: (u32, u32) = (13, 5);
 
+/// The oldest version that keeps results in the cache of the CUDA driver, where there is one. What comes from there has
+/// no log, so registers and spills would not be known.
+const KEEPS_RESULTS: (u32, u32) = (12, 9);
+
 /// The NVRTC of this process.
 ///
 /// A process has only one: the first one loaded is never unloaded, and cudarc's calls go to it. It can be used from any
@@ -76,6 +80,9 @@ impl Nvrtc {
         if self.version < LAMBDAS_ARE_DEVICE {
             // NVRTC 13.0 takes them for functions of the host.
             options.push("--device-as-default-execution-space".to_string());
+        }
+        if self.version >= KEEPS_RESULTS {
+            options.push("--no-cache".to_string());
         }
         let status = program.compile(&options)?;
         let log = program.log()?;

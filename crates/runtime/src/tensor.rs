@@ -85,7 +85,10 @@ impl HostTensor {
             Err(error) => panic!("{error}"),
         };
         let width = dtype.bytes() as usize;
-        let bytes = (0..count).flat_map(|i| element(i).to_le_bytes()[..width].to_vec()).collect();
+        let mut bytes = Vec::with_capacity(count as usize * width);
+        for i in 0..count {
+            bytes.extend_from_slice(&element(i).to_le_bytes()[..width]);
+        }
         HostTensor { dtype, shape: shape.to_vec(), bytes }
     }
 

@@ -75,7 +75,11 @@ fn on_gpu(kernel: &Kernel, artifact: &Artifact, built: &Built, given: &Bytes, de
         })
         .collect();
     let inputs = inputs.ok_or_else(|| wrong("the inputs do not match the shapes of their tensors", ""))?;
-    let run = run(artifact, built, &inputs, device).map_err(|failure| wrong("the GPU reports an error", failure))?;
+    let run = run(artifact, built, &inputs, device).map_err(|failure| {
+        let notes = failure.diagnostics.iter().flat_map(|finding| &finding.notes);
+        let notes: Vec<&str> = notes.map(String::as_str).collect();
+        wrong("the GPU reports an error", format!("{failure}: {}\n{}", notes.join("; "), artifact.cuda()))
+    })?;
     let outputs = given.iter().filter(|(_, bytes)| all(bytes).is_none()).map(|(handle, _)| *handle);
     Ok(outputs
         .zip(run.outputs)

@@ -265,5 +265,13 @@ fn coordinates(boxes: &Boxes, side: &Side, tensor: &Buffer) -> Result<Vec<Expr>,
         }
         Ok(index)
     };
-    boxes.sources.iter().map(coordinate).collect()
+    let coordinates: Vec<Expr> = boxes.sources.iter().map(coordinate).collect::<Result<_, _>>()?;
+    let unit = ROW_UNIT / tensor.dtype.bytes();
+    match coordinates.first() {
+        Some(first) if first.multiple() % unit != 0 => {
+            let text = format!("the rows of the box begin at `{first}` in rows of `{}`", tensor.name);
+            Err(Reason::new(text, format!("multiples of {unit}, which are {ROW_UNIT} bytes")))
+        }
+        _ => Ok(coordinates),
+    }
 }

@@ -4,7 +4,7 @@ use crate::ENUMERATION_LIMIT;
 use crate::error::LayoutError;
 
 use super::boxes::block;
-use super::limits::check_shared;
+use super::limits::{UNIT, check_shared};
 use super::tensor_map::{BoxElement, Interleave, Source, TensorMap, refuse};
 
 impl TensorMap {
@@ -29,14 +29,29 @@ impl TensorMap {
 
     /// The coordinate in the map of the tile that starts at `origin` of the tensor. Errors: a map that the driver
     /// rejects, a rank other than the tensor's, an origin that is not a multiple of the blocks into which the map
-    /// splits a dimension, or is not 0 in a dimension that the map leaves out.
+    /// splits a dimension, or is not 0 in a dimension that the map leaves out, or a first coordinate that is not a multiple
+    /// of 16 bytes.
     pub fn coordinate(&self, origin: &[i64]) -> Result<Vec<i64>, LayoutError> {
         self.check()?;
         if origin.len() != self.tensor_rank {
             return Err(LayoutError::Rank { given: origin.len(), needed: self.tensor_rank });
         }
         self.check_left_out(origin)?;
-        self.sources.iter().map(|source| self.index(*source, origin[source.dimension])).collect()
+        let indices = self.sources.iter().map(|source| self.index(*source, origin[source.dimension]));
+        let indices: Vec<i64> = indices.collect::<Result<_, _>>()?;
+        self.check_first(&indices)?;
+        Ok(indices)
+    }
+
+    fn check_first(&self, coordinate: &[i64]) -> Result<(), LayoutError> {
+        let unit = UNIT * 8 / self.bits;
+        match coordinate.first() {
+            Some(first) if self.interleave == Interleave::None && first % unit != 0 => {
+                let problem = format!("the first coordinate is {first}");
+                Err(refuse(problem, &format!("multiples of {unit}, which are {UNIT} bytes")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_left_out(&self, origin: &[i64]) -> Result<(), LayoutError> {
@@ -62,7 +77,8 @@ impl TensorMap {
 
     /// Every element that a copy of the box at `coordinate` of the map moves, fastest dimension first; its destination
     /// is `shared` bytes into the buffer. Errors: a map that the driver rejects, a wrong rank, interleaved channels, a
-    /// destination that is not a multiple of 128 bytes, a box too large to enumerate.
+    /// destination that is not a multiple of 128 bytes, a first coordinate that is not one of 16 bytes, a box too large to
+    /// enumerate.
     pub fn box_addresses(&self, coordinate: &[i64], shared: i64) -> Result<Vec<BoxElement>, LayoutError> {
         self.check()?;
         check_shared(shared)?;
@@ -72,6 +88,7 @@ impl TensorMap {
         if coordinate.len() != self.rank() {
             return Err(LayoutError::Rank { given: coordinate.len(), needed: self.rank() });
         }
+        self.check_first(coordinate)?;
         let moved = self.moved();
         let points: i64 = moved.iter().product();
         if points > ENUMERATION_LIMIT {
@@ -117,7 +134,8 @@ mod tests {
 
     #[test]
     fn what_lies_outside_the_tensor_is_filled_in() {
-        let moved = map().box_addresses(&[28, 9], 0).unwrap();
+        let map = TensorMap { dims: vec![28, 10], ..map() };
+        let moved = map.box_addresses(&[24, 9], 0).unwrap();
         let inside: Vec<usize> = (0..16).filter(|i| moved[*i].global.is_some()).collect();
         assert_eq!(inside, [0, 1, 2, 3]);
     }
@@ -153,10 +171,19 @@ mod tests {
 
     #[test]
     fn far_coordinates_and_destinations_are_no_overflow() {
-        let outside = map().box_addresses(&[i64::MAX, i64::MIN], 0).unwrap();
+        let outside = map().box_addresses(&[i64::MAX - 7, i64::MIN], 0).unwrap();
         assert!(outside.iter().all(|element| element.global.is_none()));
         assert_eq!(map().box_addresses(&[0, 0], 1 << 62), Err(LayoutError::Overflow));
         assert_eq!(map().box_addresses(&[0, 0], 8).unwrap_err().code(), "L0114");
+    }
+
+    #[test]
+    fn a_box_begins_at_a_multiple_of_16_bytes_in_its_row() {
+        let said = |result: Result<(), LayoutError>| result.unwrap_err().to_string();
+        let expected = "the first coordinate is 20";
+        assert!(said(map().coordinate(&[3, 20]).map(|_| ())).ends_with(expected));
+        assert!(said(map().box_addresses(&[20, 3], 0).map(|_| ())).ends_with(expected));
+        assert_eq!(map().coordinate(&[3, 24]), Ok(vec![24, 3]));
     }
 
     #[test]

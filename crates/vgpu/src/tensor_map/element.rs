@@ -33,6 +33,9 @@ pub enum MapElement {
     B6x16P32,
 }
 
+/// Bytes to a multiple of which the first element of a copy lies in its row.
+const START_UNIT: u64 = 16;
+
 /// Elements that are copied together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chunk {
@@ -83,6 +86,14 @@ impl MapElement {
             MapElement::B4x16P64 => chunk(16, 8, 16),
             MapElement::B6x16P32 => chunk(16, 12, 16),
         }
+    }
+
+    /// What the first coordinate of a copy is a multiple of, in elements. No document says so: on an H200, copies in either
+    /// direction, reductions and prefetches are illegal instructions if they begin elsewhere than at a multiple of 16
+    /// bytes. Elements with padding have not been tried; they are moved in groups.
+    pub(crate) fn start_unit(self) -> i64 {
+        let Chunk { elements, bytes, .. } = self.chunk();
+        (if self.is_padded() { elements } else { START_UNIT * elements / bytes }) as i64
     }
 
     /// Whether it has padding in shared memory.

@@ -160,6 +160,23 @@ fn elements_outside_the_tensor_are_zero() {
 }
 
 #[test]
+fn a_box_begins_at_a_multiple_of_16_bytes_in_its_row() {
+    let case = Case::rows(12, MapSwizzle::None);
+    let unaligned = case.fault(&load_box("4, 7", 1024));
+    let said = "the first coordinate of such a map is a multiple of 8; this one is 4";
+    assert_eq!((unaligned.kind, unaligned.message.as_str()), (FaultKind::BadDescriptor, said));
+}
+
+#[test]
+fn a_store_does_not_begin_before_the_first_element_of_a_row() {
+    let store = "@!%p1 ret;\ncp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd3, {-8, 8}], [tile];\n\
+                 cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nret;";
+    let fault = Case::rows(16, MapSwizzle::None).fault(store);
+    let said = "the first coordinate of a store is -8; it is not negative";
+    assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::BadDescriptor, said));
+}
+
+#[test]
 fn a_box_is_stored_from_shared_memory() {
     // Rows 0 to 7 are loaded and stored to rows 8 to 15.
     let body = |fence: &str, wait: &str| {

@@ -37,33 +37,52 @@ impl Checker<'_> {
         }
     }
 
-    /// Where bytes are announced, the copies beside it bring as many.
+    /// Where bytes are announced, the copies beside it bring as many, those in loops as often as these run.
     pub(super) fn announced(&mut self, body: &[Stmt]) {
-        let announced = |stmt: &Stmt| match stmt {
-            Stmt::Inst(call) if call.inst == Inst::BarrierExpect => {
-                Some((call.memory.first()?.clone(), call.arguments.first()?.as_const()?))
-            }
-            _ => None,
-        };
-        let moved = |stmt: &Stmt| match stmt {
-            Stmt::TensorCopy(copy) => Some((copy.barrier.clone(), copy.bytes)),
-            _ => None,
-        };
-        let mut sums: Vec<(Place, [i64; 2])> = Vec::new();
-        for stmt in body {
-            let found = [announced(stmt), moved(stmt)];
-            for (side, (barrier, bytes)) in found.into_iter().enumerate().filter_map(|(at, one)| Some((at, one?))) {
-                match sums.iter_mut().find(|(known, _)| *known == barrier) {
-                    Some((_, both)) => both[side] += bytes,
-                    None => sums.push((barrier, [bytes * (1 - side as i64), bytes * side as i64])),
-                }
-            }
-            self.announced(stmt.inner());
-        }
-        for ((memory, index), [announced, moved]) in sums.into_iter().filter(|(_, [one, other])| one != other) {
+        let mut sums = Sums::default();
+        self.add(body, 1, &mut sums);
+        for ((memory, index), [announced, moved]) in sums.0.into_iter().filter(|(_, [one, other])| one != other) {
             let name = &self.program.memories[memory].name;
             let text = format!("`{name}[{index}]` expects {announced} bytes, and copies bring {moved}");
             self.report("V0321", text);
+        }
+    }
+
+    /// Adds what statements announce and move if they are executed `times` times. What is under a condition, or in a loop
+    /// whose length is not known, is compared by itself.
+    fn add(&mut self, body: &[Stmt], times: i64, sums: &mut Sums) {
+        for stmt in body {
+            match stmt {
+                Stmt::Inst(call) if call.inst == Inst::BarrierExpect => {
+                    if let (Some(barrier), Some(bytes)) = (call.memory.first(), constant(call.arguments.first())) {
+                        sums.add(barrier, [times * bytes, 0]);
+                    }
+                }
+                Stmt::TensorCopy(copy) => sums.add(&copy.barrier, [0, times * copy.bytes]),
+                Stmt::For { counter, body, .. } => match counter.values() {
+                    Some(values) => self.add(body, times * values.count() as i64, sums),
+                    None => self.announced(body),
+                },
+                Stmt::Op { body, .. } => self.add(body, times, sums),
+                _ => self.announced(stmt.inner()),
+            }
+        }
+    }
+}
+
+fn constant(number: Option<&Expr>) -> Option<i64> {
+    number?.as_const()
+}
+
+/// For each barrier, the bytes that are announced and those that are moved.
+#[derive(Default)]
+struct Sums(Vec<(Place, [i64; 2])>);
+
+impl Sums {
+    fn add(&mut self, barrier: &Place, [announced, moved]: [i64; 2]) {
+        match self.0.iter_mut().find(|(known, _)| known == barrier) {
+            Some((_, both)) => *both = [both[0] + announced, both[1] + moved],
+            None => self.0.push((barrier.clone(), [announced, moved])),
         }
     }
 }
@@ -71,14 +90,15 @@ impl Checker<'_> {
 #[cfg(test)]
 mod tests {
     use tilewright_diag::Span;
-    use tilewright_expr::Expr;
+    use tilewright_expr::{Expr, Var};
     use tilewright_layout::DType;
     use tilewright_layout::descriptor::{Boxes, TensorDimension};
 
     use crate::arena::Handle;
+    use crate::counter::Counter;
     use crate::target::Target;
     use crate::thread::inst::Inst;
-    use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt};
+    use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt, Unroll};
     use crate::thread::ring::{TensorCopy, TensorMapRecipe};
     use crate::thread::verify::verify;
 
@@ -89,6 +109,16 @@ mod tests {
 
     /// The findings for a copy of 16 rows of 64 halves, of which `bytes` are announced, after a change.
     fn said(bytes: i64, is_elected: bool, change: impl FnOnce(&mut TensorCopy, Handle<Memory>)) -> Vec<String> {
+        said_of(bytes, is_elected, change, Stmt::from)
+    }
+
+    /// The findings for what `copied` makes of the copy.
+    fn said_of(
+        bytes: i64,
+        is_elected: bool,
+        change: impl FnOnce(&mut TensorCopy, Handle<Memory>),
+        copied: impl FnOnce(TensorCopy) -> Stmt,
+    ) -> Vec<String> {
         let mut program = Program::new("k", Target::Sm100a, 64);
         let space = MemorySpace::Global { read_only: true, may_alias: false };
         let tensor = program.memories.push(memory("a", DType::F16, space, 32));
@@ -107,7 +137,7 @@ mod tests {
         change(&mut copy, tile);
         let expect =
             Call { memory: vec![barrier], arguments: vec![Expr::constant(bytes)], ..Call::plain(Inst::BarrierExpect) };
-        let body = vec![Stmt::from(expect), Stmt::from(copy)];
+        let body = vec![Stmt::from(expect), copied(copy)];
         program.body = if is_elected { vec![Stmt::Elect { body }] } else { body };
         verify(program).map_or_else(|found| found.iter().map(ToString::to_string).collect(), |_| Vec::new())
     }
@@ -121,6 +151,21 @@ mod tests {
     fn announced_bytes_are_those_that_come() {
         let expected = "internal error[V0321]: `full[2]` expects 1024 bytes, and copies bring 2048";
         assert_eq!(said(1024, true, |_, _| {}), [expected]);
+    }
+
+    #[test]
+    fn copies_in_a_loop_come_as_often_as_it_runs() {
+        let looped = |times: i64| {
+            let counter = Counter::of(Var::new("i", 0, times - 1));
+            said_of(
+                4 * 2048,
+                true,
+                |_, _| {},
+                |copy| Stmt::For { counter, unroll: Unroll::Auto, body: vec![Stmt::from(copy)] },
+            )
+        };
+        assert_eq!(looped(4), Vec::<String>::new());
+        assert_eq!(looped(3), ["internal error[V0321]: `full[2]` expects 8192 bytes, and copies bring 6144"]);
     }
 
     #[test]

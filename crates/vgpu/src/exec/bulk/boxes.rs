@@ -72,10 +72,9 @@ pub(super) fn parts_of(
         }
         (MapAccess::Im2col(_), _) => return Err("a copy of boxes (tiled) with an `im2col` map".to_string()),
     };
-    let chunk = map.element.chunk();
-    if rows.first.rem_euclid(chunk.elements as i64) != 0 {
-        let text = format!("elements of this type are copied in groups of {}", chunk.elements);
-        return Err(format!("{text}; the first coordinate is {}", rows.first));
+    let unit = map.element.start_unit();
+    if rows.first.rem_euclid(unit) != 0 {
+        return Err(format!("the first coordinate of such a map is a multiple of {unit}; this one is {}", rows.first));
     }
     let mut parts = Vec::new();
     for (number, row) in rows.addresses.iter().enumerate() {

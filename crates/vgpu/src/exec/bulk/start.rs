@@ -151,6 +151,10 @@ impl Machine<'_> {
         let value = |reg: &Reg| warp.regs[*reg as usize][lane];
         let at: Vec<i64> = coordinates.iter().map(|reg| i64::from(value(reg) as u32 as i32)).collect();
         let offsets: Vec<i64> = offsets.iter().map(|reg| (value(reg) & 0xffff) as i64).collect();
+        // An H200 loads what lies before the first element of a row as zeros, and does not store there.
+        if let (None, TensorMode::Tile, Some(first @ ..=-1)) = (&copy.mbarrier, mode, at.first()) {
+            return wrong(format!("the first coordinate of a store is {first}; it is not negative"));
+        }
         let parts = match parts_of(&map, mode, shared, &at, &offsets) {
             Ok(parts) => parts,
             Err(message) => return wrong(message),
