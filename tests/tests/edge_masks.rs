@@ -446,3 +446,88 @@ fn a_limit_of_a_multiple_of_an_index_is_rounded_up() {
         check(&kernel, &[("n", n)], &[tensor(F32, &[n], negative)], &[y], Tolerance::EXACT);
     }
 }
+
+/// A tile of four rows that `fill` fills, and the maximum of each.
+fn rows_of(fill: impl FnOnce(&mut KernelBuilder, Buffer, Buffer, Size)) -> Kernel {
+    kernel("rows_of", |k| {
+        let n = k.size("n").max(64);
+        let x = k.input("x", F32, (4, n));
+        let y = k.output("y", F32, [4]);
+        k.threads(32);
+        let tile = k.shared("tile", F32, [4, 64]);
+        let (held, result) = (k.fragment("held", F32, [4, 64]), k.fragment("result", F32, [4]));
+        fill(k, tile, x, n);
+        k.copy(held, tile);
+        k.reduce(Max, result, held, 1);
+        k.copy(y, result);
+    })
+}
+
+fn warned(kernel: &Kernel) -> Vec<&'static str> {
+    let artifact = compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("it compiles");
+    artifact.warnings().iter().map(|warning| warning.code).collect()
+}
+
+#[test]
+fn rows_that_are_filled_one_by_one_leave_out_what_lies_beyond() {
+    type Fill = fn(&mut KernelBuilder, Buffer, Buffer, Size);
+    let copies: Fill = |k, tile, x, _| {
+        k.serial("r", 0..4, |k, r| {
+            k.copy(tile.sub((&r, ..)), x.sub((&r, at(0, 64))));
+        });
+    };
+    let stores: Fill = |k, tile, x, _| {
+        k.unroll("r", 0..4, |k, r| k.parallel([64], |k, [j]| k.store(tile, (&r, &j), x.at((&r, &j)))));
+    };
+    let copied = rows_of(copies);
+    assert_eq!(warned(&copied), [""; 0]);
+    for n in [1, 63, 64] {
+        let y = tensor(F32, &[4], |r| (0..n).map(|j| negative(r * n + j)).fold(f64::NEG_INFINITY, f64::max));
+        check(&copied, &[("n", n)], &[tensor(F32, &[4, n], negative)], &[y], Tolerance::EXACT);
+    }
+    // Indices that are no variables are not followed.
+    assert_eq!(warned(&rows_of(stores)), ["K0273"]);
+}
+
+#[test]
+fn where_it_is_not_known_what_lies_beyond_there_is_a_warning() {
+    let filled = rows_of(|k, tile, x, _| {
+        k.copy(tile, x.sub((.., at(0, 64))));
+        k.fill(tile.sub((1, ..)), -2.0);
+    });
+    let renamed = rows_of(|k, tile, x, _| {
+        let same = k.view("same", tile, S([4, 64], [64, 1]));
+        k.copy(same, x.sub((.., at(0, 64))));
+    });
+    let shifted = rows_of(|k, tile, x, _| {
+        k.fill(tile, -9.0);
+        k.parallel([4, 63], |k, [i, j]| k.store(tile, (&i, &j + 1), x.at((&i, &j))));
+    });
+    let computed = rows_of(|k, tile, x, _| {
+        let other = k.shared("other", F32, [4, 64]);
+        k.copy(other, x.sub((.., at(0, 64))));
+        k.fill(other.sub((0..2, ..)), 3.0);
+        k.map(tile, |[i, j]| other.at((i, j)) * 2.0);
+    });
+    for kernel in [filled, renamed, shifted, computed] {
+        assert_eq!(warned(&kernel), ["K0273"], "{kernel}");
+    }
+}
+
+#[test]
+fn a_value_that_the_user_chooses_at_the_edge_needs_no_warning() {
+    let chosen = rows_of(|k, tile, x, n| {
+        k.copy(tile, x.sub((.., at(0, 64))));
+        k.fill(tile.sub((1, ..)), -2.0);
+        k.parallel([4, 64], |k, [i, j]| {
+            k.store(tile, (&i, &j), j.lt(n).select(tile.at((&i, &j)), f64::NEG_INFINITY));
+        });
+    });
+    let zeros = rows_of(|k, tile, x, _| {
+        k.parallel([4, 64], |k, [i, j]| k.store(tile, (&i, &j), x.at((&i, &j)).or_zero()));
+        k.fill(tile.sub((1, ..)), -2.0);
+    });
+    for kernel in [chosen, zeros] {
+        assert_eq!(warned(&kernel), [""; 0], "{kernel}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Elements that are read again after a store, by a value from before.
+//! Elements that are read again after a store, by a value from before, and elements from beyond an edge.
 
 use super::assert_rendered;
 use tilewright::compile::{Options, compile};
@@ -55,4 +55,21 @@ fn an_element_that_a_branch_stored() {
     });
     let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
     assert_eq!(artifact.warnings().len(), 1);
+}
+
+#[test]
+fn a_row_that_is_written_after_the_tile_hangs_over_an_edge() {
+    let kernel = kernel("greatest", |k| {
+        let n = k.size("n").max(64);
+        let x = k.input("x", F32, (4, n));
+        let y = k.output("y", F32, [4]);
+        let tile = k.fragment("tile", F32, [4, 64]);
+        let most = k.fragment("most", F32, [4]);
+        k.copy(tile, x.sub((.., at(0, 64))));
+        k.fill(tile.sub((0, ..)), -9.0);
+        k.reduce(Max, most, tile, 1);
+        k.copy(y, most);
+    });
+    let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
+    assert_rendered("a_row_that_is_written_after_the_tile_hangs_over_an_edge", &artifact.warnings());
 }

@@ -3,7 +3,9 @@
 //!
 //! The user writes no condition for this. A zero is left where it is neutral: in sums, and in products with a finite number.
 
-use tilewright_diag::Span;
+use std::collections::BTreeSet;
+
+use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
@@ -28,14 +30,26 @@ const MOST_WALKS: usize = 4;
 /// The kernel with conditions where invalid elements would count.
 pub(super) fn with_edge_masks(mut kernel: Kernel) -> Kernel {
     let body = std::mem::take(&mut kernel.body);
-    let mut masks = Masks { kernel, state: State::new(), outer: Vec::new(), is_final: true };
+    let mut masks = Masks::of(kernel);
     let body = masks.body(body);
     Kernel { body, ..masks.kernel }
+}
+
+/// Warnings about elements that may lie beyond the edge of a tensor, and count all the same, since it is not known which they
+/// are.
+pub(super) fn uncertain_edges(kernel: &Kernel) -> Vec<Diagnostic> {
+    let mut masks = Masks::of(kernel.clone());
+    masks.body(kernel.body.clone());
+    masks.uncertain
 }
 
 struct Masks {
     kernel: Kernel,
     state: State,
+    /// The storage of the buffers that were written up to here.
+    written: BTreeSet<Handle<Buffer>>,
+    /// Where elements count that may be invalid.
+    uncertain: Vec<Diagnostic>,
     /// The names of the loops around.
     outer: Vec<String>,
     /// Whether what is valid at the current statement is known; otherwise nothing is changed yet.
@@ -54,6 +68,11 @@ struct Nest {
 }
 
 impl Masks {
+    fn of(kernel: Kernel) -> Masks {
+        let (state, written, uncertain) = (State::new(), BTreeSet::new(), Vec::new());
+        Masks { kernel, state, written, uncertain, outer: Vec::new(), is_final: true }
+    }
+
     fn body(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
         let mut out = Vec::with_capacity(body.len());
         for stmt in body {
@@ -139,7 +158,10 @@ impl Masks {
         let read: Vec<Valid> = reads.map(|place| self.kernel.valid_tile(&self.state, &op.operands[place])).collect();
         for (place, dst) in op.operands.iter().enumerate() {
             match op.effect(place) {
-                Effect::Write => self.write(dst, read.iter().fold(Valid::everywhere(), |all, valid| both(&all, valid))),
+                Effect::Write => {
+                    let valid = read.iter().fold(Valid::everywhere(), |all, valid| both(&all, valid));
+                    self.write(dst, valid, op.span);
+                }
                 Effect::Update => {
                     self.state.remove(&dst.buffer);
                 }
@@ -148,10 +170,9 @@ impl Masks {
         }
     }
 
-    /// Records what is valid of a tile that is written. Tiles of several stages are not followed.
-    fn write(&mut self, dst: &Tile, valid: Valid) {
+    /// Records what is valid of a tile that is written.
+    fn write(&mut self, dst: &Tile, valid: Valid, span: Span) {
         let buffer = &self.kernel.buffers[dst.buffer];
-        let is_one_of_several = (0..dst.extents.len()).any(|at| dst.extents[at] == 1 && buffer.shape[at] > 1);
         if matches!(buffer.space, Space::Global(_)) {
             return;
         }
@@ -161,12 +182,31 @@ impl Masks {
         let in_buffer = |(sum, limit): (&Sum<usize>, &Expr)| {
             (sum.clone(), normalize(&(limit + &value_of(sum, |at| dst.starts[*at].clone()))))
         };
-        let valid = Valid { bounds: Bounds::of(bounds.iter().map(in_buffer)), is_zero: valid.is_zero };
-        self.forget_views(dst.buffer);
-        if is_one_of_several || (!is_whole && !valid.is_everywhere()) {
-            self.state.remove(&dst.buffer);
-        } else if is_whole {
-            self.set(dst.buffer, valid);
+        let valid = Valid { bounds: Bounds::of(bounds.iter().map(in_buffer)), ..valid };
+        if is_whole {
+            self.replace(dst.buffer, valid, span);
+        } else {
+            self.write_part(dst.buffer, valid, span);
+        }
+    }
+
+    /// A buffer is written as a whole.
+    fn replace(&mut self, buffer: Handle<Buffer>, valid: Valid, span: Span) {
+        let lost = self.forget_views(buffer).then_some(span);
+        self.written.insert(self.kernel.storage(buffer));
+        self.set(buffer, Valid { lost: valid.lost.or(lost), ..valid });
+    }
+
+    /// A part of a buffer is written, which is valid within these bounds of the whole. They hold for all of it if nothing else
+    /// of it has been written, or what has is valid within the same bounds.
+    fn write_part(&mut self, buffer: Handle<Buffer>, valid: Valid, span: Span) {
+        let is_first = !self.written.contains(&self.kernel.storage(buffer));
+        let earlier = if is_first { valid.clone() } else { self.kernel.valid_buffer(&self.state, buffer) };
+        if valid.bounds == earlier.bounds {
+            self.replace(buffer, both(&earlier, &valid), span);
+        } else {
+            let is_zero = earlier.is_zero && valid.is_zero;
+            self.replace(buffer, Valid { bounds: Bounds::default(), is_zero, lost: Some(span) }, span);
         }
     }
 
@@ -177,52 +217,75 @@ impl Masks {
         };
     }
 
-    /// Forgets what is known of other names of a buffer's storage.
-    fn forget_views(&mut self, buffer: Handle<Buffer>) {
-        let storage = self.kernel.storage(buffer);
+    /// Forgets what is known of other names of a buffer's storage, and returns whether anything was.
+    fn forget_views(&mut self, buffer: Handle<Buffer>) -> bool {
+        let (storage, known) = (self.kernel.storage(buffer), self.state.len());
         let kernel = &self.kernel;
         self.state.retain(|other, _| *other == buffer || kernel.storage(*other) != storage);
+        self.state.len() < known
     }
 
     /// Forgets what is known of what a statement writes.
     fn forget_written(&mut self, element: &ElementStmt) {
         let mut written = Vec::new();
-        element.for_each_access(&mut |access, writes| written.extend(writes.then_some(access.buffer)));
-        written.into_iter().for_each(|buffer| {
-            self.forget_views(buffer);
-            self.state.remove(&buffer);
-        });
+        element.for_each_access(&mut |access, writes| written.extend(writes.then_some((access.buffer, access.span))));
+        written.into_iter().for_each(|(buffer, span)| self.write_part(buffer, Valid::everywhere(), span));
+    }
+
+    /// Warns that elements count at a statement that may be invalid.
+    fn count_anyway(&mut self, lost: Option<Span>, at: Span, what: &str) {
+        let Some(lost) = lost.filter(|_| self.is_final) else { return };
+        let message = format!("{what} may count zeros from beyond the edge of a tensor");
+        let finding = Diagnostic::warning("K0273", message)
+            .label(at, "they are not left out here")
+            .label(lost, "from here on it is not known which elements these are")
+            .help("write the whole tile in one statement, under its own name and with its variables as indices")
+            .help("or give those elements another value in an arm of select; .or_zero() if they are to count");
+        if !self.uncertain.contains(&finding) {
+            self.uncertain.push(finding);
+        }
     }
 
     fn reduce(&mut self, handle: Handle<Op>, reduce: Reduce, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
         let Reduce { kind, dimensions, clear } = reduce;
-        let known = self.state.get(&src.buffer).cloned().unwrap_or(Valid::everywhere());
+        let known = self.known(src);
         let is_neutral = known.is_zero && kind.ignores_zeros();
         let neutral = kind.neutral(self.kernel.buffers[src.buffer].dtype).filter(|_| !is_neutral);
         let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| dimensions.contains(*at)));
+        self.count_anyway(known.lost.filter(|_| neutral.is_some()), span, "this reduction");
         let masked = neutral.and_then(|neutral| self.masked_by(src, &counted, neutral, span));
         let left: Vec<usize> =
             (0..src.extents.len()).filter(|at| !dimensions.contains(*at) && src.extents[*at] != 1).collect();
         let bounds = known.bounds.renamed(|at| left.iter().position(|kept| kept == at));
-        let valid = Valid { bounds, is_zero: known.is_zero };
+        let valid = Valid { bounds, ..known };
         let earlier = self.state.get(&dst.buffer).cloned();
-        self.write(dst, valid);
+        self.write(dst, valid, span);
         self.accumulated(dst.buffer, earlier.filter(|_| !clear));
         self.with_operand(handle, 1, masked)
     }
 
     /// A scan: what is invalid comes after everything that is valid, unless it goes backwards.
     fn scan(&mut self, handle: Handle<Op>, scan: Scan, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
-        let known = self.state.get(&src.buffer).cloned().unwrap_or(Valid::everywhere());
+        let known = self.known(src);
         let is_neutral = known.is_zero && scan.kind.ignores_zeros();
         let dtype = self.kernel.buffers[src.buffer].dtype;
         // The last valid element then has the result of no elements, as the last one of a whole tile has.
         let beyond = if scan.is_exclusive { scan.kind.start(dtype) } else { scan.kind.neutral(dtype) };
         let beyond = beyond.filter(|_| scan.is_reverse && !is_neutral);
         let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| *at == scan.dimension));
+        self.count_anyway(known.lost.filter(|_| beyond.is_some()), span, "this scan");
         let masked = beyond.and_then(|beyond| self.masked_by(src, &counted, beyond, span));
-        self.write(dst, Valid { bounds: known.bounds.renamed(|at| src.non_unit_place(*at)), is_zero: false });
+        let bounds = known.bounds.renamed(|at| src.non_unit_place(*at));
+        self.write(dst, Valid { bounds, is_zero: false, ..known }, span);
         self.with_operand(handle, 1, masked)
+    }
+
+    /// What is valid of the buffer of an operand that is no tensor.
+    fn known(&self, tile: &Tile) -> Valid {
+        match self.kernel.buffers[tile.buffer].space {
+            Space::Global(_) => Valid::everywhere(),
+            Space::Shared | Space::Fragment => self.kernel.valid_buffer(&self.state, tile.buffer),
+        }
     }
 
     /// A result that was added to what a buffer had is valid where both are.
@@ -237,13 +300,15 @@ impl Masks {
     /// is invalid, and that one a number.
     fn gemm(&mut self, handle: Handle<Op>, gemm: Gemm, [c, a, b]: [&Tile; 3], span: Span) -> Vec<Stmt> {
         let mut before = Vec::new();
-        let mut outer = Bounds::default();
+        let (mut outer, mut lost) = (Bounds::default(), None);
         for (place, tile, is_transposed) in [(1, a, gemm.transpose_a), (2, b, gemm.transpose_b)] {
             let dimensions: Vec<usize> = matrix_dimensions(tile);
-            let Some(known) = self.state.get(&tile.buffer).cloned() else { continue };
+            let known = self.known(tile);
+            self.count_anyway(known.lost.filter(|_| !known.is_zero), span, "this product");
             let (kept, summed) = if (place == 1) == is_transposed { (1, 0) } else { (0, 1) };
             let (kept, summed) = (dimensions.get(kept).copied(), dimensions.get(summed).copied());
             outer = outer.and(&known.bounds.renamed(|at| (Some(*at) == kept).then_some(place - 1)));
+            lost = lost.or(known.lost);
             let along_k = |sum: &Sum<usize>| sum.iter().any(|(at, _)| Some(*at) == summed);
             if let Some(bound) = known.bounds.iter().find(|(sum, _)| !known.is_zero && along_k(sum)) {
                 let zero = zero_of(&self.kernel, tile);
@@ -251,10 +316,10 @@ impl Masks {
                 before.extend(self.with_operand(handle, place, Some(masked)));
             }
         }
-        let valid = Valid { bounds: outer, is_zero: false };
+        let valid = Valid { bounds: outer, is_zero: false, lost };
         if c.matrix().is_some() && c.non_unit_extents().len() == 2 {
             let earlier = self.state.get(&c.buffer).cloned().filter(|_| !gemm.clear);
-            self.write(c, valid);
+            self.write(c, valid, span);
             self.accumulated(c.buffer, earlier);
         }
         before
@@ -365,6 +430,7 @@ impl Masks {
                 let of_index = self.limits_of_index(&to, nest);
                 let counts = if limits.is_zero { of_index } else { limits.and(&of_index) };
                 let span = to.span;
+                self.count_in_nest(counts.lost, span, "this addition", nest);
                 guarded(ElementStmt::AtomicAdd { to, value }, &counts, span, nest)
             }
             ElementStmt::If { cond, then, otherwise, span } => {
@@ -386,6 +452,11 @@ impl Masks {
         }
     }
 
+    /// Warns of a statement of a nest, unless a condition of the user has said what happens at the edge.
+    fn count_in_nest(&mut self, lost: Option<Span>, at: Span, what: &str, nest: &Nest) {
+        self.count_anyway(lost.filter(|_| nest.conditions == 0), at, what);
+    }
+
     /// The limits of the data in an index.
     fn limits_of_index(&self, to: &Access, nest: &Nest) -> Limits {
         to.index.iter().fold(Limits::default(), |all, coord| match coord {
@@ -404,8 +475,10 @@ impl Masks {
                 known.is_zero &= update.keeps_zero;
             }
             counts = counts.and(&update.guard);
+            self.count_in_nest(update.all.lost.or(counts.lost), span, "this update", nest);
             return guarded(ElementStmt::Store { to, value: update.value, claim }, &counts, span, nest);
         }
+        self.count_in_nest(counts.lost, span, "this store", nest);
         if is_local {
             self.stored(&to, limits, nest);
         }
@@ -441,16 +514,21 @@ impl Masks {
         let variables: Option<Vec<Option<Var>>> = to.index.iter().zip(shape).map(variable).collect();
         // A condition of the user says what happens at the edge.
         let limits = if nest.conditions > 0 { Limits::default() } else { limits };
-        self.forget_views(to.buffer);
-        let earlier = self.state.get(&to.buffer).cloned().filter(|_| nest.conditions > 0);
         match variables {
             Some(variables) => {
                 let dimension = |var: &Var| variables.iter().position(|known| known.as_ref() == Some(var));
-                let valid = Valid { bounds: limits.of.renamed(dimension), is_zero: limits.is_zero };
-                self.set(to.buffer, earlier.map_or(valid.clone(), |earlier| both(&valid, &earlier)));
+                let valid = Valid { bounds: limits.of.renamed(dimension), is_zero: limits.is_zero, lost: limits.lost };
+                let earlier = self.state.get(&to.buffer).filter(|_| nest.conditions > 0);
+                let valid = earlier.map_or_else(|| valid.clone(), |earlier| both(&valid, earlier));
+                self.replace(to.buffer, valid, to.span);
+            }
+            None if limits.of.is_empty() => {
+                let valid = Valid { lost: limits.lost, ..Valid::everywhere() };
+                self.write_part(to.buffer, valid, to.span);
             }
             None => {
-                self.state.remove(&to.buffer);
+                let lost = Valid { bounds: Bounds::default(), is_zero: limits.is_zero, lost: Some(to.span) };
+                self.replace(to.buffer, lost, to.span);
             }
         }
     }

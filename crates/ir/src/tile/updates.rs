@@ -80,7 +80,7 @@ impl Updates<'_> {
         let counting = others.iter().copied().filter(|at| !is_neutral(op, *at, &of_others(*at)));
         let limits = counting.clone().fold(Limits::default(), |all, at| all.and(&of_others(at)));
         let of = limits.of.filtered(|sum, limit| self.own.of.limit(sum) != Some(limit));
-        let limits = Limits { of, is_zero: false };
+        let limits = Limits { of, is_zero: false, lost: limits.lost };
         let all = own.iter().fold(limits.clone(), |all, part| all.and(&part.all));
         let without = match (op, &values[..]) {
             // Only the addend is invalid: the product stays.
@@ -126,7 +126,7 @@ fn is_term(op: ElementOp, place: usize) -> bool {
 
 /// Whether an operand with these limits changes nothing where it is invalid: a term that is 0 there.
 fn is_neutral(op: ElementOp, place: usize, limits: &Limits) -> bool {
-    limits.of.is_empty() || (is_term(op, place) && limits.is_zero)
+    (limits.of.is_empty() && limits.lost.is_none()) || (is_term(op, place) && limits.is_zero)
 }
 
 /// A value within limits, and another beyond them.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use num_integer::Integer;
 
+use tilewright_diag::Span;
 use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
 
@@ -29,6 +30,8 @@ pub(super) struct Valid {
     pub(super) bounds: Bounds<usize>,
     /// Whether the elements beyond are 0.
     pub(super) is_zero: bool,
+    /// The statement after which more of it may be invalid than the bounds say.
+    pub(super) lost: Option<Span>,
 }
 
 /// Up to where buffers are valid; those that are not listed are valid everywhere.
@@ -41,12 +44,14 @@ pub(super) struct Limits {
     pub(super) of: Bounds<Var>,
     /// Whether the value is 0 beyond.
     pub(super) is_zero: bool,
+    /// The statement because of which it may be invalid for more values of the variables.
+    pub(super) lost: Option<Span>,
 }
 
 impl Limits {
     /// The limits of a value that depends on both.
     pub(super) fn and(self, other: &Limits) -> Limits {
-        Limits { of: self.of.and(&other.of), ..self }
+        Limits { of: self.of.and(&other.of), lost: self.lost.or(other.lost), ..self }
     }
 
     /// Conditions that are all true where the value is valid.
@@ -67,17 +72,18 @@ pub(super) fn joined(one: &State, other: &State) -> State {
 
 /// What is valid in both.
 pub(super) fn both(one: &Valid, other: &Valid) -> Valid {
-    Valid { bounds: one.bounds.and(&other.bounds), is_zero: one.is_zero && other.is_zero }
+    let bounds = one.bounds.and(&other.bounds);
+    Valid { bounds, is_zero: one.is_zero && other.is_zero, lost: one.lost.or(other.lost) }
 }
 
 impl Valid {
     /// Valid everywhere, so that nothing beyond differs from 0.
     pub(super) fn everywhere() -> Valid {
-        Valid { bounds: Bounds::default(), is_zero: true }
+        Valid { bounds: Bounds::default(), is_zero: true, lost: None }
     }
 
     pub(super) fn is_everywhere(&self) -> bool {
-        self.bounds.is_empty()
+        self.bounds.is_empty() && self.lost.is_none()
     }
 }
 
@@ -96,11 +102,26 @@ impl Kernel {
                 let is_inside = self.lies_inside(&tile.starts[at], tile.extents[at], &end);
                 (!is_inside).then(|| from_start(vec![(at, 1)], &end))
             });
-            return Valid { bounds: Bounds::of(ends), is_zero: true };
+            return Valid { bounds: Bounds::of(ends), is_zero: true, lost: None };
         }
-        let Some(known) = state.get(&tile.buffer) else { return Valid::everywhere() };
+        let known = self.valid_buffer(state, tile.buffer);
         let bounds = known.bounds.iter().map(|(sum, limit)| from_start(sum.clone(), limit));
-        Valid { bounds: Bounds::of(bounds), is_zero: known.is_zero }
+        Valid { bounds: Bounds::of(bounds), ..known }
+    }
+
+    /// Up to where a buffer that is no tensor is valid. Under another name than the one by which it was written that is not
+    /// known.
+    pub(super) fn valid_buffer(&self, state: &State, buffer: Handle<Buffer>) -> Valid {
+        if let Some(known) = state.get(&buffer) {
+            return known.clone();
+        }
+        let storage = self.storage(buffer);
+        let named_otherwise = state.iter().find(|(other, _)| self.storage(**other) == storage);
+        named_otherwise.map_or_else(Valid::everywhere, |(other, known)| Valid {
+            bounds: Bounds::default(),
+            lost: known.lost.or(Some(self.buffers[*other].span)),
+            ..*known
+        })
     }
 
     /// The extent of a dimension.
@@ -131,6 +152,7 @@ impl Kernel {
                     (ElementOp::Mul, [a, b]) => is_zero_beyond(a) || is_zero_beyond(b),
                     _ => false,
                 };
+                let is_zero = is_zero && all.iter().all(|of| of.lost.is_none() || of.is_zero);
                 Limits { is_zero, ..all.iter().fold(Limits::default(), |all, one| all.and(one)) }
             }
         }
@@ -139,12 +161,12 @@ impl Kernel {
     fn limits_of_load(&self, state: &State, vars: &[Var], names: &[(String, Limits)], access: &Access) -> Limits {
         let buffer = &self.buffers[access.buffer];
         let is_global = matches!(buffer.space, Space::Global(_));
-        let known = state.get(&access.buffer);
-        let mut found = Limits { is_zero: is_global || known.is_none_or(|known| known.is_zero), ..Limits::default() };
+        let known = if is_global { Valid::everywhere() } else { self.valid_buffer(state, access.buffer) };
+        let mut found = Limits { is_zero: known.is_zero, lost: known.lost, ..Limits::default() };
         for coord in &access.index {
             if let Coord::Data(value) = coord {
                 let limits = self.limits(state, vars, names, value);
-                found.is_zero &= limits.of.is_empty();
+                found.is_zero &= limits.of.is_empty() && limits.lost.is_none();
                 found = found.and(&limits);
             }
         }
@@ -157,10 +179,10 @@ impl Kernel {
         };
         let ends = (0..access.index.len()).filter(|_| is_global && !access.or_zero);
         let ends = ends.map(|at| (vec![(at, 1)], self.extent(buffer, at)));
-        let inside = known.filter(|_| !is_global).into_iter().flat_map(|known| known.bounds.iter());
-        let bounds = ends.chain(inside.map(|(sum, limit)| (sum.clone(), limit.clone())));
+        let inside = known.bounds.iter().map(|(sum, limit)| (sum.clone(), limit.clone()));
+        let bounds = ends.chain(inside);
         let of = bounds.filter_map(|(sum, end)| self.bound(vars, &index(&sum)?, &end, is_global));
-        found.and(&Limits { of: Bounds::of(of), is_zero: false })
+        found.and(&Limits { of: Bounds::of(of), ..Limits::default() })
     }
 
     /// What the variables obey where an index is less than `end`; `None` if it always is, or is not a sum of variables.

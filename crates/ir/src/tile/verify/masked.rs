@@ -13,15 +13,18 @@ use super::bounds::{self, Outside};
 use super::conditions::{Condition, KnownFacts};
 use crate::hw_index::Dim;
 use crate::tile::buffer::{Buffer, Space};
+use crate::tile::edge_masks::uncertain_edges;
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 
-/// Warnings about a valid kernel: those found while it was built, and out-of-bounds accesses to tensors.
+/// Warnings about a valid kernel: those found while it was built, out-of-bounds accesses to tensors, and elements from beyond
+/// the edge of a tensor that count.
 pub fn warnings(kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = kernel.build_findings.clone();
     check_body(kernel, &kernel.body, &mut Vec::new(), &mut found);
+    found.extend(uncertain_edges(kernel));
     found
 }
 
