@@ -68,7 +68,7 @@ fn norm_grad(name: &str, config: &Config, has_mean: bool) -> Kernel {
         k.fill(of_weight, 0.0);
         k.fill(of_bias, 0.0);
         k.map(inverse, |_: [Expr; 1]| Value::from(1.0).cast(F32) / Value::from(cols).cast(F32));
-        k.serial("row", (&first, (first.clone() + rows.ceil_div(ctas)).at_most(rows)), |k, row| {
+        k.serial("row", (first, (first + rows.ceil_div(ctas)).at_most(rows)), |k, row| {
             let average = |k: &mut KernelBuilder, kind, of: Buffer, src| {
                 k.reduce(kind, of, src, 0);
                 k.map(of, |[i]| of.at((i,)) * inverse.at((0,)));

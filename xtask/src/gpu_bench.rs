@@ -32,6 +32,9 @@ const ATTENTION: &[&str] = &["heads", "group", "queries", "keys", "depth"];
 const SQUARE: &[(&str, i64)] = &[("m", 4096), ("n", 4096), ("k", 4096)];
 const LARGE_TILES: &[(&str, i64)] = &[("m", 4096), ("n", 4096), ("k", 4096), ("tile", 128), ("stages", 4)];
 
+const RIGHT_TRANSPOSED: &[(&str, i64)] =
+    &[("m", 4096), ("n", 4096), ("k", 4096), ("tile", 128), ("stages", 4), ("layout", 12)];
+
 /// What is timed: each tensor that a kernel streams has 64 MiB or more.
 const TIMED: &[Timed] = &[
     ("copy", F32, &[("n", 1 << 26)], Bandwidth),
@@ -76,7 +79,9 @@ const TIMED: &[Timed] = &[
     ("gemm", F16, SQUARE, Products(MNK, 1.0)),
     ("gemm", F16, LARGE_TILES, Products(MNK, 1.0)),
     ("gemm", I8, LARGE_TILES, Products(MNK, 1.0)),
+    ("gemm", I8, RIGHT_TRANSPOSED, Products(MNK, 1.0)),
     ("gemm", F32, LARGE_TILES, Products(MNK, 1.0)),
+    ("gemm", F32, RIGHT_TRANSPOSED, Products(MNK, 1.0)),
     (
         "batched_gemm",
         F16,

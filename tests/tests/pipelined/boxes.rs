@@ -162,7 +162,7 @@ fn what_the_engine_cannot_do_is_said() {
         format!("{title}: neighbours of dimension 0 of `x` are 36 elements apart; accepted: multiples of 8 elements")
     );
     let shifted: Fill = |k, tile, x, t| {
-        k.copy(tile, x.sub((at(t.clone() * 8, 8), at(t * 4, 16))));
+        k.copy(tile, x.sub((at(t * 8, 8), at(t * 4, 16))));
     };
     let rows_of_16 = |k: &mut KernelBuilder| k.shared("tile", F16, S([8, 16], [16, 1]));
     assert_eq!(
