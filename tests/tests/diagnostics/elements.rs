@@ -546,7 +546,7 @@ fn mistakes_in_scans() {
         let tile = k.shared("tile", F32, [8, 64]);
         k.fill(v, 0.0);
         k.scan(Or, v, v, 2);
-        k.scan(Sum, tile, v, 1);
+        k.convert_layout(tile, v);
         k.reduce(Sum, v, v, []);
     });
     assert_mistake("mistakes_in_operands_of_scans", late);

@@ -275,18 +275,6 @@ fn a_fragment_that_threads_have_whole() {
 }
 
 #[test]
-fn a_reduction_in_memory_is_refused_where_there_is_no_fragment_at_all() {
-    use tilewright::compile::{Options, compile};
-    let in_memory = kernel("k", |k| {
-        let x = k.input("x", F32, [8, 8]);
-        let y = k.output("y", F32, [8]);
-        k.reduce(Sum, y, x, 1);
-    });
-    let found = compile(in_memory, &Options::new(Target::Sm100a)).expect_err("it cannot be placed");
-    assert_eq!(found[0].code, "I0701");
-}
-
-#[test]
 fn vectors_that_cannot_be_had() {
     let kernel = kernel("k", |k| {
         let x = k.input("x", F32, [257]);

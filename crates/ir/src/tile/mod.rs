@@ -12,6 +12,7 @@ mod edges;
 mod element;
 mod fills;
 mod function;
+mod held_operands;
 mod integers;
 mod iteration;
 mod kernel;

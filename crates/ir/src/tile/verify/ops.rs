@@ -351,13 +351,12 @@ fn bits_of_floats(op: &Op, kind: ReduceKind, from: &Buffer) -> Option<Diagnostic
     (kind.is_bitwise() && dtype.is_float()).then(|| finding.help(help))
 }
 
-/// Checks that both operands of a scan are whole fragments with the same extents, and that the dimension exists.
+/// Checks that both operands of a scan have the same extents, and that the dimension exists.
 fn check_scan(kernel: &Kernel, op: &Op, scan: Scan, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(different_dtypes(kernel, op, [dst, src]));
     found.extend(different_extents(kernel, op, [dst, src]));
     found.extend(opaque(op, &kernel.buffers[src.buffer]));
     found.extend(bits_of_floats(op, scan.kind, &kernel.buffers[src.buffer]));
-    found.extend(not_whole_fragments(kernel, op, [dst, src], "copy tiles to fragments first"));
     if scan.dimension >= src.extents.len() {
         let message = format!("`scan` along dimension {} of extents {:?}", scan.dimension, src.extents);
         let last = src.extents.len().saturating_sub(1);
