@@ -3,7 +3,7 @@
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
 use tilewright_ir::Scalar;
-use tilewright_ir::tile::{self, Access, Claim, Coord, ElementStmt};
+use tilewright_ir::tile::{self, Access, AtomicOp, Claim, Coord, ElementStmt};
 
 use crate::buffer::Buffer;
 use crate::expr::Expr;
@@ -115,9 +115,44 @@ impl<'k> Elements<'k> {
     /// `buffer[index] += value`, atomically.
     #[track_caller]
     pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
+        self.atomic(AtomicOp::Add, buffer, index, value);
+    }
+
+    /// The lesser of `buffer[index]` and `value` replaces the element, atomically.
+    #[track_caller]
+    pub fn atomic_min(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
+        self.atomic(AtomicOp::Min, buffer, index, value);
+    }
+
+    /// The greater of `buffer[index]` and `value` replaces the element, atomically.
+    #[track_caller]
+    pub fn atomic_max(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
+        self.atomic(AtomicOp::Max, buffer, index, value);
+    }
+
+    /// `buffer[index] &= value`, atomically.
+    #[track_caller]
+    pub fn atomic_and(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
+        self.atomic(AtomicOp::And, buffer, index, value);
+    }
+
+    /// `buffer[index] |= value`, atomically.
+    #[track_caller]
+    pub fn atomic_or(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
+        self.atomic(AtomicOp::Or, buffer, index, value);
+    }
+
+    /// `buffer[index] ^= value`, atomically.
+    #[track_caller]
+    pub fn atomic_xor(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
+        self.atomic(AtomicOp::Xor, buffer, index, value);
+    }
+
+    #[track_caller]
+    fn atomic(&mut self, op: AtomicOp, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
         let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
         self.stores.check(&value, Span::here());
-        self.body.push(ElementStmt::AtomicAdd { to, value });
+        self.body.push(ElementStmt::Atomic { op, to, value });
     }
 
     /// A value with a name, which CUDA code uses too.
@@ -183,7 +218,7 @@ fn collect_claims<'b>(body: &'b mut [ElementStmt], stores: &mut Vec<&'b mut Clai
                 collect_claims(otherwise, stores);
             }
             ElementStmt::For { body, .. } => collect_claims(body, stores),
-            ElementStmt::Let { .. } | ElementStmt::AtomicAdd { .. } => {}
+            ElementStmt::Let { .. } | ElementStmt::Atomic { .. } => {}
         }
     }
 }

@@ -33,6 +33,9 @@ use crate::index::{Level, c_operand, needs_64_bits};
 use crate::registers::register;
 use crate::uses::Uses;
 
+/// The function of CUDA that adds to an element. It exists for floats of 16 bits too, in a header; here it is a helper.
+pub(crate) const ATOMIC_ADD: &str = "atomicAdd";
+
 /// Prints values, and records the functions that they need.
 pub(crate) struct Values<'a> {
     program: &'a Program,
@@ -109,18 +112,16 @@ impl<'a> Values<'a> {
         Ok(format!("const {c_type} {} = {text}", var.name()))
     }
 
-    /// The call that adds `source` to the element `target` of this dtype.
-    pub(crate) fn atomic_add(&mut self, dtype: DType, target: &str, source: &str) -> String {
+    /// The call by which a function of CUDA combines `source` with the element `target` of this dtype.
+    pub(crate) fn atomic(&mut self, function: &'static str, dtype: DType, target: &str, source: &str) -> String {
+        let is_addition = function == ATOMIC_ADD;
         let function = match dtype {
-            DType::F16 => self.helper(Helper::AddF16),
-            DType::BF16 => self.helper(Helper::AddBf16),
-            DType::F64 | DType::F32 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
-                self.uses.visible("atomicAdd")
-            }
-            DType::U8 | DType::U16 | DType::U32 | DType::U64 => self.uses.visible("atomicAdd"),
-            DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => self.uses.visible("atomicAdd"),
+            DType::F16 if is_addition => self.helper(Helper::AddF16),
+            DType::BF16 if is_addition => self.helper(Helper::AddBf16),
+            _ => self.uses.visible(function),
         };
-        if dtype == DType::I64 {
+        // Of `long long` there are only minima and maxima; the other results are those of the unsigned number.
+        if dtype == DType::I64 && !matches!(function.trim_start_matches(':'), "atomicMin" | "atomicMax") {
             return format!("{function}(reinterpret_cast<unsigned long long*>(&{target}), {source})");
         }
         format!("{function}(&{target}, {source})")

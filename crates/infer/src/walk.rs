@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
             match element {
                 ElementStmt::Let { value, .. } => self.value(value),
                 ElementStmt::Store { to, value, .. } => self.written(to, value, Effect::Write),
-                ElementStmt::AtomicAdd { to, value } => self.written(to, value, Effect::Update),
+                ElementStmt::Atomic { to, value, .. } => self.written(to, value, Effect::Update),
                 ElementStmt::If { cond, then, otherwise, .. } => {
                     self.value(cond);
                     for (branch, holds) in [(then, true), (otherwise, false)] {

@@ -332,11 +332,12 @@ impl Machine<'_> {
     fn call(&mut self, call: &Call, at: usize) -> Result<(), String> {
         let Call { inst, to, from, memory, arguments } = call;
         match (inst, to, &memory[..], &from[..]) {
-            (Inst::AtomicAdd, None, [(memory, index)], [from]) => {
+            (_, None, [(memory, index)], [from]) if atomic_operation(*inst).is_some() => {
                 let (number, bytes) = self.memory(at, *memory, index, from)?;
                 let dtype = self.program.memories[*memory].dtype;
                 let held = word(&self.memories[&number][bytes.clone()]).ok_or("an addition to an unwritten element")?;
-                let sum = numbers::apply(ElementOp::Add, dtype, &[held, joined(&self.read(at, from)?)])?;
+                let op = atomic_operation(*inst).unwrap_or(ElementOp::Add);
+                let sum = numbers::apply(op, dtype, &[held, joined(&self.read(at, from)?)])?;
                 if let Some(memory) = self.memories.get_mut(&number) {
                     let parts = memory[bytes].iter_mut().enumerate();
                     parts.for_each(|(part, byte)| *byte = Some((sum >> (8 * part)) as u8));
@@ -612,4 +613,17 @@ fn joined(bytes: &[u8]) -> u64 {
 
 fn word(bytes: &[Option<u8>]) -> Option<u64> {
     bytes.iter().rev().try_fold(0, |bits, byte| Some(bits << 8 | u64::from((*byte)?)))
+}
+
+/// How an atomic instruction combines an element with a register.
+fn atomic_operation(inst: Inst) -> Option<ElementOp> {
+    match inst {
+        Inst::AtomicAdd => Some(ElementOp::Add),
+        Inst::AtomicMin => Some(ElementOp::Min),
+        Inst::AtomicMax => Some(ElementOp::Max),
+        Inst::AtomicAnd => Some(ElementOp::And),
+        Inst::AtomicOr => Some(ElementOp::Or),
+        Inst::AtomicXor => Some(ElementOp::Xor),
+        _ => None,
+    }
 }

@@ -243,6 +243,19 @@ fn atomic_additions_of_small_integers() {
 }
 
 #[test]
+fn atomic_operations_on_floats() {
+    let floats = kernel("k", |k| {
+        let x = k.input("x", F32, [32]);
+        let y = k.inout("y", F32, [1]);
+        k.parallel([32], |k, [i]| {
+            k.atomic_max(y, (0,), x.at((i,)));
+            k.atomic_or(y, (0,), x.at((i,)));
+        });
+    });
+    assert_mistake("atomic_operations_on_floats", floats);
+}
+
+#[test]
 fn what_threads_judge_differently() {
     let of_warps = kernel("k", |k| {
         k.threads(128);

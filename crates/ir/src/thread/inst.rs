@@ -119,6 +119,9 @@ const fn copied(bytes: i64) -> [MemoryOperand; 2] {
     [to, MemoryOperand { may_be_global: true, effect: Effect::Move, ..to }]
 }
 
+/// An element in any memory that is combined with a register.
+const ATOMIC: MemoryOperand = MemoryOperand { may_be_global: true, bytes: None, lanes: LANES, effect: Effect::Update };
+
 /// A barrier in shared memory.
 const BARRIER: MemoryOperand = MemoryOperand { effect: Effect::Update, ..filled(8) };
 
@@ -177,7 +180,47 @@ instructions! {
         cuda: "atomicAdd(&%, %)",
         ptx: "red.relaxed.gpu.add",
         registers: &[RegisterOperand::Element],
-        memory: &[MemoryOperand { may_be_global: true, bytes: None, lanes: LANES, effect: Effect::Update }],
+        memory: &[ATOMIC],
+    }
+    /// The same with the lesser of both.
+    AtomicMin {
+        name: "atomic_min",
+        cuda: "atomicMin(&%, %)",
+        ptx: "red.relaxed.gpu.min",
+        registers: &[RegisterOperand::Element],
+        memory: &[ATOMIC],
+    }
+    /// The same with the greater of both.
+    AtomicMax {
+        name: "atomic_max",
+        cuda: "atomicMax(&%, %)",
+        ptx: "red.relaxed.gpu.max",
+        registers: &[RegisterOperand::Element],
+        memory: &[ATOMIC],
+    }
+    /// The same with the bits that both have.
+    AtomicAnd {
+        name: "atomic_and",
+        cuda: "atomicAnd(&%, %)",
+        ptx: "red.relaxed.gpu.and",
+        registers: &[RegisterOperand::Element],
+        memory: &[ATOMIC],
+    }
+    /// The same with the bits that one of them has.
+    AtomicOr {
+        name: "atomic_or",
+        cuda: "atomicOr(&%, %)",
+        ptx: "red.relaxed.gpu.or",
+        registers: &[RegisterOperand::Element],
+        memory: &[ATOMIC],
+    }
+    /// The same with the bits that only one of them has.
+    AtomicXor {
+        name: "atomic_xor",
+        cuda: "atomicXor(&%, %)",
+        ptx: "red.relaxed.gpu.xor",
+        registers: &[RegisterOperand::Element],
+        memory: &[ATOMIC],
     }
     /// Four matrices of 8 rows of 16 bytes, one in each word of the result: lane `l` gets word `l % 4` of row `l / 4`. Lane
     /// `8 * m + r` gives the address of row `r` of matrix `m` (PTX ISA, "Warp-level matrix load instruction: ldmatrix").

@@ -148,9 +148,9 @@ impl Naming<'_> {
                 let (before, [value], to) = self.unfolded([&value], std::slice::from_ref(&to), (to.span, true));
                 (before, ElementStmt::Store { to: to[0].clone(), value, claim })
             }
-            ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Atomic { op, to, value } => {
                 let (before, [value], to) = self.unfolded([&value], std::slice::from_ref(&to), (to.span, true));
-                (before, ElementStmt::AtomicAdd { to: to[0].clone(), value })
+                (before, ElementStmt::Atomic { op, to: to[0].clone(), value })
             }
             ElementStmt::If { cond, then, otherwise, span } => {
                 let (before, [cond], _) = self.unfolded([&cond], &[], (span, true));

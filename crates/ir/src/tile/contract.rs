@@ -59,7 +59,7 @@ impl Contraction<'_> {
                     *value = self.value(value, None);
                     self.names.extend(self.dtype(value).map(|dtype| (name.clone(), dtype)));
                 }
-                ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
+                ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
                     *value = self.value(value, Some(self.buffers[to.buffer].dtype));
                 }
                 ElementStmt::If { cond, then, otherwise, .. } => {

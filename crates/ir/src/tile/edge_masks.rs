@@ -425,13 +425,14 @@ impl Masks {
                 ElementStmt::Let { name, value, span }
             }
             ElementStmt::Store { to, value, claim } => self.store(to, value, claim, nest),
-            ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Atomic { op, to, value } => {
                 let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value);
                 let of_index = self.limits_of_index(&to, nest);
-                let counts = if limits.is_zero { of_index } else { limits.and(&of_index) };
+                let is_neutral = limits.is_zero && op.ignores_zeros();
+                let counts = if is_neutral { of_index } else { limits.and(&of_index) };
                 let span = to.span;
-                self.count_in_nest(counts.lost, span, "this addition", nest);
-                guarded(ElementStmt::AtomicAdd { to, value }, &counts, span, nest)
+                self.count_in_nest(counts.lost, span, "this operation", nest);
+                guarded(ElementStmt::Atomic { op, to, value }, &counts, span, nest)
             }
             ElementStmt::If { cond, then, otherwise, span } => {
                 nest.conditions += 1;

@@ -7,7 +7,7 @@ use tilewright_layout::Layout;
 
 use crate::counter::Counter;
 use crate::tile::kernel::Kernel;
-use crate::tile::value::{Access, Coord, Value};
+use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// The most iterations of an inner loop that is unrolled.
 const MAX_INNER_ITERATIONS: i64 = 16;
@@ -39,7 +39,7 @@ impl Parallel {
             && var.range().lo == 0
             && var.range().hi < MAX_INNER_ITERATIONS;
         let is_plain = body.iter().all(|element| match element {
-            ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::AtomicAdd { .. } => true,
+            ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::Atomic { .. } => true,
             ElementStmt::If { .. } | ElementStmt::For { .. } => false,
         });
         (is_short && is_plain && (body.len() == 1 || !carries(kernel, var, body))).then_some((var, body))
@@ -108,6 +108,70 @@ pub enum Claim {
     AnyWins,
 }
 
+/// How an atomic operation combines an element with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AtomicOp {
+    /// Their sum.
+    Add,
+    /// The lesser one.
+    Min,
+    /// The greater one.
+    Max,
+    /// The bits that both have.
+    And,
+    /// The bits that one of them has.
+    Or,
+    /// The bits that only one of them has.
+    Xor,
+}
+
+impl AtomicOp {
+    /// Every operation.
+    pub const ALL: [AtomicOp; 6] =
+        [AtomicOp::Add, AtomicOp::Min, AtomicOp::Max, AtomicOp::And, AtomicOp::Or, AtomicOp::Xor];
+
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            AtomicOp::Add => "atomic addition",
+            AtomicOp::Min => "atomic minimum",
+            AtomicOp::Max => "atomic maximum",
+            AtomicOp::And => "atomic `and`",
+            AtomicOp::Or => "atomic `or`",
+            AtomicOp::Xor => "atomic `xor`",
+        }
+    }
+
+    /// How the printed IR writes it, in front of `=`.
+    pub(crate) fn symbol(self) -> &'static str {
+        match self {
+            AtomicOp::Add => "+",
+            AtomicOp::Min => "min",
+            AtomicOp::Max => "max",
+            AtomicOp::And => "&",
+            AtomicOp::Or => "|",
+            AtomicOp::Xor => "^",
+        }
+    }
+
+    /// The operation on the old element and the value.
+    pub fn element_op(self) -> ElementOp {
+        match self {
+            AtomicOp::Add => ElementOp::Add,
+            AtomicOp::Min => ElementOp::Min,
+            AtomicOp::Max => ElementOp::Max,
+            AtomicOp::And => ElementOp::And,
+            AtomicOp::Or => ElementOp::Or,
+            AtomicOp::Xor => ElementOp::Xor,
+        }
+    }
+
+    /// Whether 0 changes nothing.
+    pub(crate) fn ignores_zeros(self) -> bool {
+        matches!(self, AtomicOp::Add | AtomicOp::Or | AtomicOp::Xor)
+    }
+}
+
 /// A statement on elements.
 #[derive(Clone, Debug)]
 pub enum ElementStmt {
@@ -129,8 +193,10 @@ pub enum ElementStmt {
         /// What the user claims about its index.
         claim: Claim,
     },
-    /// Atomically adds a value to an element.
-    AtomicAdd {
+    /// Atomically combines a value with an element.
+    Atomic {
+        /// How.
+        op: AtomicOp,
         /// The element.
         to: Access,
         /// The value.
@@ -162,7 +228,7 @@ impl ElementStmt {
     /// The statements inside it.
     pub fn inner(&self) -> impl Iterator<Item = &ElementStmt> {
         let (first, second): (&[ElementStmt], &[ElementStmt]) = match self {
-            ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::AtomicAdd { .. } => (&[], &[]),
+            ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::Atomic { .. } => (&[], &[]),
             ElementStmt::If { then, otherwise, .. } => (then, otherwise),
             ElementStmt::For { body, .. } => (body, &[]),
         };
@@ -179,8 +245,8 @@ impl ElementStmt {
             ElementStmt::Store { to: place, value, claim } => {
                 ElementStmt::Store { to: place.map_exprs(to), value: value.map_exprs(to), claim: *claim }
             }
-            ElementStmt::AtomicAdd { to: place, value } => {
-                ElementStmt::AtomicAdd { to: place.map_exprs(to), value: value.map_exprs(to) }
+            ElementStmt::Atomic { op, to: place, value } => {
+                ElementStmt::Atomic { op: *op, to: place.map_exprs(to), value: value.map_exprs(to) }
             }
             ElementStmt::If { cond, then, otherwise, span } => {
                 ElementStmt::If { cond: cond.map_exprs(to), then: all(then), otherwise: all(otherwise), span: *span }
@@ -195,7 +261,7 @@ impl ElementStmt {
     pub fn span(&self) -> Span {
         match self {
             ElementStmt::Let { span, .. } | ElementStmt::If { span, .. } | ElementStmt::For { span, .. } => *span,
-            ElementStmt::Store { to, .. } | ElementStmt::AtomicAdd { to, .. } => to.span,
+            ElementStmt::Store { to, .. } | ElementStmt::Atomic { to, .. } => to.span,
         }
     }
 
@@ -203,7 +269,7 @@ impl ElementStmt {
     pub fn for_each_access(&self, visit: &mut dyn FnMut(&Access, bool)) {
         match self {
             ElementStmt::Let { value, .. } => value.for_each_load(&mut |access| visit(access, false)),
-            ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
                 value.for_each_load(&mut |access| visit(access, false));
                 to.for_each_load(&mut |access| visit(access, false));
                 visit(to, true);

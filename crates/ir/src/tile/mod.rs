@@ -39,7 +39,7 @@ pub use buffer::{Buffer, Direction, DynamicShape, Space};
 pub use common_values::name_common_values;
 pub use dimensions::Dimensions;
 pub use edges::Bound;
-pub use element::{Claim, ElementStmt, Parallel};
+pub use element::{AtomicOp, Claim, ElementStmt, Parallel};
 pub use fills::Fills;
 pub use function::Function;
 pub use integers::{Comparison, IndexOp, IntegerRange};

@@ -66,7 +66,7 @@ fn in_elements<'a>(elements: &'a [ElementStmt], taken: &mut BTreeSet<&'a str>) {
                 in_elements(then, taken);
                 in_elements(otherwise, taken);
             }
-            ElementStmt::Store { .. } | ElementStmt::AtomicAdd { .. } => {}
+            ElementStmt::Store { .. } | ElementStmt::Atomic { .. } => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tilewright_expr::Var;
 
-use crate::tile::element::{Claim, ElementStmt};
+use crate::tile::element::{AtomicOp, Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
 use crate::tile::op::{Op, OpKind};
 use crate::tile::tiles::Tile;
@@ -20,7 +20,8 @@ impl Kernel {
             OpKind::Copy => Some(store(operand(0), Value::Load(access(operand(1))))),
             OpKind::Fill(value) => Some(store(operand(0), Value::Const(value))),
             OpKind::AtomicAdd => {
-                Some(ElementStmt::AtomicAdd { to: access(operand(0)), value: Value::Load(access(operand(1))) })
+                let value = Value::Load(access(operand(1)));
+                Some(ElementStmt::Atomic { op: AtomicOp::Add, to: access(operand(0)), value })
             }
             OpKind::Reduce(_) | OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => {
                 None

@@ -177,9 +177,9 @@ fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Eleme
                 let (to, value) = (access_title(kernel, to), value_title(kernel, value));
                 writeln!(f, "{:indent$}{to} = {value}{claim}", "")?;
             }
-            ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Atomic { op, to, value } => {
                 let (to, value) = (access_title(kernel, to), value_title(kernel, value));
-                writeln!(f, "{:indent$}atomic {to} += {value}", "")?;
+                writeln!(f, "{:indent$}atomic {to} {}= {value}", "", op.symbol())?;
             }
             ElementStmt::If { cond, then, otherwise, .. } => {
                 writeln!(f, "{:indent$}if {}", "", value_title(kernel, cond))?;

@@ -38,7 +38,7 @@ fn keep_used(elements: &mut Vec<ElementStmt>, used: &mut BTreeSet<String>) {
         match &mut element {
             ElementStmt::Let { name, .. } if !used.contains(name) => continue,
             ElementStmt::Let { value, .. } => in_value(value, used),
-            ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
                 in_value(value, used);
                 in_index(to, used);
             }

@@ -6,7 +6,7 @@ use tilewright_diag::Span;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Call, Inst, RegArray, Stmt, Unroll, Value as ThreadValue};
-use tilewright_ir::tile::{Access, Coord, ElementOp, ElementStmt, Space, Value, iteration_exists};
+use tilewright_ir::tile::{Access, AtomicOp, Coord, ElementOp, ElementStmt, Space, Value, iteration_exists};
 use tilewright_ir::{Counter, Handle, Scalar};
 use tilewright_layout::DType;
 
@@ -65,7 +65,7 @@ impl Lowering<'_> {
                     }
                 }
             }
-            ElementStmt::AtomicAdd { to, value } => self.atomic_add(to, value, place),
+            ElementStmt::Atomic { op, to, value } => self.atomic(*op, to, value, place),
             ElementStmt::If { cond, then, otherwise, .. } => self.branch(cond, then, otherwise, place),
             ElementStmt::For { counter, body, span } => self.repeat(counter, body, *span, place),
         }
@@ -78,12 +78,12 @@ impl Lowering<'_> {
         ActiveStep { step: place.step, mask: Rc::new(mask) }
     }
 
-    fn atomic_add(&mut self, to: &Access, value: &Value, place: &ActiveStep) -> Result<(), Refusal> {
+    fn atomic(&mut self, op: AtomicOp, to: &Access, value: &Value, place: &ActiveStep) -> Result<(), Refusal> {
         let dtype = self.kernel.buffers[to.buffer].dtype;
         if self.kernel.buffers[to.buffer].space == Space::Fragment {
-            let sum = Value::Op(ElementOp::Add, [Value::Load(to.clone()), value.clone()].into());
-            let sum = self.value(&sum, Some(dtype), place)?;
-            return self.write_fragment(to, place, &sum);
+            let result = Value::Op(op.element_op(), [Value::Load(to.clone()), value.clone()].into());
+            let result = self.value(&result, Some(dtype), place)?;
+            return self.write_fragment(to, place, &result);
         }
         let first = self.first_only(place);
         let inner = self.aside(|this| {
@@ -93,7 +93,7 @@ impl Lowering<'_> {
             let limits = this.limits(to, &index);
             this.at_memory(to, (&index, &limits), &first, |memory, index| {
                 let (from, memory) = (vec![from], vec![(memory, index)]);
-                Stmt::from(Call { from, memory, ..Call::plain(Inst::AtomicAdd) })
+                Stmt::from(Call { from, memory, ..Call::plain(inst_of(op)) })
             });
             Ok(())
         })?;
@@ -234,4 +234,16 @@ fn substituted(element: &ElementStmt, var: &Var, value: i64) -> ElementStmt {
 
 fn renamed(element: &ElementStmt, var: &Var, to: &Var) -> ElementStmt {
     element.map_exprs(&|expr| expr.substitute(&|known| (known == var).then(|| Expr::var(to))))
+}
+
+/// The instruction of an atomic operation.
+fn inst_of(op: AtomicOp) -> Inst {
+    match op {
+        AtomicOp::Add => Inst::AtomicAdd,
+        AtomicOp::Min => Inst::AtomicMin,
+        AtomicOp::Max => Inst::AtomicMax,
+        AtomicOp::And => Inst::AtomicAnd,
+        AtomicOp::Or => Inst::AtomicOr,
+        AtomicOp::Xor => Inst::AtomicXor,
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use num_integer::Integer;
 use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
-use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr, for_each_stmt, for_each_stmt_mut};
+use tilewright_ir::thread::{Inst, Memory, Program, Stmt, for_each_expr, for_each_stmt, for_each_stmt_mut};
 use tilewright_ir::tile::Effect;
 use tilewright_ir::{Counter, Handle, HwIndex};
 use tilewright_layout::access::LANES;
@@ -41,8 +41,8 @@ pub(super) struct Effects {
     pub(super) memory: Handle<Memory>,
     pub(super) reads: bool,
     pub(super) writes: bool,
-    /// Whether every access is atomic: these are in no order among each other.
-    is_atomic: bool,
+    /// The atomic instruction that every access is: these are in no order among each other.
+    atomic: Option<Inst>,
     /// Whether the touched bytes depend on data, or on a size that is known only at launch.
     pub(super) is_unknown: bool,
 }
@@ -149,7 +149,7 @@ impl Touched {
     pub(super) fn common(&self, later: &Touched) -> Vec<(Handle<Memory>, [bool; 2])> {
         let common = |here: &Effects| {
             let there = later.effects.iter().find(|there| there.memory == here.memory)?;
-            if here.is_atomic && there.is_atomic {
+            if here.atomic.is_some() && here.atomic == there.atomic {
                 return None;
             }
             let ways = [here.writes && there.reads, there.writes];
@@ -215,13 +215,16 @@ fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
             // The barriers of a ring order the accesses to its memories.
             for access in stmt.accesses().filter(|access| program.ring_of(access.memory).is_none()) {
                 let (reads, writes) = (access.effect.reads(), access.effect.writes());
-                let is_atomic = access.effect == Effect::Update;
-                let effects = Effects { memory: program.owner(access.memory), reads, writes, is_atomic, is_unknown };
+                let atomic = match stmt {
+                    Stmt::Inst(call) if access.effect == Effect::Update => Some(call.inst),
+                    _ => None,
+                };
+                let effects = Effects { memory: program.owner(access.memory), reads, writes, atomic, is_unknown };
                 match all.iter_mut().find(|known| known.memory == effects.memory) {
                     Some(known) => {
                         known.reads |= reads;
                         known.writes |= writes;
-                        known.is_atomic &= is_atomic;
+                        known.atomic = known.atomic.filter(|known| Some(*known) == atomic);
                         known.is_unknown |= is_unknown;
                     }
                     None => all.push(effects),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilewright::expr::Var;
 use tilewright::ir::Handle;
-use tilewright::ir::tile::{Buffer, Claim, Kernel};
+use tilewright::ir::tile::{AtomicOp, Buffer, Claim, Kernel};
 use tilewright::layout::DType;
 
 /// Bytes of storages; `None` for what was never written.
@@ -56,14 +56,14 @@ pub(super) struct Marks {
     pub(super) stored: Option<i64>,
     pub(super) stored_any: Option<i64>,
     pub(super) stored_unique: Option<i64>,
-    pub(super) added: Option<i64>,
+    pub(super) atomic: [Option<i64>; 6],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
     Read,
     Store(Claim),
-    Add,
+    Atomic(AtomicOp),
 }
 
 pub(super) struct Running {
@@ -83,8 +83,8 @@ pub(super) struct Machine<'a> {
     pub(super) marks: Option<Running>,
     /// Bytes of NaNs, and the dtype as which they were written.
     pub(super) nans: BTreeMap<(Handle<Buffer>, usize), DType>,
-    /// The first CTA that read, stored and added to each byte of global memory: CTAs have no order.
-    pub(super) ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 3]>,
+    /// The first CTA that read, stored, and made each atomic change to each byte of global memory: CTAs have no order.
+    pub(super) ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 8]>,
     pub(super) cta: i64,
     pub(super) rules: Rules,
 }

@@ -2,7 +2,7 @@
 //! ordered.
 
 use tilewright::ir::Handle;
-use tilewright::ir::tile::{Buffer, Claim, Space};
+use tilewright::ir::tile::{AtomicOp, Buffer, Claim, Space};
 
 use super::machine::{Machine, Meaningless, Outcome, Touch};
 
@@ -18,29 +18,32 @@ impl Machine<'_> {
         let iteration = running.iteration;
         let marks = running.bytes.entry((storage, at)).or_default();
         let other = |first: Option<i64>| first.is_some_and(|first| first != iteration);
+        let added = |atomic: &[Option<i64>; 6]| atomic.iter().any(|first| other(*first));
         let (races, is_untrue) = match touch {
             Touch::Read => {
-                (other(marks.stored) || other(marks.stored_any) || other(marks.added), other(marks.stored_unique))
+                (other(marks.stored) || other(marks.stored_any) || added(&marks.atomic), other(marks.stored_unique))
             }
-            Touch::Add => {
-                (other(marks.stored) || other(marks.stored_any) || other(marks.read), other(marks.stored_unique))
+            Touch::Atomic(op) => {
+                let otherwise = AtomicOp::ALL.iter().any(|one| *one != op && other(marks.atomic[*one as usize]));
+                let stored = other(marks.stored) || other(marks.stored_any);
+                (stored || otherwise || other(marks.read), other(marks.stored_unique))
             }
             Touch::Store(Claim::None) => (
-                other(marks.stored) || other(marks.stored_any) || other(marks.added) || other(marks.read),
+                other(marks.stored) || other(marks.stored_any) || added(&marks.atomic) || other(marks.read),
                 other(marks.stored_unique),
             ),
             Touch::Store(Claim::AnyWins) => {
-                (other(marks.stored) || other(marks.added) || other(marks.read), other(marks.stored_unique))
+                (other(marks.stored) || added(&marks.atomic) || other(marks.read), other(marks.stored_unique))
             }
             Touch::Store(Claim::Unique) => {
-                let all = [marks.stored, marks.stored_any, marks.stored_unique, marks.added, marks.read];
-                (false, all.into_iter().any(other))
+                let all = [marks.stored, marks.stored_any, marks.stored_unique, marks.read];
+                (false, all.into_iter().any(other) || added(&marks.atomic))
             }
         };
         let is_second = touch == Touch::Store(Claim::AnyWins) && other(marks.stored_any);
         let mark = match touch {
             Touch::Read => &mut marks.read,
-            Touch::Add => &mut marks.added,
+            Touch::Atomic(op) => &mut marks.atomic[op as usize],
             Touch::Store(Claim::None) => &mut marks.stored,
             Touch::Store(Claim::AnyWins) => &mut marks.stored_any,
             Touch::Store(Claim::Unique) => &mut marks.stored_unique,
@@ -62,13 +65,13 @@ impl Machine<'_> {
         let kind = match touch {
             Touch::Read => 0,
             Touch::Store(_) => 1,
-            Touch::Add => 2,
+            Touch::Atomic(op) => 2 + op as usize,
         };
         let (cta, marks) = (self.cta, self.ctas.entry((storage, at)).or_default());
         let meets = |other: usize| {
-            marks[other].is_some_and(|first| first != cta) && (kind, other) != (2, 2) && kind + other > 0
+            marks[other].is_some_and(|first| first != cta) && (kind != other || kind < 2) && kind + other > 0
         };
-        if (0..3).any(meets) {
+        if (0..8).any(meets) {
             return Err(Meaningless::Chance(format!(
                 "several CTAs access byte {at} of `{}`",
                 self.kernel.buffers[storage].name

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::tile::{
-    Buffer, Claim, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
+    AtomicOp, Buffer, Claim, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
 use tilewright::ir::{Counter, Dim, Handle};
 use tilewright::layout::DType;
@@ -214,11 +214,11 @@ impl<'a> Machine<'a> {
                 let index = self.index(to)?;
                 self.put(to.buffer, &index, converted(value, dtype)?, Touch::Store(*claim))
             }
-            ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Atomic { op, to, value } => {
                 let dtype = self.kernel.buffers[to.buffer].dtype;
                 let value = converted(self.value(value, Some(dtype))?, dtype)?;
                 let index = self.index(to)?;
-                self.add(to.buffer, &index, value)
+                self.combine(*op, to.buffer, &index, value)
             }
             ElementStmt::If { cond, then, otherwise, .. } => {
                 let body = if self.holds(cond)? { then } else { otherwise };
@@ -313,17 +313,17 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn add(&mut self, handle: Handle<Buffer>, index: &[i64], value: u64) -> Outcome<()> {
+    fn combine(&mut self, op: AtomicOp, handle: Handle<Buffer>, index: &[i64], value: u64) -> Outcome<()> {
         let Some(first) = self.place(handle, index)? else { return Ok(()) };
         let dtype = self.kernel.buffers[handle].dtype;
         let storage = self.kernel.storage(handle);
         for at in first..first + dtype.bytes() as usize {
-            self.touch(storage, at, Touch::Add)?;
+            self.touch(storage, at, Touch::Atomic(op))?;
         }
         let marks = self.marks.take();
         let held = self.get(handle, index)?;
-        let sum = numbers::apply(ElementOp::Add, dtype, &[held, value]).map_err(Meaningless::Unknown)?;
-        self.put(handle, index, sum, Touch::Add)?;
+        let result = numbers::apply(op.element_op(), dtype, &[held, value]).map_err(Meaningless::Unknown)?;
+        self.put(handle, index, result, Touch::Atomic(op))?;
         self.marks = marks;
         Ok(())
     }
@@ -372,7 +372,7 @@ impl<'a> Machine<'a> {
             }
             OpKind::AtomicAdd => {
                 let values = self.all(&op.operands[1])?;
-                to.iter().zip(values).try_for_each(|(index, bits)| self.add(dst, index, bits))
+                to.iter().zip(values).try_for_each(|(index, bits)| self.combine(AtomicOp::Add, dst, index, bits))
             }
             OpKind::Reduce(reduce) => {
                 let src = &op.operands[1];

@@ -568,7 +568,14 @@ impl<'r> Maker<'r> {
         }
         let index = self.index(to, 50);
         let value = self.value(to.dtype, 1);
-        k.atomic_add(to.buffer, index, value);
+        match self.rng.within(0..=11) {
+            0 => k.atomic_min(to.buffer, index, value),
+            1 => k.atomic_max(to.buffer, index, value),
+            2 => k.atomic_and(to.buffer, index, value),
+            3 => k.atomic_or(to.buffer, index, value),
+            4 => k.atomic_xor(to.buffer, index, value),
+            _ => k.atomic_add(to.buffer, index, value),
+        }
     }
 
     fn store(&mut self, k: &mut Elements, to: Held) {

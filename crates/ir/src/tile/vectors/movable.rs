@@ -79,7 +79,7 @@ impl Movable {
         let mut apart: BTreeMap<Handle<Buffer>, usize> = BTreeMap::new();
         for element in body {
             let (to, value) = match element {
-                ElementStmt::Let { value, .. } | ElementStmt::AtomicAdd { value, .. } => (None, value),
+                ElementStmt::Let { value, .. } | ElementStmt::Atomic { value, .. } => (None, value),
                 ElementStmt::Store { to, value, .. } => (Some(to), value),
                 ElementStmt::If { .. } | ElementStmt::For { .. } => continue,
             };

@@ -106,7 +106,7 @@ impl<'a, 'f> Walk<'a, 'f> {
                 let (dtype, range) = (self.dtype(value), self.range(value));
                 self.names.push(Name { name, value, dtype, range, is_current: true });
             }
-            ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
                 self.loads(value);
                 to.for_each_load(&mut |access| self.access(access));
                 self.access(to);

@@ -6,7 +6,7 @@ use tilewright_diag::{Diagnostic, Span, counted, counted_as};
 use tilewright_expr::{Expr, ValueRange, Var};
 
 use super::bounds::{self, Outside};
-use super::buffer_errors::{no_atomic_addition, no_buffer};
+use super::buffer_errors::{no_atomic, no_buffer};
 use super::conditions::KnownFacts;
 use super::identifiers::{check_name, taken_help};
 use super::races::{self, Iterations, MOST_POINTS, Who};
@@ -233,14 +233,14 @@ impl<'a> ElementChecker<'a> {
                     self.one_copy(to);
                 }
             }
-            ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Atomic { op, to, value } => {
                 self.store(to, value);
                 if self.kernel.buffers.get(to.buffer).is_some_and(|buffer| buffer.space == Space::Fragment) {
                     let message = format!("`{}` is in registers", access_title(self.kernel, to));
                     let finding = Diagnostic::error("K0235", message).label(to.span, "added to here");
-                    self.found.push(finding.help("registers are private to a thread; store the sum instead"));
+                    self.found.push(finding.help("registers are private to a thread; store the result instead"));
                 }
-                self.found.extend(no_atomic_addition(self.kernel, to.buffer, to.span));
+                self.found.extend(no_atomic(self.kernel, *op, to.buffer, to.span));
             }
             ElementStmt::If { cond, then, otherwise, span } => {
                 self.condition(cond, *span);

@@ -14,7 +14,7 @@ use super::conditions::{Condition, KnownFacts};
 use crate::hw_index::Dim;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::edge_masks::uncertain_edges;
-use crate::tile::element::ElementStmt;
+use crate::tile::element::{AtomicOp, ElementStmt};
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
@@ -130,10 +130,10 @@ impl<'a, 'f> Walk<'a, 'f> {
                 self.indices(to);
                 self.written(to, Verb::Store);
             }
-            ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Atomic { op, to, value } => {
                 self.stored(to, value);
                 self.indices(to);
-                self.written(to, Verb::Add);
+                self.written(to, if *op == AtomicOp::Add { Verb::Add } else { Verb::Store });
             }
             ElementStmt::If { cond, then, otherwise, .. } => {
                 self.value(cond);

@@ -3,11 +3,12 @@ use tilewright_expr::Expr;
 use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
-use super::buffer_errors::{no_atomic_addition, no_buffer};
+use super::buffer_errors::{no_atomic, no_buffer};
 use crate::hw_index::Dim;
 use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce, ReduceKind, Scan};
 use crate::tile::buffer::{Buffer, Direction, Space};
+use crate::tile::element::AtomicOp;
 use crate::tile::kernel::{Kernel, Loop};
 use crate::tile::op::{Op, OpKind, Operand};
 use crate::tile::print::tile_title;
@@ -444,7 +445,7 @@ fn aliasing(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnost
 
 /// Checks that the destination's dtype has atomic addition, and that one side is a fragment, whose threads execute it.
 fn check_addition(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
-    found.extend(no_atomic_addition(kernel, dst.buffer, op.span));
+    found.extend(no_atomic(kernel, AtomicOp::Add, dst.buffer, op.span));
     let in_memory = |tile: &Tile| kernel.buffers[tile.buffer].space != Space::Fragment;
     if in_memory(dst) && in_memory(src) {
         let title = kernel.op_title(op);

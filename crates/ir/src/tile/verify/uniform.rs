@@ -65,7 +65,7 @@ impl<'a> Uniformity<'a> {
         for element in body {
             match element {
                 ElementStmt::Let { name, value, .. } => self.names.push((name, self.of_value(value))),
-                ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
+                ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
                     let on = around.map(str::to_string).or_else(|| self.of_access(to)).or_else(|| self.of_value(value));
                     if let Some(on) = on.filter(|_| self.kernel.buffers[to.buffer].space == Space::Fragment) {
                         found.push(self.differing(to, &on));
@@ -94,7 +94,7 @@ impl<'a> Uniformity<'a> {
                 self.names.push((name, on.clone()));
                 on
             }
-            ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
+            ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
                 self.of_access(to).or_else(|| self.of_value(value))
             }
             ElementStmt::If { cond, .. } => self.of_value(cond),

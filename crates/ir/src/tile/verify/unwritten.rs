@@ -75,7 +75,7 @@ impl Walk<'_> {
                     to.for_each_load(&mut |access| self.read(access.buffer, access.span));
                     self.write(to.buffer);
                 }
-                ElementStmt::AtomicAdd { to, value } => {
+                ElementStmt::Atomic { to, value, .. } => {
                     self.value(value);
                     self.read(to.buffer, to.span);
                 }

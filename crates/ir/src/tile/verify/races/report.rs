@@ -6,6 +6,7 @@ use tilewright_expr::points::{extent, value};
 
 use super::iterations::{Iterations, MOST_POINTS, Who};
 use super::touches::{Kind, Touch};
+use crate::tile::element::AtomicOp;
 use crate::tile::kernel::Kernel;
 use crate::tile::print::access_title;
 use crate::tile::print::{element_index, index_title};
@@ -76,7 +77,7 @@ fn of_warps(kernel: &Kernel, op: Span, (one, other): (&Touch, &Touch)) -> Diagno
     let (read, written) = if one.kind == Kind::Read { (one, other) } else { (other, one) };
     let message = match read.kind {
         Kind::Read => format!("one warp would read in `{}` what another writes in `{}`", name(read), name(written)),
-        Kind::Store(_) | Kind::Atomic => format!("two warps would write the same element of `{}`", name(other)),
+        Kind::Store(_) | Kind::Atomic(_) => format!("two warps would write the same element of `{}`", name(other)),
     };
     Diagnostic::error("K0221", message).label(op, "a warp-scope op that several warps reach")
 }
@@ -87,7 +88,8 @@ pub(super) fn depends_on_data(kernel: &Kernel, one: &Touch, other: &Touch) -> Di
     let title = access_title(kernel, data.access);
     let message = match data.kind {
         Kind::Store(_) => format!("iterations may store to the same element through `{title}`"),
-        Kind::Atomic => format!("an iteration may add through `{title}` to what another touches"),
+        Kind::Atomic(AtomicOp::Add) => format!("an iteration may add through `{title}` to what another touches"),
+        Kind::Atomic(_) => format!("an iteration may change through `{title}` what another touches"),
         Kind::Read => format!("an iteration may read through `{title}` what another writes"),
     };
     let mut finding = Diagnostic::error("K0236", message).label(data.access.span, "the index depends on data");
@@ -99,7 +101,7 @@ pub(super) fn depends_on_data(kernel: &Kernel, one: &Touch, other: &Touch) -> Di
         Kind::Store(_) => {
             "add .unique() if no two indices are equal, .any_wins() if any value will do, or use k.atomic_add"
         }
-        Kind::Atomic | Kind::Read => {
+        Kind::Atomic(_) | Kind::Read => {
             "read in a separate loop; to add to an element, use k.atomic_add; to change one that no other iteration \
              touches, read and store it with one index, and add .unique() to the store"
         }
@@ -131,7 +133,7 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
     // The main label is at the access that writes, at an addition rather than a store; the other access gets a label
     // too.
     let rank = |touch: &Touch| match touch.kind {
-        Kind::Atomic => 2,
+        Kind::Atomic(_) => 2,
         Kind::Store(_) => 1,
         Kind::Read => 0,
     };
@@ -139,19 +141,23 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
     let title = access_title(kernel, main.access);
     let message = match (main.kind, beside.kind) {
         (Kind::Store(_), Kind::Store(_)) => format!("two {who} store to the same element through `{title}`"),
-        (Kind::Store(_), Kind::Read | Kind::Atomic) => {
+        (Kind::Store(_), Kind::Read | Kind::Atomic(_)) => {
             format!("one of the {who} stores through `{title}` what another reads")
         }
-        (Kind::Read | Kind::Atomic, Kind::Store(_)) => {
-            format!("one of the {who} adds through `{title}` to what another stores")
+        (Kind::Atomic(_), Kind::Atomic(_)) => {
+            format!("two {who} change the same element through `{title}` by different atomic operations")
         }
-        (Kind::Read | Kind::Atomic, Kind::Read | Kind::Atomic) => {
-            format!("one of the {who} adds through `{title}` to what another reads")
+        (Kind::Read | Kind::Atomic(_), Kind::Store(_)) => {
+            format!("one of the {who} {} through `{title}` {}what another stores", does(main.kind), to(main.kind))
+        }
+        (Kind::Read | Kind::Atomic(_), Kind::Read | Kind::Atomic(_)) => {
+            format!("one of the {who} {} through `{title}` {}what another reads", does(main.kind), to(main.kind))
         }
     };
     let label = |kind: Kind| match kind {
         Kind::Store(_) => "stored",
-        Kind::Atomic => "added to",
+        Kind::Atomic(AtomicOp::Add) => "added to",
+        Kind::Atomic(_) => "changed",
         Kind::Read => "read",
     };
     let mut finding = Diagnostic::error(code, message).label(main.access.span, format!("{} here", label(main.kind)));
@@ -166,6 +172,15 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
     finding
 }
 
+/// What an access that does not store does through its index, and the word that follows.
+fn does(kind: Kind) -> &'static str {
+    if kind == Kind::Atomic(AtomicOp::Add) { "adds" } else { "changes" }
+}
+
+fn to(kind: Kind) -> &'static str {
+    if kind == Kind::Atomic(AtomicOp::Add) { "to " } else { "" }
+}
+
 fn help(one: &Touch, other: &Touch) -> &'static str {
     match (one.kind, other.kind) {
         (Kind::Store(_), Kind::Store(_)) => {
@@ -175,7 +190,7 @@ fn help(one: &Touch, other: &Touch) -> &'static str {
             "iterations are unordered: read in a loop before, into another fragment, and store in a separate loop; to add \
              up over iterations, use k.reduce or k.atomic_add"
         }
-        (Kind::Store(_) | Kind::Atomic, Kind::Store(_) | Kind::Atomic) => {
+        (Kind::Store(_) | Kind::Atomic(_), Kind::Store(_) | Kind::Atomic(_)) => {
             "iterations are unordered: store in a separate loop, before or after this one"
         }
     }

@@ -6,7 +6,7 @@ use tilewright_expr::{Expr, Var};
 
 use super::iterations::{Iterations, Who};
 use crate::counter::Counter;
-use crate::tile::element::{Claim, ElementStmt};
+use crate::tile::element::{AtomicOp, Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
@@ -19,8 +19,8 @@ pub(super) enum Kind {
     Read,
     /// Writes it.
     Store(Claim),
-    /// Adds to it.
-    Atomic,
+    /// Changes it by an atomic operation.
+    Atomic(AtomicOp),
 }
 
 /// An access of an iteration.
@@ -62,9 +62,11 @@ pub(super) fn is_excused(kernel: &Kernel, one: &Touch, other: &Touch) -> bool {
         return one.list == other.list && one.is_constant && other.is_constant && is_same();
     }
     match (one.kind, other.kind) {
-        (Kind::Read, Kind::Read) | (Kind::Atomic, Kind::Atomic) => true,
+        (Kind::Read, Kind::Read) => true,
+        // The order of different operations matters.
+        (Kind::Atomic(one), Kind::Atomic(other)) => one == other,
         (Kind::Store(Claim::AnyWins), Kind::Store(Claim::AnyWins)) => true,
-        (Kind::Read | Kind::Atomic | Kind::Store(_), Kind::Read | Kind::Atomic | Kind::Store(_)) => false,
+        (Kind::Read | Kind::Atomic(_) | Kind::Store(_), Kind::Read | Kind::Atomic(_) | Kind::Store(_)) => false,
     }
 }
 
@@ -112,7 +114,7 @@ impl<'a> Collector<'a> {
                 self.known.name(name, value);
             }
             ElementStmt::Store { to, value, claim } => self.written(to, value, Kind::Store(*claim)),
-            ElementStmt::AtomicAdd { to, value } => self.written(to, value, Kind::Atomic),
+            ElementStmt::Atomic { op, to, value } => self.written(to, value, Kind::Atomic(*op)),
             ElementStmt::If { cond, then, otherwise, .. } => {
                 self.value(cond);
                 for (branch, holds) in [(then, true), (otherwise, false)] {

@@ -1,0 +1,107 @@
+//! Atomic operations on elements of shared and global memory.
+
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::*;
+use tilewright::runtime::Tolerance;
+use tilewright_tests::pages::{check, tensor};
+
+type Change = fn(&mut Elements, Buffer, Expr, Value);
+type Combine = fn(i64, i64) -> i64;
+
+const OPERATIONS: [(&str, Change, Combine); 6] = [
+    ("atomicAdd", |k, to, at, value| k.atomic_add(to, (at,), value), |a, b| a + b),
+    ("atomicMin", |k, to, at, value| k.atomic_min(to, (at,), value), i64::min),
+    ("atomicMax", |k, to, at, value| k.atomic_max(to, (at,), value), i64::max),
+    ("atomicAnd", |k, to, at, value| k.atomic_and(to, (at,), value), |a, b| a & b),
+    ("atomicOr", |k, to, at, value| k.atomic_or(to, (at,), value), |a, b| a | b),
+    ("atomicXor", |k, to, at, value| k.atomic_xor(to, (at,), value), |a, b| a ^ b),
+];
+
+/// Every element of `x` changes one of eight elements: of shared memory first, then of all CTAs.
+fn changed(dtype: DType, change: Change) -> Kernel {
+    kernel("changed", |k| {
+        let n = k.size("n");
+        let x = k.input("x", dtype, (n,));
+        let all = k.inout("all", dtype, [8]);
+        let [block] = k.grid([n.ceil_div(128)]);
+        k.threads(64);
+        let own = k.shared("own", dtype, [8]);
+        k.parallel([8], |k, [i]| k.store(own, (i,), x.at((i,))));
+        k.parallel([128], |k, [i]| {
+            let at = block * 128 + i;
+            k.if_(at.lt(n), |k| change(k, own, i % 8, x.at((at,))));
+        });
+        k.parallel([8], |k, [i]| change(k, all, i, own.at((i,))));
+    })
+}
+
+#[test]
+fn elements_are_combined_in_any_order() {
+    let number = |at: i64| (at * 2_654_435 + 12_345) % 65_521 + 256;
+    for dtype in [I32, U32, I64, U64] {
+        let sign = if matches!(dtype, I32 | I64) { -1 } else { 1 };
+        let number = move |at: i64| if at % 3 == 0 { sign * number(at) } else { number(at) };
+        for (name, change, combine) in OPERATIONS {
+            let n = 200;
+            let kernel = changed(dtype, change);
+            let artifact = compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("the kernel is right");
+            assert!(artifact.cuda().matches(&format!("{name}(")).count() > 1, "{}", artifact.cuda());
+            let all = tensor(dtype, &[8], |i| {
+                let of_cta = |cta: i64| {
+                    let own = (cta * 128..n.min(cta * 128 + 128)).filter(|at| at % 8 == i).map(number);
+                    own.fold(number(i), combine)
+                };
+                combine(combine(7, of_cta(0)), of_cta(1)) as f64
+            });
+            let inputs = [tensor(dtype, &[n], |at| number(at) as f64), tensor(dtype, &[8], |_| 7.0)];
+            check(&kernel, &[("n", n)], &inputs, &[all], Tolerance::EXACT);
+        }
+    }
+}
+
+#[test]
+fn what_lies_beyond_the_edge_changes_nothing() {
+    let kernel = kernel("least", |k| {
+        let n = k.size("n");
+        let x = k.input("x", I32, (n,));
+        let least = k.inout("least", I32, [1]);
+        let [block] = k.grid([n.ceil_div(64)]);
+        k.threads(32);
+        let tile = k.fragment("tile", I32, [64]);
+        k.copy(tile, x.sub((at(block * 64, 64),)));
+        k.parallel([64], |k, [i]| k.atomic_min(least, (0,), tile.at((i,))));
+    });
+    for n in [1, 63, 64, 100] {
+        let inputs = [tensor(I32, &[n], |at| (at + 5) as f64), tensor(I32, &[1], |_| 1000.0)];
+        check(&kernel, &[("n", n)], &inputs, &[tensor(I32, &[1], |_| 5.0)], Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn different_operations_on_one_element_are_ordered_by_a_barrier() {
+    let two = |apart: bool| {
+        kernel("two", move |k| {
+            let x = k.input("x", I32, [64]);
+            let y = k.output("y", I32, [1]);
+            k.threads(64);
+            let s = k.shared("s", I32, [1]);
+            k.fill(s, 0);
+            if apart {
+                k.parallel([64], |k, [i]| k.atomic_add(s, (0,), x.at((i,))));
+                k.parallel([64], |k, [i]| k.atomic_max(s, (0,), x.at((i,)) * 100));
+            } else {
+                k.parallel([64], |k, [i]| {
+                    k.atomic_add(s, (0,), x.at((i,)));
+                    k.atomic_max(s, (0,), x.at((i,)) * 100);
+                });
+            }
+            k.copy(y, s);
+        })
+    };
+    let x = tensor(I32, &[64], |at| (at % 7) as f64);
+    let sum: i64 = (0..64).map(|at| at % 7).sum();
+    check(&two(true), &[], &[x], &[tensor(I32, &[1], |_| sum.max(600) as f64)], Tolerance::EXACT);
+    let found = compile(two(false), &Options::new(Target::Sm100a)).expect_err("the order matters");
+    let said = "error[K0237]: two iterations change the same element through `s[0]` by different atomic operations";
+    assert_eq!(found[0].to_string(), said);
+}
