@@ -24,8 +24,8 @@ pub const FIGURES: [(&str, &str); 8] = [
     ("barriers", "times that a warp passes a barrier of its CTA"),
     ("instructions", "instructions of warps, times 32, for each element of its tensors"),
     ("wavefronts", "wavefronts over the least for the same accesses"),
-    ("sectors", "sectors over the least for the same accesses"),
-    ("bytes", "bytes moved from and to global memory over the bytes of its tensors"),
+    ("sectors", "sectors over the least for the same accesses, those of the copy engine (TMA) among them"),
+    ("bytes", "bytes moved from and to global memory, also by the copy engine, over the bytes of its tensors"),
 ];
 
 /// What a kernel costs, in the order of [`FIGURES`].
@@ -83,6 +83,7 @@ impl Figures {
     /// The figures of a run; `None` if resources or counts are missing.
     pub fn of(case: &Case, artifact: &Artifact, built: &Built, outcome: &Run) -> Option<Figures> {
         let (resources, report) = (built.resources.as_ref()?, outcome.report.as_ref()?);
+        let bulk = report.bulk;
         let tensors = || case.inputs.iter().chain(&case.expected);
         let elements: f64 = tensors().map(|tensor| tensor.len() as f64).sum();
         let least: f64 = tensors().map(|tensor| (tensor.len() * tensor.dtype().bytes()) as f64).sum();
@@ -98,8 +99,11 @@ impl Figures {
             barriers(report),
             rounded(counted_instructions(report) as f64 * 32.0 / elements),
             rounded(over(sum(Space::Shared, &|of| of.wavefronts), sum(Space::Shared, &|of| of.ideal_wavefronts))),
-            rounded(over(sum(Space::Global, &|of| of.sectors), sum(Space::Global, &|of| of.ideal_sectors))),
-            rounded(over(sum(Space::Global, &|of| of.bytes), least)),
+            rounded(over(
+                sum(Space::Global, &|of| of.sectors) + bulk.sectors as f64,
+                sum(Space::Global, &|of| of.ideal_sectors) + bulk.ideal_sectors as f64,
+            )),
+            rounded(over(sum(Space::Global, &|of| of.bytes) + bulk.bytes as f64, least)),
         ]))
     }
 }
@@ -168,8 +172,6 @@ impl Quality {
         for (name, about) in FIGURES {
             page += &format!("- **{name}**: {about}\n");
         }
-        page += "\nA kernel that the copy engine (TMA) serves has fewer bytes than its tensors: the virtual GPU does not \
-                 count what the engine\nmoves.\n";
         for target in Target::ALL {
             page += &format!(
                 "\n## {target}\n\n| kernel | {} |\n|---|{}\n",

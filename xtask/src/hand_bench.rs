@@ -93,7 +93,8 @@ fn accesses(report: &Report) -> u64 {
 }
 
 fn sectors(report: &Report) -> u64 {
-    report.accesses.iter().filter(|access| access.space == Space::Global).map(|access| access.sectors).sum()
+    let by_threads = report.accesses.iter().filter(|access| access.space == Space::Global);
+    by_threads.map(|access| access.sectors).sum::<u64>() + report.bulk.sectors
 }
 
 fn wavefronts(report: &Report) -> u64 {

@@ -11,7 +11,7 @@ use tilewright::runtime::{
     AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, HostTensor, OpTraffic, Origin, Resources,
     Run, TensorError, Tolerance, compare_all, counted_instructions, op_traffic, run_watched, spill_error,
 };
-use tilewright::vgpu::{MAX_INSTRUCTIONS_PER_THREAD, Options};
+use tilewright::vgpu::{BulkCount, MAX_INSTRUCTIONS_PER_THREAD, Options};
 
 use crate::counted::{counted, shows};
 use crate::exit::Exit;
@@ -175,6 +175,10 @@ impl Outcome {
             if let Some(text) = &counted.note {
                 line("note", text);
             }
+            if counts.bulk.copies > 0 {
+                let BulkCount { copies, bytes, sectors, ideal_sectors } = counts.bulk;
+                line("engine", &format!("{copies} copies, {bytes} bytes, {sectors} sectors (ideal {ideal_sectors})"));
+            }
             for op in &self.traffic {
                 line("checked", &op.to_string());
             }
@@ -265,6 +269,10 @@ impl Outcome {
             "accesses": accesses.collect::<Vec<_>>(),
             "thread_instructions": self.run.report.as_ref().map(|r| r.thread_instructions),
             "warp_instructions": self.run.report.as_ref().map(counted_instructions),
+            "bulk": self.run.report.as_ref().map(|r| {
+                let BulkCount { copies, bytes, sectors, ideal_sectors } = r.bulk;
+                json!({"copies": copies, "bytes": bytes, "sectors": sectors, "ideal_sectors": ideal_sectors})
+            }),
             "passes": self.traffic.iter().map(traffic_json).collect::<Vec<_>>(),
             "resources": registers,
             "milliseconds": self.run.timing.map(|t| t.milliseconds),

@@ -5,6 +5,8 @@
 //! accesses of 16 bytes per quarter warp. For loads of 8 or 16 bytes in which every lane `n` reads the same address as
 //! lane `n ^ 1` (or every lane the same as `n ^ 2`), these groups are twice as large. Inactive lanes are ignored.
 
+use std::ops::Range;
+
 use crate::lanes::{ByAddress, Lanes};
 
 /// Wavefronts of one warp access to shared memory.
@@ -20,6 +22,8 @@ pub(crate) struct Wavefronts {
 pub(crate) struct Sectors {
     /// Number of distinct 32-byte sectors accessed.
     pub(crate) count: u64,
+    /// Number of distinct bytes.
+    pub(crate) bytes: u64,
     /// Number of distinct bytes divided by 32, rounded up.
     pub(crate) ideal: u64,
 }
@@ -131,19 +135,26 @@ fn paired(addresses: &[u64; 32], exec: u32, distance: usize) -> bool {
 
 /// Counts the 32-byte sectors that lanes access.
 pub(crate) fn sectors(addresses: &Lanes, order: &ByAddress, bytes: u32) -> Sectors {
-    let mut found = Sectors { count: 0, ideal: 0 };
-    let (mut next_byte, mut next_sector) = (0u64, 0u64);
-    for lane in order.active() {
+    sectors_of(order.active().iter().map(|lane| {
         let start = addresses[usize::from(*lane)];
-        let end = start.saturating_add(u64::from(bytes));
-        found.ideal += end.saturating_sub(next_byte.max(start));
+        start..start.saturating_add(u64::from(bytes))
+    }))
+}
+
+/// Counts the distinct bytes of ranges of addresses, in ascending order of their starts, and the 32-byte sectors in which they
+/// lie.
+pub(crate) fn sectors_of(ranges: impl Iterator<Item = Range<u64>>) -> Sectors {
+    let mut found = Sectors { count: 0, ideal: 0, bytes: 0 };
+    let (mut next_byte, mut next_sector) = (0u64, 0u64);
+    for Range { start, end } in ranges {
+        found.bytes += end.saturating_sub(next_byte.max(start));
         next_byte = next_byte.max(end);
         let first = (start / 32).max(next_sector);
         let stop = end.div_ceil(32);
         found.count += stop.saturating_sub(first);
         next_sector = next_sector.max(stop);
     }
-    found.ideal = found.ideal.div_ceil(32);
+    found.ideal = found.bytes.div_ceil(32);
     found
 }
 
@@ -200,10 +211,10 @@ mod tests {
 
     #[test]
     fn sectors_of_known_patterns() {
-        assert_eq!(sectors_of(pattern(|lane| lane * 4), 4), Sectors { count: 4, ideal: 4 });
-        assert_eq!(sectors_of(pattern(|lane| lane * 32), 4), Sectors { count: 32, ideal: 4 });
-        assert_eq!(sectors_of(pattern(|lane| 124 - lane * 4), 4), Sectors { count: 4, ideal: 4 });
-        assert_eq!(sectors_of(pattern(|_| 0), 4), Sectors { count: 1, ideal: 1 });
-        assert_eq!(sectors_of(pattern(|lane| lane * 16), 16), Sectors { count: 16, ideal: 16 });
+        assert_eq!(sectors_of(pattern(|lane| lane * 4), 4), Sectors { count: 4, ideal: 4, bytes: 128 });
+        assert_eq!(sectors_of(pattern(|lane| lane * 32), 4), Sectors { count: 32, ideal: 4, bytes: 128 });
+        assert_eq!(sectors_of(pattern(|lane| 124 - lane * 4), 4), Sectors { count: 4, ideal: 4, bytes: 128 });
+        assert_eq!(sectors_of(pattern(|_| 0), 4), Sectors { count: 1, ideal: 1, bytes: 4 });
+        assert_eq!(sectors_of(pattern(|lane| lane * 16), 16), Sectors { count: 16, ideal: 16, bytes: 512 });
     }
 }

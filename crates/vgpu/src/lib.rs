@@ -82,7 +82,7 @@ pub use launch::{Arg, Launch, Lint, MAX_INSTRUCTIONS_PER_THREAD, Options, Progre
 pub use layout::ParamInfo;
 pub use memory::{BufferId, Memory, Writer};
 pub use module::{KernelInfo, Module};
-pub use report::{AccessCount, AccessKind, BarrierCount, Note, Report};
+pub use report::{AccessCount, AccessKind, BarrierCount, BulkCount, Note, Report};
 pub use run::{run, run_recorded, run_traced, run_watched};
 pub use tensor_map::{Im2col, MapAccess, MapElement, MapError, MapSwizzle, TENSOR_MAP_BYTES, TensorMap};
 

@@ -1,8 +1,9 @@
 //! The counts of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-use crate::banks::LastPattern;
+use crate::banks::{LastPattern, Sectors, sectors_of};
 use crate::isa::Space;
 use crate::memory::Memory;
 use crate::program::Program;
@@ -60,6 +61,37 @@ pub struct BarrierCount {
     pub waits: u64,
 }
 
+/// What bulk copies, tensor copies among them, moved from and to global memory, over all CTAs of the launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BulkCount {
+    /// Copies that moved any bytes from or to global memory.
+    pub copies: u64,
+    /// Distinct bytes, summed over copies; those outside a tensor, which are filled, do not count.
+    pub bytes: u64,
+    /// Distinct 32-byte sectors, summed over copies.
+    pub sectors: u64,
+    /// Sectors if the bytes of each copy were contiguous.
+    pub ideal_sectors: u64,
+}
+
+impl BulkCount {
+    /// Adds a copy of these ranges of addresses in global memory, in any order, some of them more than once.
+    pub(crate) fn add_copy(&mut self, mut ranges: Vec<Range<u64>>) {
+        ranges.sort_unstable_by_key(|range| range.start);
+        let Sectors { count, ideal, bytes } = sectors_of(ranges.into_iter());
+        if bytes > 0 {
+            self.add(BulkCount { copies: 1, bytes, sectors: count, ideal_sectors: ideal });
+        }
+    }
+
+    fn add(&mut self, other: BulkCount) {
+        self.copies += other.copies;
+        self.bytes += other.bytes;
+        self.sectors += other.sectors;
+        self.ideal_sectors += other.ideal_sectors;
+    }
+}
+
 /// An observation that is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
@@ -84,6 +116,8 @@ pub struct Report {
     pub opcodes: BTreeMap<String, (u64, u64)>,
     /// The barriers that were used, by id.
     pub barriers: Vec<BarrierCount>,
+    /// What bulk copies moved.
+    pub bulk: BulkCount,
     /// Observations about the run, by kind.
     pub notes: Vec<Note>,
 }
@@ -120,6 +154,8 @@ pub(crate) struct Stats {
     pub(crate) steps: u64,
     /// Counts of each barrier of a CTA.
     pub(crate) barriers: [BarrierCount; 16],
+    /// What bulk copies moved.
+    pub(crate) bulk: BulkCount,
 }
 
 impl Stats {
@@ -132,6 +168,7 @@ impl Stats {
             contractions: contractions.collect(),
             steps: 0,
             barriers: [BarrierCount::default(); 16],
+            bulk: BulkCount::default(),
         }
     }
 
@@ -153,6 +190,7 @@ impl Stats {
             own.arrivals += other.arrivals;
             own.waits += other.waits;
         }
+        self.bulk.add(other.bulk);
     }
 
     /// Notes something about the instruction at `pc`.
@@ -190,7 +228,7 @@ impl Stats {
     }
 
     pub(crate) fn report(&self, program: &Program, memory: &Memory) -> Report {
-        let mut report = Report::default();
+        let mut report = Report { bulk: self.bulk, ..Report::default() };
         for ((warps, threads), info) in self.executed.iter().zip(&program.info) {
             report.warp_instructions += warps;
             report.thread_instructions += threads;
@@ -242,5 +280,21 @@ impl Tally {
             ideal_sectors: self.ideal_sectors,
             bytes: self.bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_sectors_of_a_copy_count_once() {
+        let mut count = BulkCount::default();
+        // Two rows of 40 bytes, the first one in two parts and for two CTAs.
+        count.add_copy(vec![16..40, 200..240, 0..16, 0..16, 16..40]);
+        assert_eq!(count, BulkCount { copies: 1, bytes: 80, sectors: 2 + 2, ideal_sectors: 3 });
+        // Nothing but what is filled.
+        count.add_copy(Vec::new());
+        assert_eq!(count.copies, 1);
     }
 }

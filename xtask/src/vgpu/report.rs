@@ -201,6 +201,12 @@ fn launch_json(kernel: &str, report: &Report) -> Value {
             "warp_instructions": report.warp_instructions,
             "opcodes": report.opcodes.iter().map(opcode).collect::<serde_json::Map<String, Value>>(),
             "accesses": accesses,
+            "bulk": {
+                "copies": report.bulk.copies,
+                "bytes": report.bulk.bytes,
+                "sectors": report.bulk.sectors,
+                "ideal_sectors": report.bulk.ideal_sectors,
+            },
         },
         "barriers": report.barriers.iter().map(barrier).collect::<Vec<Value>>(),
         "notes": report.notes.iter().map(note).collect::<Vec<Value>>(),
