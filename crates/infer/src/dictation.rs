@@ -89,18 +89,7 @@ mod tests {
         let mut buffers = Arena::new();
         let mut handles = Vec::new();
         for (name, dtype, shape) in fragments {
-            handles.push(buffers.push(Buffer {
-                name: name.to_string(),
-                dtype: *dtype,
-                shape: shape.to_vec(),
-                space: Space::Fragment,
-                layout: None,
-                dynamic_shape: None,
-                view_of: None,
-                order: None,
-                is_open: false,
-                span: Span::here(),
-            }));
+            handles.push(buffers.push(Buffer::fragment(*name, *dtype, shape, Span::here())));
         }
         let (mut ops, mut body) = (Arena::new(), Vec::new());
         for product in products {

@@ -107,24 +107,12 @@ pub(crate) fn coordinates(shape: &[i64], flat: usize) -> String {
 #[cfg(test)]
 mod tests {
     use tilewright_diag::Span;
-    use tilewright_ir::tile::Space;
     use tilewright_layout::DType;
 
     use super::*;
 
     fn fragment(dtype: DType) -> Buffer {
-        Buffer {
-            name: "a".to_string(),
-            dtype,
-            shape: vec![2, 8],
-            space: Space::Fragment,
-            layout: None,
-            dynamic_shape: None,
-            view_of: None,
-            order: None,
-            is_open: false,
-            span: Span::here(),
-        }
+        Buffer::fragment("a", dtype, &[2, 8], Span::here())
     }
 
     fn map(text: &str, threads: usize) -> Map {

@@ -106,6 +106,22 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// A fragment whose layout is to be inferred.
+    pub fn fragment(name: impl Into<String>, dtype: DType, shape: &[i64], span: Span) -> Buffer {
+        Buffer {
+            name: name.into(),
+            dtype,
+            shape: shape.to_vec(),
+            space: Space::Fragment,
+            layout: None,
+            dynamic_shape: None,
+            view_of: None,
+            order: None,
+            is_open: false,
+            span,
+        }
+    }
+
     /// Elements of storage: one more than the greatest position; 0 where no layout is known.
     pub fn span_elements(&self) -> i64 {
         let Some(layout) = &self.layout else { return 0 };

@@ -74,18 +74,7 @@ fn around(kernel: &mut Kernel, handle: Handle<Op>) -> (Vec<Stmt>, Vec<Stmt>) {
 /// A fragment with the extents and the dtype of a tile.
 fn fragment_of(kernel: &mut Kernel, tile: &Tile, span: Span) -> Tile {
     let Buffer { name, dtype, .. } = &kernel.buffers[tile.buffer];
-    let own = Buffer {
-        name: kernel.free_name(&format!("{name}_held")),
-        dtype: *dtype,
-        shape: tile.extents.clone(),
-        space: Space::Fragment,
-        layout: None,
-        dynamic_shape: None,
-        view_of: None,
-        order: None,
-        is_open: false,
-        span,
-    };
+    let own = Buffer::fragment(kernel.free_name(&format!("{name}_held")), *dtype, &tile.extents, span);
     let starts = vec![Expr::constant(0); tile.extents.len()];
     Tile { buffer: kernel.buffers.push(own), starts, extents: tile.extents.clone() }
 }
