@@ -30,8 +30,8 @@ pub(crate) const MAX: KernelEntry = KernelEntry {
     ..SUM
 };
 
-/// The smallest program with a reduction: a block of rows in, one number per row out. All threads that share a row have
-/// the result; one of them stores it.
+/// The smallest program with a reduction: a block of rows in, one number per row out. Both are copied between memory and
+/// registers, and of the threads that share a row, one stores its result.
 fn row_reduce(name: &str, kind: ReduceKind, config: &Config) -> Kernel {
     let Blocks { cols, threads, block } = Blocks::of(config);
     kernel(name, |k| {
@@ -40,12 +40,8 @@ fn row_reduce(name: &str, kind: ReduceKind, config: &Config) -> Kernel {
         let y = k.output("y", F32, (rows,));
         let [cta] = k.grid([rows.ceil_div(block)]);
         k.threads(threads);
-        let first = cta * block;
-        let v = k.fragment("v", F32, [block, cols]);
-        let result = k.fragment("result", F32, [block]);
-        k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), x.at((first + i, j))));
-        k.reduce(kind, result, v, 1);
-        k.parallel([block], |k, [i]| k.store(y, (first + i,), result.at((i,))));
+        let block = at(cta * block, block);
+        k.reduce(kind, y.sub((block,)), x.sub((block, ..)), 1);
     })
 }
 

@@ -98,6 +98,10 @@ fn different_operations_on_one_element_are_ordered_by_a_barrier() {
             k.copy(y, s);
         })
     };
+    let artifact = compile(two(true), &Options::new(Target::Sm100a)).expect("the kernel is right");
+    let barriers = artifact.plans().iter().map(|plan| plan.barriers.len()).collect::<Vec<_>>();
+    // The fill, both loops, and the copy.
+    assert_eq!(barriers, [0, 1, 1, 1]);
     let x = tensor(I32, &[64], |at| (at % 7) as f64);
     let sum: i64 = (0..64).map(|at| at % 7).sum();
     check(&two(true), &[], &[x], &[tensor(I32, &[1], |_| sum.max(600) as f64)], Tolerance::EXACT);

@@ -202,7 +202,7 @@ fn the_json_has_the_keys_of_the_documentation() {
     );
     let launch = &done["launches"][0];
     assert_eq!(keys(launch), BTreeSet::from(["kernel", "counts", "barriers", "notes"]));
-    let counts = ["thread_instructions", "warp_instructions", "opcodes", "accesses"];
+    let counts = ["thread_instructions", "warp_instructions", "opcodes", "accesses", "bulk"];
     assert_eq!(keys(&launch["counts"]), BTreeSet::from(counts));
     let access = [
         "ptx_line",
