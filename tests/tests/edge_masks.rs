@@ -531,3 +531,55 @@ fn a_value_that_the_user_chooses_at_the_edge_needs_no_warning() {
         assert_eq!(warned(&kernel), [""; 0], "{kernel}");
     }
 }
+
+/// A reduction of 64 numbers of a vector of run-time length, which `fill` puts into a tile.
+fn folded(kind: ReduceKind, fill: impl FnOnce(&mut KernelBuilder, Buffer, Buffer)) -> Kernel {
+    kernel("folded", |k| {
+        let n = k.size("n").max(64);
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [1]);
+        k.threads(32);
+        let tile = k.fragment("tile", F32, [64]);
+        fill(k, tile, x);
+        k.reduce(kind, y, tile, 0);
+    })
+}
+
+#[test]
+fn a_condition_on_data_says_nothing_of_the_edge() {
+    let counted = folded(Sum, |k, tile, x| {
+        k.map(tile, |[i]| x.at((i,)).lt(1.0).select(1.0, 0.0));
+    });
+    let kept = folded(Max, |k, tile, x| {
+        k.fill(tile, -100.0);
+        k.parallel([64], |k, [i]| k.if_(x.at((i,)).ne(-7.0), |k| k.store(tile, (i,), x.at((i,)))));
+    });
+    let added = kernel("added", |k| {
+        let n = k.size("n").max(64);
+        let x = k.input("x", F32, (n,));
+        let count = k.accumulator("count", F32, [1]);
+        k.threads(32);
+        k.parallel([64], |k, [i]| k.if_(x.at((i,)).lt(1.0), |k| k.atomic_add(count, (0,), 1.0)));
+    });
+    for n in [1, 50, 64] {
+        let x = || tensor(F32, &[n], negative);
+        let all = tensor(F32, &[1], |_| n as f64);
+        check(&counted, &[("n", n)], &[x()], std::slice::from_ref(&all), Tolerance::EXACT);
+        check(&added, &[("n", n)], &[x()], &[all], Tolerance::EXACT);
+        let most = tensor(F32, &[1], |_| (0..n).map(negative).fold(f64::NEG_INFINITY, f64::max));
+        check(&kept, &[("n", n)], &[x()], &[most], Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn an_index_that_is_not_followed_is_told() {
+    let wrapped = folded(Max, |k, tile, x| {
+        k.map(tile, |[i]| x.at(((i * 5) % 64,)));
+    });
+    let shifted = folded(Max, |k, tile, x| {
+        k.map(tile, |[i]| x.at((i - 1,)));
+    });
+    for kernel in [wrapped, shifted] {
+        assert!(warned(&kernel).contains(&"K0273"), "{kernel}");
+    }
+}

@@ -149,14 +149,15 @@ fn the_number_of_a_dimension_counts_those_of_extent_1() {
 }
 
 #[test]
-fn a_stage_is_not_reduced_where_it_is() {
+fn a_stage_is_reduced_where_it_is() {
     let in_memory = kernel("k", |k| {
+        let x = k.input("x", F32, [2, 16, 32]);
+        let y = k.output("y", F32, [16]);
         k.threads(32);
         let stages = k.shared("stages", F32, [2, 16, 32]);
-        let sums = k.fragment("sums", F32, [16]);
-        k.fill(stages, 0.0);
-        k.reduce(Sum, sums, stages.sub((0, .., ..)), 2);
+        k.copy(stages, x);
+        k.reduce(Sum, y, stages.sub((1, .., ..)), 2);
     });
-    let found = compile(in_memory, &Options::new(Target::Sm100a)).expect_err("a tile in shared memory");
-    assert_eq!(found[0].code, "I0701");
+    let y = tensor(F32, &[16], |row| (0..32).map(|at| (512 + row * 32 + at) as f64).sum());
+    computes(&in_memory, &[tensor(F32, &[2, 16, 32], |at| at as f64)], &[y]);
 }

@@ -21,7 +21,7 @@ use crate::tile::kernel::{If, Kernel, Loop, Stmt};
 use crate::tile::op::{Effect, Op, OpClass, OpKind};
 use crate::tile::tiles::Tile;
 use crate::tile::updates::{Update, Updates};
-use crate::tile::valid_extents::{Limits, State, Valid, both, is_below, joined};
+use crate::tile::valid_extents::{Limits, State, Valid, both, is_below, joined, tests_indices};
 use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value};
 
 /// The most times that the body of a loop is walked until what is valid at its beginning does not change any more.
@@ -63,8 +63,12 @@ struct Nest {
     names: Vec<(String, Limits)>,
     /// The values of the names.
     values: Vec<(String, Value)>,
-    /// How many conditions of the user are around the current statement.
+    /// How many conditions on indices are around the current statement.
     conditions: usize,
+    /// Where the conditions on data around it are valid.
+    data: Limits,
+    /// How many conditions are around it.
+    branches: usize,
 }
 
 impl Masks {
@@ -400,7 +404,14 @@ impl Masks {
 
     fn parallel(&mut self, handle: Handle<Parallel>) {
         let parallel = self.kernel.parallels[handle].clone();
-        let mut nest = Nest { vars: parallel.vars.clone(), names: Vec::new(), values: Vec::new(), conditions: 0 };
+        let mut nest = Nest {
+            vars: parallel.vars.clone(),
+            names: Vec::new(),
+            values: Vec::new(),
+            conditions: 0,
+            data: Limits::default(),
+            branches: 0,
+        };
         let body = self.elements(parallel.body, &mut nest);
         if self.is_final {
             self.kernel.parallels[handle].body = body;
@@ -430,18 +441,29 @@ impl Masks {
                 let of_index = self.limits_of_index(&to, nest);
                 let is_neutral = limits.is_zero && op.ignores_zeros();
                 let counts = if is_neutral { of_index } else { limits.and(&of_index) };
+                let counts = counts.and(&nest.data);
                 let span = to.span;
                 self.count_in_nest(counts.lost, span, "this operation", nest);
                 guarded(ElementStmt::Atomic { op, to, value }, &counts, span, nest)
             }
             ElementStmt::If { cond, then, otherwise, span } => {
-                nest.conditions += 1;
+                let is_of_indices = tests_indices(&cond, &nest.vars);
+                let data = nest.data.clone();
+                nest.branches += 1;
+                if is_of_indices {
+                    nest.conditions += 1;
+                } else {
+                    let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &cond);
+                    nest.data = data.clone().and(&limits);
+                }
                 let before = self.state.clone();
                 let then = self.elements(then, nest);
                 let after = std::mem::replace(&mut self.state, before);
                 let otherwise = self.elements(otherwise, nest);
                 self.state = joined(&after, &self.state);
-                nest.conditions -= 1;
+                nest.conditions -= usize::from(is_of_indices);
+                nest.data = data;
+                nest.branches -= 1;
                 ElementStmt::If { cond, then, otherwise, span }
             }
             ElementStmt::For { counter, body, span } => {
@@ -467,9 +489,13 @@ impl Masks {
     }
 
     fn store(&mut self, to: Access, value: Value, claim: Claim, nest: &Nest) -> ElementStmt {
-        let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value);
+        let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value).and(&nest.data);
         let (is_local, span) = (!matches!(self.kernel.buffers[to.buffer].space, Space::Global(_)), to.span);
         let mut counts = self.limits_of_index(&to, nest);
+        if is_local {
+            // What is stored where such data holds is not an element.
+            counts = counts.and(&nest.data);
+        }
         if is_local && let Some(update) = self.update(&to, &value, nest) {
             // What is valid already stays so: invalid inputs do not change it.
             if let Some(known) = self.state.get_mut(&to.buffer) {
@@ -519,7 +545,7 @@ impl Masks {
             Some(variables) => {
                 let dimension = |var: &Var| variables.iter().position(|known| known.as_ref() == Some(var));
                 let valid = Valid { bounds: limits.of.renamed(dimension), is_zero: limits.is_zero, lost: limits.lost };
-                let earlier = self.state.get(&to.buffer).filter(|_| nest.conditions > 0);
+                let earlier = self.state.get(&to.buffer).filter(|_| nest.branches > 0);
                 let valid = earlier.map_or_else(|| valid.clone(), |earlier| both(&valid, earlier));
                 self.replace(to.buffer, valid, to.span);
             }

@@ -144,7 +144,11 @@ impl Kernel {
             Value::Load(access) => self.limits_of_load(state, vars, names, access),
             Value::Cast(_, _, of_value) => of(of_value),
             // The user decides what is chosen at the edge.
-            Value::Op(ElementOp::Select, _) => Limits::default(),
+            Value::Op(ElementOp::Select, operands)
+                if operands.first().is_some_and(|cond| tests_indices(cond, vars)) =>
+            {
+                Limits::default()
+            }
             Value::Op(op, operands) => {
                 let all: Vec<Limits> = operands.iter().map(of).collect();
                 let is_zero = match (op, &all[..]) {
@@ -181,12 +185,22 @@ impl Kernel {
         let ends = ends.map(|at| (vec![(at, 1)], self.extent(buffer, at)));
         let inside = known.bounds.iter().map(|(sum, limit)| (sum.clone(), limit.clone()));
         let bounds = ends.chain(inside);
-        let of = bounds.filter_map(|(sum, end)| self.bound(vars, &index(&sum)?, &end, is_global));
+        let mut of = Vec::new();
+        for (sum, end) in bounds {
+            match index(&sum).map(|index| self.bound(vars, &index, &end, is_global)) {
+                Some(Followed::Within(sum, limit)) => of.push((sum, limit)),
+                Some(Followed::Always) => {}
+                Some(Followed::Unknown) => found.lost = found.lost.or(Some(access.span)),
+                // Data that names no element of a tensor has the zero that the user gave it.
+                None if is_global => {}
+                None => found.lost = found.lost.or(Some(access.span)),
+            }
+        }
         found.and(&Limits { of: Bounds::of(of), ..Limits::default() })
     }
 
-    /// What the variables obey where an index is less than `end`; `None` if it always is, or is not a sum of variables.
-    fn bound(&self, vars: &[Var], index: &Expr, end: &Expr, is_global: bool) -> Option<(Sum<Var>, Expr)> {
+    /// What the variables obey where an index is less than `end`.
+    fn bound(&self, vars: &[Var], index: &Expr, end: &Expr, is_global: bool) -> Followed {
         let own = |(factor, atom): &(i64, Expr)| match atom.node() {
             Node::Var(var) if vars.contains(var) => Some((var.clone(), *factor)),
             _ => None,
@@ -196,13 +210,46 @@ impl Kernel {
             of_vars.iter().map(|(var, factor)| var.range().hi.saturating_mul(*factor)).fold(0, i64::saturating_add);
         let rest = normalize(&(index - &value_of(&of_vars, Expr::var)));
         let is_sum = of_vars.iter().all(|(_, factor)| *factor > 0) && !vars.iter().any(|var| rest.mentions(var));
-        if of_vars.is_empty() || !is_sum || (is_global && self.lies_inside(&rest, reached.saturating_add(1), end)) {
-            return None;
+        // Before the first element there are zeros too.
+        if is_global && index.range().lo < 0 {
+            return Followed::Unknown;
+        }
+        if is_global && is_sum && self.lies_inside(&rest, reached.saturating_add(1), end) {
+            return Followed::Always;
+        }
+        if !is_sum {
+            let is_inside = if is_global { self.lies_inside(index, 1, end) } else { index.range().hi < end.range().lo };
+            return if is_inside { Followed::Always } else { Followed::Unknown };
+        }
+        // Where the whole tile lies does not depend on the variables.
+        if of_vars.is_empty() {
+            return Followed::Always;
         }
         let common = of_vars.iter().fold(0, |common: i64, (_, factor)| common.gcd(factor));
         let sum = of_vars.into_iter().map(|(var, factor)| (var, factor / common)).collect();
         let limit = normalize(&(normalize(&(end - &rest + (common - 1))) / common));
-        (limit.range().lo <= reached / common).then_some((sum, limit))
+        if limit.range().lo <= reached / common { Followed::Within(sum, limit) } else { Followed::Always }
+    }
+}
+
+/// Where an index is less than a limit.
+enum Followed {
+    /// Where a sum of variables is below a limit.
+    Within(Sum<Var>, Expr),
+    /// Everywhere.
+    Always,
+    /// The index is not a sum of variables.
+    Unknown,
+}
+
+/// Whether a condition tests indices of the nest: then it is the user's word on what happens at the edge. One on data alone
+/// is not.
+pub(super) fn tests_indices(cond: &Value, vars: &[Var]) -> bool {
+    match cond {
+        Value::Index(index) => vars.iter().any(|var| index.mentions(var)),
+        Value::Op(_, operands) => operands.iter().any(|operand| tests_indices(operand, vars)),
+        Value::Cast(_, _, of) => tests_indices(of, vars),
+        Value::Const(_) | Value::Named(_) | Value::Load(_) => false,
     }
 }
 
@@ -213,5 +260,5 @@ pub(super) fn is_below(index: Expr, limit: &Expr) -> Value {
 
 /// Whether a value is known to be 0 where it is invalid, and is invalid somewhere.
 fn is_zero_beyond(limits: &Limits) -> bool {
-    limits.is_zero && !limits.of.is_empty()
+    limits.is_zero && !(limits.of.is_empty() && limits.lost.is_none())
 }
