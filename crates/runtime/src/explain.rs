@@ -27,7 +27,8 @@ const CTAS_HELP: &str = "CTAs of a grid are unordered: give each CTA its own par
 
 /// The help for a read of an output that nothing has written.
 const NO_VALUES_HELP: &str = "outputs have no values before the kernel stores some: store to all of it first, for instance \
-                              with k.fill, or read an input instead";
+                              with k.fill, or read an input instead; one to which CTAs add is a k.accumulator, which \
+                              begins at zero";
 
 /// The help for a read of shared memory that nothing has written.
 const NOT_STORED_HELP: &str = "store all elements of a tile before they are read, for instance with k.fill or a k.copy of \
