@@ -572,6 +572,26 @@ fn a_condition_on_data_says_nothing_of_the_edge() {
 }
 
 #[test]
+fn a_named_condition_on_indices_says_what_happens_at_the_edge() {
+    let kernel = kernel("filled", |k| {
+        let n = k.size("n").max(64);
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [1]);
+        k.threads(32);
+        let tile = k.fragment("tile", F32, [64]);
+        k.parallel([64], |k, [i]| {
+            let is_inside = k.named("is_inside", i.lt(n));
+            k.store(tile, (i,), is_inside.select(x.at((i,)), 5.0));
+        });
+        k.reduce(Max, y, tile, 0);
+    });
+    for (n, most) in [(50, 5.0), (64, (0..64).map(negative).fold(f64::NEG_INFINITY, f64::max))] {
+        let x = tensor(F32, &[n], negative);
+        check(&kernel, &[("n", n)], &[x], &[tensor(F32, &[1], |_| most)], Tolerance::EXACT);
+    }
+}
+
+#[test]
 fn an_index_that_is_not_followed_is_told() {
     let wrapped = folded(Max, |k, tile, x| {
         k.map(tile, |[i]| x.at(((i * 5) % 64,)));

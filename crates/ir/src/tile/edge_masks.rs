@@ -431,7 +431,8 @@ impl Masks {
         match element {
             ElementStmt::Let { name, value, span } => {
                 let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value);
-                nest.names.push((name.clone(), limits));
+                let is_test = tests_indices(&value, &nest.vars, &nest.names);
+                nest.names.push((name.clone(), Limits { is_test, ..limits }));
                 nest.values.push((name.clone(), value.clone()));
                 ElementStmt::Let { name, value, span }
             }
@@ -447,7 +448,7 @@ impl Masks {
                 guarded(ElementStmt::Atomic { op, to, value }, &counts, span, nest)
             }
             ElementStmt::If { cond, then, otherwise, span } => {
-                let is_of_indices = tests_indices(&cond, &nest.vars);
+                let is_of_indices = tests_indices(&cond, &nest.vars, &nest.names);
                 let data = nest.data.clone();
                 nest.branches += 1;
                 if is_of_indices {

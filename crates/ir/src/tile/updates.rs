@@ -80,7 +80,7 @@ impl Updates<'_> {
         let counting = others.iter().copied().filter(|at| !is_neutral(op, *at, &of_others(*at)));
         let limits = counting.clone().fold(Limits::default(), |all, at| all.and(&of_others(at)));
         let of = limits.of.filtered(|sum, limit| self.own.of.limit(sum) != Some(limit));
-        let limits = Limits { of, is_zero: false, lost: limits.lost };
+        let limits = Limits { of, is_zero: false, ..limits };
         let all = own.iter().fold(limits.clone(), |all, part| all.and(&part.all));
         let without = match (op, &values[..]) {
             // Only the addend is invalid: the product stays.

@@ -46,6 +46,8 @@ pub(super) struct Limits {
     pub(super) is_zero: bool,
     /// The statement because of which it may be invalid for more values of the variables.
     pub(super) lost: Option<Span>,
+    /// For a named value, whether it [tests indices](tests_indices).
+    pub(super) is_test: bool,
 }
 
 impl Limits {
@@ -145,7 +147,7 @@ impl Kernel {
             Value::Cast(_, _, of_value) => of(of_value),
             // The user decides what is chosen at the edge.
             Value::Op(ElementOp::Select, operands)
-                if operands.first().is_some_and(|cond| tests_indices(cond, vars)) =>
+                if operands.first().is_some_and(|cond| tests_indices(cond, vars, names)) =>
             {
                 Limits::default()
             }
@@ -244,12 +246,16 @@ enum Followed {
 
 /// Whether a condition tests indices of the nest: then it is the user's word on what happens at the edge. One on data alone
 /// is not.
-pub(super) fn tests_indices(cond: &Value, vars: &[Var]) -> bool {
+pub(super) fn tests_indices(cond: &Value, vars: &[Var], names: &[(String, Limits)]) -> bool {
     match cond {
         Value::Index(index) => vars.iter().any(|var| index.mentions(var)),
-        Value::Op(_, operands) => operands.iter().any(|operand| tests_indices(operand, vars)),
-        Value::Cast(_, _, of) => tests_indices(of, vars),
-        Value::Const(_) | Value::Named(_) | Value::Load(_) => false,
+        Value::Op(_, operands) => operands.iter().any(|operand| tests_indices(operand, vars, names)),
+        Value::Cast(_, _, of) => tests_indices(of, vars, names),
+        Value::Named(name) => {
+            let known = names.iter().rev().find(|(known, _)| known == name);
+            known.is_some_and(|(_, limits)| limits.is_test)
+        }
+        Value::Const(_) | Value::Load(_) => false,
     }
 }
 
