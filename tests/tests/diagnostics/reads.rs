@@ -73,3 +73,14 @@ fn a_row_that_is_written_after_the_tile_hangs_over_an_edge() {
     let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
     assert_rendered("a_row_that_is_written_after_the_tile_hangs_over_an_edge", &artifact.warnings());
 }
+
+#[test]
+fn a_number_beyond_a_tensor() {
+    let kernel = kernel("last", |k| {
+        let x = k.input("x", F32, [8]);
+        let y = k.output("y", F32, [8]);
+        k.parallel([8], |k, [i]| k.store(y, (i,), x.at((8,))));
+    });
+    let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
+    assert_rendered("a_number_beyond_a_tensor", &artifact.warnings());
+}

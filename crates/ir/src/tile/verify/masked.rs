@@ -309,6 +309,10 @@ impl<'a, 'f> Walk<'a, 'f> {
                 finding.note(format!("it {} index {reached} for {}", verb.present(), at.join(", ")))
             }
         };
+        // A condition on a number always has the same result.
+        if index.as_const().is_some() {
+            return finding.help(format!("an index of this dimension is at least 0 and below {extent}"));
+        }
         let of = if index.operands().is_some() { format!("({index})") } else { index.to_string() };
         let below = (*least < 0).then(|| format!("`{of}.ge(0)`"));
         let above = (*most >= extent.range().lo).then(|| format!("`{of}.lt({extent})`"));
