@@ -57,7 +57,8 @@ fn norm_grad(name: &str, config: &Config, has_mean: bool) -> Kernel {
         let weight_gradient = k.accumulator("weight_gradient", F32, (cols,));
         let bias_gradient = has_mean.then(|| k.accumulator("bias_gradient", F32, (cols,)));
         let [cta] = k.grid([Expr::from(rows).at_most(ctas)]);
-        let first = cta * rows.ceil_div(ctas);
+        let share = rows.ceil_div(ctas);
+        let first = cta * share;
         k.threads(config.size("threads"));
         let [v, g, product, weights] = ["v", "g", "product", "weights"].map(|name| k.fragment(name, F32, [tile]));
         let [of_weight, of_bias] = ["of_weight", "of_bias"].map(|name| k.fragment(name, F32, [tile]));
@@ -68,7 +69,7 @@ fn norm_grad(name: &str, config: &Config, has_mean: bool) -> Kernel {
         k.fill(of_weight, 0.0);
         k.fill(of_bias, 0.0);
         k.map(inverse, |_: [Expr; 1]| Value::from(1.0).cast(F32) / Value::from(cols).cast(F32));
-        k.serial("row", (first, (first + rows.ceil_div(ctas)).at_most(rows)), |k, row| {
+        k.serial("row", (first, (first + share).at_most(rows)), |k, row| {
             let average = |k: &mut KernelBuilder, kind, of: Buffer, src| {
                 k.reduce(kind, of, src, 0);
                 k.map(of, |[i]| of.at((i,)) * inverse.at((0,)));

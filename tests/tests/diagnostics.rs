@@ -1,5 +1,7 @@
 //! Diagnostics for mistakes: kernels with one mistake each; the whole rendered text is compared.
 
+#[path = "diagnostics/atomics.rs"]
+mod atomics;
 #[path = "diagnostics/elements.rs"]
 mod elements;
 #[path = "diagnostics/inference.rs"]

@@ -28,7 +28,7 @@ use crate::statements::declarations::Declarations;
 use crate::statements::stages::Stages;
 use crate::tensor_copies;
 use crate::uses::{ArrayUses, Uses, loaded};
-use crate::values::{ATOMIC_ADD, Values};
+use crate::values::Values;
 use crate::wrapped;
 
 /// Column at which the source location of a tile op is printed.
@@ -494,10 +494,8 @@ impl<'a> Printer<'a> {
         let arguments = call.arguments.iter().map(|expr| Ok(argument(expr)));
         let operands: Result<Vec<String>, Diagnostic> = memory.chain(registers).chain(arguments).collect();
         let operands = operands?;
-        if let ([(memory, _)], [target, source], Some(function)) =
-            (&call.memory[..], &operands[..], atomic_function(call.inst))
-        {
-            return Ok(self.values.atomic(function, self.program.memories[*memory].dtype, target, source));
+        if let ([(memory, _)], [target, source], true) = (&call.memory[..], &operands[..], call.inst.is_atomic()) {
+            return Ok(self.values.atomic(call.inst, self.program.memories[*memory].dtype, target, source));
         }
         self.called.insert(call.inst);
         Ok(asynchronous::visible(self.uses, call.inst, filled(call.inst.info().cuda, &operands)?))
@@ -588,19 +586,6 @@ fn hardware(index: HwIndex, one_warp: bool) -> &'static str {
         HwIndex::Block(Dim::X) => "blockIdx.x",
         HwIndex::Block(Dim::Y) => "blockIdx.y",
         HwIndex::Block(Dim::Z) => "blockIdx.z",
-    }
-}
-
-/// The function of CUDA for an atomic instruction.
-fn atomic_function(inst: Inst) -> Option<&'static str> {
-    match inst {
-        Inst::AtomicAdd => Some(ATOMIC_ADD),
-        Inst::AtomicMin => Some("atomicMin"),
-        Inst::AtomicMax => Some("atomicMax"),
-        Inst::AtomicAnd => Some("atomicAnd"),
-        Inst::AtomicOr => Some("atomicOr"),
-        Inst::AtomicXor => Some("atomicXor"),
-        _ => None,
     }
 }
 

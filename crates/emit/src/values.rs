@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Program, RegArray, Value};
+use tilewright_ir::thread::{Inst, Program, RegArray, Value};
 use tilewright_ir::tile::{ElementClass, ElementOp, Narrowing};
 use tilewright_ir::{Handle, Scalar, Target};
 use tilewright_layout::DType;
@@ -32,9 +32,6 @@ use crate::dtype::{c_type, literal, widened_literal};
 use crate::index::{Level, c_operand, needs_64_bits};
 use crate::registers::register;
 use crate::uses::Uses;
-
-/// The function of CUDA that adds to an element. It exists for floats of 16 bits too, in a header; here it is a helper.
-pub(crate) const ATOMIC_ADD: &str = "atomicAdd";
 
 /// Prints values, and records the functions that they need.
 pub(crate) struct Values<'a> {
@@ -112,19 +109,20 @@ impl<'a> Values<'a> {
         Ok(format!("const {c_type} {} = {text}", var.name()))
     }
 
-    /// The call by which a function of CUDA combines `source` with the element `target` of this dtype.
-    pub(crate) fn atomic(&mut self, function: &'static str, dtype: DType, target: &str, source: &str) -> String {
-        let is_addition = function == ATOMIC_ADD;
-        let function = match dtype {
-            DType::F16 if is_addition => self.helper(Helper::AddF16),
-            DType::BF16 if is_addition => self.helper(Helper::AddBf16),
-            _ => self.uses.visible(function),
+    /// The call by which an atomic instruction combines `source` with the element `target` of this dtype.
+    pub(crate) fn atomic(&mut self, inst: Inst, dtype: DType, target: &str, source: &str) -> String {
+        let function = match (inst, dtype) {
+            // CUDA has them in a header.
+            (Inst::AtomicAdd, DType::F16) => self.helper(Helper::AddF16),
+            (Inst::AtomicAdd, DType::BF16) => self.helper(Helper::AddBf16),
+            _ => self.uses.visible(inst.cuda_function()),
         };
         // Of `long long` there are only minima and maxima; the other results are those of the unsigned number.
-        if dtype == DType::I64 && !matches!(function.trim_start_matches(':'), "atomicMin" | "atomicMax") {
-            return format!("{function}(reinterpret_cast<unsigned long long*>(&{target}), {source})");
+        match (inst, dtype) {
+            (Inst::AtomicMin | Inst::AtomicMax, _) => format!("{function}(&{target}, {source})"),
+            (_, DType::I64) => format!("{function}(reinterpret_cast<unsigned long long*>(&{target}), {source})"),
+            _ => format!("{function}(&{target}, {source})"),
         }
-        format!("{function}(&{target}, {source})")
     }
 
     fn print(&mut self, value: &Value) -> Printed {

@@ -4,10 +4,12 @@
 //! different result in one of the two orders. An asynchronous copy arrives at once if threads run forwards, and when its
 //! thread waits for it if they run backwards; so do the copies of boxes, for which threads wait at barriers. After every op, all copies of an element of a fragment must be equal.
 
+mod instructions;
+
 use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
-use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt, Value};
+use tilewright::ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt, Value};
 use tilewright::ir::tile::ElementOp;
 use tilewright::ir::{Counter, Handle, HwIndex};
 use tilewright::layout::{DType, axis};
@@ -15,7 +17,7 @@ use tilewright::layout::{DType, axis};
 use super::engine::Barriers;
 use super::evaluate::size_at_launch;
 use super::numbers;
-use super::pending::{PendingCopies, PendingCopy, copied_bytes};
+use super::pending::{PendingCopies, PendingCopy};
 
 /// The bytes of each memory, by its number; `None` for bytes that were never written.
 pub type Memories = BTreeMap<usize, Vec<Option<u8>>>;
@@ -165,72 +167,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes an instruction in which threads synchronize.
-    fn call_together(&mut self, call: &Call, active: &[usize]) -> Result<(), String> {
-        let Call { inst, to, from, memory, arguments } = call;
-        match (inst, to) {
-            (Inst::ShuffleXor | Inst::Shuffle, Some(to)) => {
-                let [from] = &from[..] else { return Err("a shuffle must have one register operand".to_string()) };
-                let [argument] = &arguments[..] else { return Err("a shuffle must have a source lane".to_string()) };
-                let mut values = Vec::new();
-                for at in active {
-                    let argument = self.expr(*at, argument)? as usize;
-                    let partner = if *inst == Inst::Shuffle { at / 32 * 32 + argument } else { at ^ argument };
-                    // An inactive lane supplies an arbitrary value, which must not affect the result.
-                    let is_there = at / 32 == partner / 32 && active.contains(&partner);
-                    let mut bytes = self.get(if is_there { partner } else { *at }, from)?;
-                    if !is_there {
-                        bytes.fill(Some(0xa5));
-                    }
-                    values.push(bytes);
-                }
-                active.iter().zip(values).try_for_each(|(at, bytes)| self.put(*at, to, &bytes))
-            }
-            (Inst::SyncWarp | Inst::SyncThreads, _) => Ok(()),
-            _ => {
-                let (Some((count, is_transposed)), [(memory, index)], [from]) =
-                    (stored_matrices(*inst), &memory[..], &from[..])
-                else {
-                    return Err("a statement that this machine does not know".to_string());
-                };
-                self.store_matrices((count, is_transposed), (*memory, index), from, active)
-            }
-        }
-    }
-
-    /// Stores matrices of 8 rows of 16 bytes. Lane `8*m + r` gives the address of row `r` of matrix `m`; word `m` of lane `l`
-    /// is word `l % 4` of row `l / 4`, or the transposed half-words.
-    fn store_matrices(
-        &mut self,
-        (count, is_transposed): (usize, bool),
-        (memory, index): (Handle<Memory>, &Expr),
-        from: &Regs,
-        active: &[usize],
-    ) -> Result<(), String> {
-        for warp in active.chunk_by(|one, next| one / 32 == next / 32) {
-            let [first, ..] = warp else { continue };
-            if warp.len() != 32 {
-                return Err(format!("{} lanes of a warp store matrices", warp.len()));
-            }
-            let words: Vec<Vec<Option<u8>>> = warp.iter().map(|at| self.get(*at, from)).collect::<Result<_, _>>()?;
-            let elements = 16 / self.program.registers[from.array].dtype.bytes();
-            let row_of = Regs { count: elements, ..from.clone() };
-            for lane in 0..8 * count {
-                let (matrix, row) = (lane / 8, lane % 8);
-                let (number, place) = self.memory(first + lane, memory, index, &row_of)?;
-                let half = |half: usize| match is_transposed {
-                    false => &words[row * 4 + half / 2][matrix * 4 + half % 2 * 2..][..2],
-                    true => &words[half * 4 + row / 2][matrix * 4 + row % 2 * 2..][..2],
-                };
-                let bytes: Vec<Option<u8>> = (0..8).flat_map(half).copied().collect();
-                if let Some(held) = self.memories.get_mut(&number) {
-                    held[place].copy_from_slice(&bytes);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Removes a loop's variable, and the names defined inside the loop.
     fn leave(&mut self, thread: usize, var: &Var) {
         let env = &mut self.threads[thread].env;
@@ -326,78 +262,6 @@ impl Machine<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Executes an instruction of one thread.
-    fn call(&mut self, call: &Call, at: usize) -> Result<(), String> {
-        let Call { inst, to, from, memory, arguments } = call;
-        match (inst, to, &memory[..], &from[..]) {
-            (_, None, [(memory, index)], [from]) if atomic_operation(*inst).is_some() => {
-                let (number, bytes) = self.memory(at, *memory, index, from)?;
-                let dtype = self.program.memories[*memory].dtype;
-                let held = word(&self.memories[&number][bytes.clone()]).ok_or("an addition to an unwritten element")?;
-                let op = atomic_operation(*inst).unwrap_or(ElementOp::Add);
-                let sum = numbers::apply(op, dtype, &[held, joined(&self.read(at, from)?)])?;
-                if let Some(memory) = self.memories.get_mut(&number) {
-                    let parts = memory[bytes].iter_mut().enumerate();
-                    parts.for_each(|(part, byte)| *byte = Some((sum >> (8 * part)) as u8));
-                }
-                Ok(())
-            }
-            (Inst::CopyAsync4 | Inst::CopyAsync8 | Inst::CopyAsync16, None, [to, from], []) => {
-                let bytes = copied_bytes(*inst);
-                let [(number, to), (tensor, from)] = [self.bytes(at, to, bytes)?, self.bytes(at, from, bytes)?];
-                let copy = (number, to, self.memories[&tensor][from].to_vec());
-                match self.order {
-                    Order::Forwards => self.arrive(copy),
-                    Order::Backwards => self.threads[at].copies.start(copy),
-                }
-                Ok(())
-            }
-            (Inst::ZeroFill4 | Inst::ZeroFill8 | Inst::ZeroFill16, None, [to], []) => {
-                let (number, to) = self.bytes(at, to, copied_bytes(*inst))?;
-                self.arrive((number, to.clone(), vec![Some(0); to.len()]));
-                Ok(())
-            }
-            (Inst::CopyAsyncCommit, None, [], []) => {
-                self.threads[at].copies.commit();
-                Ok(())
-            }
-            (Inst::CopyAsyncWait, None, [], []) => {
-                let [pending] = &arguments[..] else { return Err("a wait must have a number of groups".to_string()) };
-                let pending = self.expr(at, pending)? as usize;
-                let arrived = self.threads[at].copies.wait(pending);
-                arrived.into_iter().for_each(|copy| self.arrive(copy));
-                Ok(())
-            }
-            (Inst::BarrierInitFence, None, [], []) => Ok(()),
-            (Inst::BarrierInit, None, [barrier], []) => {
-                let [needed] = &arguments[..] else {
-                    return Err("a barrier must have a number of arrivals".to_string());
-                };
-                self.barriers.begin(self.barrier(at, barrier)?, self.expr(at, needed)?)
-            }
-            (Inst::BarrierInvalidate, None, [barrier], []) => self.barriers.end(self.barrier(at, barrier)?),
-            (Inst::BarrierArrive, None, [barrier], []) => self.barriers.arrive(self.barrier(at, barrier)?, 0),
-            (Inst::BarrierExpect, None, [barrier], []) => {
-                let [bytes] = &arguments[..] else { return Err("an announcement must have a number".to_string()) };
-                self.barriers.arrive(self.barrier(at, barrier)?, self.expr(at, bytes)?)
-            }
-            (Inst::BytePermute, Some(to), _, from) => {
-                let bytes = self.permuted(at, from, arguments)?;
-                self.write(at, to, &bytes)
-            }
-            _ => Err("a statement that this machine does not know".to_string()),
-        }
-    }
-
-    fn permuted(&self, at: usize, from: &[Regs], arguments: &[Expr]) -> Result<Vec<u8>, String> {
-        let ([a, b], [selector]) = (from, arguments) else {
-            return Err("a byte permutation must have two words".to_string());
-        };
-        let bytes = [self.read(at, a)?, self.read(at, b)?].concat();
-        let selector = self.expr(at, selector)?;
-        Ok((0..4).map(|digit| bytes[(selector >> (4 * digit) & 7) as usize]).collect())
     }
 
     /// The values of a loop's variable.
@@ -574,19 +438,6 @@ impl Machine<'_> {
     }
 }
 
-/// How many matrices an instruction stores, and whether it transposes them.
-fn stored_matrices(inst: Inst) -> Option<(usize, bool)> {
-    match inst {
-        Inst::StoreMatrixX4 => Some((4, false)),
-        Inst::StoreMatrixX2 => Some((2, false)),
-        Inst::StoreMatrixX1 => Some((1, false)),
-        Inst::StoreMatrixTransX4 => Some((4, true)),
-        Inst::StoreMatrixTransX2 => Some((2, true)),
-        Inst::StoreMatrixTransX1 => Some((1, true)),
-        _ => None,
-    }
-}
-
 /// Whether threads synchronize in a statement, or a check follows it.
 fn exchanges(stmt: &Stmt) -> bool {
     match stmt {
@@ -613,17 +464,4 @@ fn joined(bytes: &[u8]) -> u64 {
 
 fn word(bytes: &[Option<u8>]) -> Option<u64> {
     bytes.iter().rev().try_fold(0, |bits, byte| Some(bits << 8 | u64::from((*byte)?)))
-}
-
-/// How an atomic instruction combines an element with a register.
-fn atomic_operation(inst: Inst) -> Option<ElementOp> {
-    match inst {
-        Inst::AtomicAdd => Some(ElementOp::Add),
-        Inst::AtomicMin => Some(ElementOp::Min),
-        Inst::AtomicMax => Some(ElementOp::Max),
-        Inst::AtomicAnd => Some(ElementOp::And),
-        Inst::AtomicOr => Some(ElementOp::Or),
-        Inst::AtomicXor => Some(ElementOp::Xor),
-        _ => None,
-    }
 }

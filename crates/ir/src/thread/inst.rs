@@ -103,6 +103,18 @@ macro_rules! instructions {
     };
 }
 
+impl Inst {
+    /// Whether it combines a register with an element of memory in one atomic step.
+    pub fn is_atomic(self) -> bool {
+        matches!(self.info().memory, [one] if one.effect == Effect::Update && one.may_be_global)
+    }
+
+    /// The function in its CUDA text: what stands before the parenthesis.
+    pub fn cuda_function(self) -> &'static str {
+        self.info().cuda.split('(').next().unwrap_or_default()
+    }
+}
+
 /// The 8 rows of each of `matrices` matrices, whose addresses as many lanes give.
 const fn rows_of(matrices: usize, effect: Effect) -> MemoryOperand {
     MemoryOperand { may_be_global: false, bytes: Some(16), lanes: 8 * matrices, effect }

@@ -3,6 +3,8 @@
 //!
 //! The user writes no condition for this. A zero is left where it is neutral: in sums, and in products with a finite number.
 
+mod nests;
+
 use std::collections::BTreeSet;
 
 use tilewright_diag::{Diagnostic, Span};
@@ -20,9 +22,8 @@ use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
 use crate::tile::op::{Effect, Op, OpClass, OpKind};
 use crate::tile::tiles::Tile;
-use crate::tile::updates::{Update, Updates};
-use crate::tile::valid_extents::{Limits, State, Valid, both, is_below, joined, tests_indices};
-use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value};
+use crate::tile::valid_extents::{State, Valid, both, is_below, joined};
+use crate::tile::value::{ElementOp, Narrowing, Value};
 
 /// The most times that the body of a loop is walked until what is valid at its beginning does not change any more.
 const MOST_WALKS: usize = 4;
@@ -54,21 +55,6 @@ struct Masks {
     outer: Vec<String>,
     /// Whether what is valid at the current statement is known; otherwise nothing is changed yet.
     is_final: bool,
-}
-
-/// A nest while its statements are looked at.
-struct Nest {
-    /// Its variables, and those of the loops inside it.
-    vars: Vec<Var>,
-    names: Vec<(String, Limits)>,
-    /// The values of the names.
-    values: Vec<(String, Value)>,
-    /// How many conditions on indices are around the current statement.
-    conditions: usize,
-    /// Where the conditions on data around it are valid.
-    data: Limits,
-    /// How many conditions are around it.
-    branches: usize,
 }
 
 impl Masks {
@@ -252,7 +238,7 @@ impl Masks {
 
     fn reduce(&mut self, handle: Handle<Op>, reduce: Reduce, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
         let Reduce { kind, dimensions, clear } = reduce;
-        let known = self.known(src);
+        let known = self.kernel.valid_buffer(&self.state, src.buffer);
         let is_neutral = known.is_zero && kind.ignores_zeros();
         let neutral = kind.neutral(self.kernel.buffers[src.buffer].dtype).filter(|_| !is_neutral);
         let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| dimensions.contains(*at)));
@@ -270,7 +256,7 @@ impl Masks {
 
     /// A scan: what is invalid comes after everything that is valid, unless it goes backwards.
     fn scan(&mut self, handle: Handle<Op>, scan: Scan, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
-        let known = self.known(src);
+        let known = self.kernel.valid_buffer(&self.state, src.buffer);
         let is_neutral = known.is_zero && scan.kind.ignores_zeros();
         let dtype = self.kernel.buffers[src.buffer].dtype;
         // The last valid element then has the result of no elements, as the last one of a whole tile has.
@@ -282,14 +268,6 @@ impl Masks {
         let bounds = known.bounds.renamed(|at| src.non_unit_place(*at));
         self.write(dst, Valid { bounds, is_zero: false, ..known }, span);
         self.with_operand(handle, 1, masked)
-    }
-
-    /// What is valid of the buffer of an operand that is no tensor.
-    fn known(&self, tile: &Tile) -> Valid {
-        match self.kernel.buffers[tile.buffer].space {
-            Space::Global(_) => Valid::everywhere(),
-            Space::Shared | Space::Fragment => self.kernel.valid_buffer(&self.state, tile.buffer),
-        }
     }
 
     /// A result that was added to what a buffer had is valid where both are.
@@ -307,7 +285,7 @@ impl Masks {
         let (mut outer, mut lost) = (Bounds::default(), None);
         for (place, tile, is_transposed) in [(1, a, gemm.transpose_a), (2, b, gemm.transpose_b)] {
             let dimensions: Vec<usize> = matrix_dimensions(tile);
-            let known = self.known(tile);
+            let known = self.kernel.valid_buffer(&self.state, tile.buffer);
             self.count_anyway(known.lost.filter(|_| !known.is_zero), span, "this product");
             let (kept, summed) = if (place == 1) == is_transposed { (1, 0) } else { (0, 1) };
             let (kept, summed) = (dimensions.get(kept).copied(), dimensions.get(summed).copied());
@@ -401,174 +379,6 @@ impl Masks {
         let mut name = || free.by_ref().find(|name| !is_taken(name)).unwrap_or_default();
         extents.iter().map(|extent| Var::new(name(), 0, extent - 1)).collect()
     }
-
-    fn parallel(&mut self, handle: Handle<Parallel>) {
-        let parallel = self.kernel.parallels[handle].clone();
-        let mut nest = Nest {
-            vars: parallel.vars.clone(),
-            names: Vec::new(),
-            values: Vec::new(),
-            conditions: 0,
-            data: Limits::default(),
-            branches: 0,
-        };
-        let body = self.elements(parallel.body, &mut nest);
-        if self.is_final {
-            self.kernel.parallels[handle].body = body;
-        }
-    }
-
-    fn elements(&mut self, body: Vec<ElementStmt>, nest: &mut Nest) -> Vec<ElementStmt> {
-        let (vars, names) = (nest.vars.len(), nest.names.len());
-        let body = body.into_iter().map(|element| self.element(element, nest)).collect();
-        nest.vars.truncate(vars);
-        nest.names.truncate(names);
-        nest.values.truncate(names);
-        body
-    }
-
-    fn element(&mut self, element: ElementStmt, nest: &mut Nest) -> ElementStmt {
-        match element {
-            ElementStmt::Let { name, value, span } => {
-                let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value);
-                let is_test = tests_indices(&value, &nest.vars, &nest.names);
-                nest.names.push((name.clone(), Limits { is_test, ..limits }));
-                nest.values.push((name.clone(), value.clone()));
-                ElementStmt::Let { name, value, span }
-            }
-            ElementStmt::Store { to, value, claim } => self.store(to, value, claim, nest),
-            ElementStmt::Atomic { op, to, value } => {
-                let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value);
-                let of_index = self.limits_of_index(&to, nest);
-                let is_neutral = limits.is_zero && op.ignores_zeros();
-                let counts = if is_neutral { of_index } else { limits.and(&of_index) };
-                let counts = counts.and(&nest.data);
-                let span = to.span;
-                self.count_in_nest(counts.lost, span, "this operation", nest);
-                guarded(ElementStmt::Atomic { op, to, value }, &counts, span, nest)
-            }
-            ElementStmt::If { cond, then, otherwise, span } => {
-                let is_of_indices = tests_indices(&cond, &nest.vars, &nest.names);
-                let data = nest.data.clone();
-                nest.branches += 1;
-                if is_of_indices {
-                    nest.conditions += 1;
-                } else {
-                    let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &cond);
-                    nest.data = data.clone().and(&limits);
-                }
-                let before = self.state.clone();
-                let then = self.elements(then, nest);
-                let after = std::mem::replace(&mut self.state, before);
-                let otherwise = self.elements(otherwise, nest);
-                self.state = joined(&after, &self.state);
-                nest.conditions -= usize::from(is_of_indices);
-                nest.data = data;
-                nest.branches -= 1;
-                ElementStmt::If { cond, then, otherwise, span }
-            }
-            ElementStmt::For { counter, body, span } => {
-                nest.vars.push(counter.var.clone());
-                let body = self.elements(body, nest);
-                nest.vars.pop();
-                ElementStmt::For { counter, body, span }
-            }
-        }
-    }
-
-    /// Warns of a statement of a nest, unless a condition of the user has said what happens at the edge.
-    fn count_in_nest(&mut self, lost: Option<Span>, at: Span, what: &str, nest: &Nest) {
-        self.count_anyway(lost.filter(|_| nest.conditions == 0), at, what);
-    }
-
-    /// The limits of the data in an index.
-    fn limits_of_index(&self, to: &Access, nest: &Nest) -> Limits {
-        to.index.iter().fold(Limits::default(), |all, coord| match coord {
-            Coord::At(_) => all,
-            Coord::Data(value) => all.and(&self.kernel.limits(&self.state, &nest.vars, &nest.names, value)),
-        })
-    }
-
-    fn store(&mut self, to: Access, value: Value, claim: Claim, nest: &Nest) -> ElementStmt {
-        let limits = self.kernel.limits(&self.state, &nest.vars, &nest.names, &value).and(&nest.data);
-        let (is_local, span) = (!matches!(self.kernel.buffers[to.buffer].space, Space::Global(_)), to.span);
-        let mut counts = self.limits_of_index(&to, nest);
-        if is_local {
-            // What is stored where such data holds is not an element.
-            counts = counts.and(&nest.data);
-        }
-        if is_local && let Some(update) = self.update(&to, &value, nest) {
-            // What is valid already stays so: invalid inputs do not change it.
-            if let Some(known) = self.state.get_mut(&to.buffer) {
-                known.is_zero &= update.keeps_zero;
-            }
-            counts = counts.and(&update.guard);
-            self.count_in_nest(update.all.lost.or(counts.lost), span, "this update", nest);
-            return guarded(ElementStmt::Store { to, value: update.value, claim }, &counts, span, nest);
-        }
-        self.count_in_nest(counts.lost, span, "this store", nest);
-        if is_local {
-            self.stored(&to, limits, nest);
-        }
-        guarded(ElementStmt::Store { to, value, claim }, &counts, span, nest)
-    }
-
-    /// The update that a store is, if its value depends on the element that it replaces.
-    fn update(&self, to: &Access, value: &Value, nest: &Nest) -> Option<Update> {
-        let limits = |value: &Value| self.kernel.limits(&self.state, &nest.vars, &nest.names, value);
-        let mut updates = Updates { to, own: limits(&Value::Load(to.clone())), limits: &limits, names: Vec::new() };
-        for (name, value) in &nest.values {
-            let update = updates.part(value, false);
-            updates.names.push((name, update.map(|update| update.all)));
-        }
-        let under_condition = nest.conditions > 0;
-        let update = updates.part(value, true)?;
-        // A condition of the user has said what happens at the edge.
-        Some(if under_condition { Update { value: value.clone(), ..update } } else { update })
-    }
-
-    /// Records what is valid of a buffer after a store of a value with these limits.
-    fn stored(&mut self, to: &Access, limits: Limits, nest: &Nest) {
-        let shape = &self.kernel.buffers[to.buffer].shape;
-        // The variable that is the index of each dimension; `None` for an index that is something else.
-        let variable = |(coord, extent): (&Coord, &i64)| match coord {
-            Coord::At(index) if index.as_const() == Some(0) && *extent == 1 => Some(None),
-            Coord::At(index) => {
-                let var = nest.vars.iter().find(|var| *index == Expr::var(var) && var.range().hi == extent - 1)?;
-                Some(Some(var.clone()))
-            }
-            Coord::Data(_) => None,
-        };
-        let variables: Option<Vec<Option<Var>>> = to.index.iter().zip(shape).map(variable).collect();
-        // A condition of the user says what happens at the edge.
-        let limits = if nest.conditions > 0 { Limits::default() } else { limits };
-        match variables {
-            Some(variables) => {
-                let dimension = |var: &Var| variables.iter().position(|known| known.as_ref() == Some(var));
-                let valid = Valid { bounds: limits.of.renamed(dimension), is_zero: limits.is_zero, lost: limits.lost };
-                let earlier = self.state.get(&to.buffer).filter(|_| nest.branches > 0);
-                let valid = earlier.map_or_else(|| valid.clone(), |earlier| both(&valid, earlier));
-                self.replace(to.buffer, valid, to.span);
-            }
-            None if limits.of.is_empty() => {
-                let valid = Valid { lost: limits.lost, ..Valid::everywhere() };
-                self.write_part(to.buffer, valid, to.span);
-            }
-            None => {
-                let lost = Valid { bounds: Bounds::default(), is_zero: limits.is_zero, lost: Some(to.span) };
-                self.replace(to.buffer, lost, to.span);
-            }
-        }
-    }
-}
-
-/// A statement that is executed only within these limits. A condition of the user has said what happens at the edge.
-fn guarded(element: ElementStmt, limits: &Limits, span: Span, nest: &Nest) -> ElementStmt {
-    if nest.conditions > 0 {
-        return element;
-    }
-    let within = |element, cond| ElementStmt::If { cond, then: vec![element], otherwise: Vec::new(), span };
-    limits.conditions().fold(element, within)
 }
 
 /// The dimensions of a tile that are the rows and the columns of the matrix that it is.

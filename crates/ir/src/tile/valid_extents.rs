@@ -46,8 +46,21 @@ pub(super) struct Limits {
     pub(super) is_zero: bool,
     /// The statement because of which it may be invalid for more values of the variables.
     pub(super) lost: Option<Span>,
-    /// For a named value, whether it [tests indices](tests_indices).
+}
+
+/// A named value of a nest.
+pub(super) struct Name {
+    pub(super) name: String,
+    pub(super) value: Value,
+    /// For which values of the variables it is valid.
+    pub(super) limits: Limits,
+    /// Whether it [tests indices](tests_indices).
     pub(super) is_test: bool,
+}
+
+/// The latest of these names that is called so.
+fn named<'a>(names: &'a [Name], name: &str) -> Option<&'a Name> {
+    names.iter().rev().find(|known| known.name == name)
 }
 
 impl Limits {
@@ -111,8 +124,8 @@ impl Kernel {
         Valid { bounds: Bounds::of(bounds), ..known }
     }
 
-    /// Up to where a buffer that is no tensor is valid. Under another name than the one by which it was written that is not
-    /// known.
+    /// Up to where a shared buffer or a fragment is valid; a tensor has no entry. If a buffer was written under another name,
+    /// that is not known.
     pub(super) fn valid_buffer(&self, state: &State, buffer: Handle<Buffer>) -> Valid {
         if let Some(known) = state.get(&buffer) {
             return known.clone();
@@ -134,15 +147,12 @@ impl Kernel {
         }
     }
 
-    /// Up to where a value is valid, in a nest over these variables; `names` has the limits of named values.
-    pub(super) fn limits(&self, state: &State, vars: &[Var], names: &[(String, Limits)], value: &Value) -> Limits {
+    /// Up to where a value is valid, in a nest over these variables.
+    pub(super) fn limits(&self, state: &State, vars: &[Var], names: &[Name], value: &Value) -> Limits {
         let of = |value: &Value| self.limits(state, vars, names, value);
         match value {
             Value::Const(_) | Value::Index(_) => Limits::default(),
-            Value::Named(name) => {
-                let known = names.iter().rev().find(|(known, _)| known == name);
-                known.map(|(_, limits)| limits.clone()).unwrap_or_default()
-            }
+            Value::Named(name) => named(names, name).map(|known| known.limits.clone()).unwrap_or_default(),
             Value::Load(access) => self.limits_of_load(state, vars, names, access),
             Value::Cast(_, _, of_value) => of(of_value),
             // The user decides what is chosen at the edge.
@@ -164,10 +174,10 @@ impl Kernel {
         }
     }
 
-    fn limits_of_load(&self, state: &State, vars: &[Var], names: &[(String, Limits)], access: &Access) -> Limits {
+    fn limits_of_load(&self, state: &State, vars: &[Var], names: &[Name], access: &Access) -> Limits {
         let buffer = &self.buffers[access.buffer];
         let is_global = matches!(buffer.space, Space::Global(_));
-        let known = if is_global { Valid::everywhere() } else { self.valid_buffer(state, access.buffer) };
+        let known = self.valid_buffer(state, access.buffer);
         let mut found = Limits { is_zero: known.is_zero, lost: known.lost, ..Limits::default() };
         for coord in &access.index {
             if let Coord::Data(value) = coord {
@@ -246,15 +256,12 @@ enum Followed {
 
 /// Whether a condition tests indices of the nest: then it is the user's word on what happens at the edge. One on data alone
 /// is not.
-pub(super) fn tests_indices(cond: &Value, vars: &[Var], names: &[(String, Limits)]) -> bool {
+pub(super) fn tests_indices(cond: &Value, vars: &[Var], names: &[Name]) -> bool {
     match cond {
         Value::Index(index) => vars.iter().any(|var| index.mentions(var)),
         Value::Op(_, operands) => operands.iter().any(|operand| tests_indices(operand, vars, names)),
         Value::Cast(_, _, of) => tests_indices(of, vars, names),
-        Value::Named(name) => {
-            let known = names.iter().rev().find(|(known, _)| known == name);
-            known.is_some_and(|(_, limits)| limits.is_test)
-        }
+        Value::Named(name) => named(names, name).is_some_and(|known| known.is_test),
         Value::Const(_) | Value::Load(_) => false,
     }
 }

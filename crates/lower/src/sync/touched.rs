@@ -7,7 +7,6 @@ use num_integer::Integer;
 use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::thread::{Inst, Memory, Program, Stmt, for_each_expr, for_each_stmt, for_each_stmt_mut};
-use tilewright_ir::tile::Effect;
 use tilewright_ir::{Counter, Handle, HwIndex};
 use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
@@ -216,7 +215,7 @@ fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
             for access in stmt.accesses().filter(|access| program.ring_of(access.memory).is_none()) {
                 let (reads, writes) = (access.effect.reads(), access.effect.writes());
                 let atomic = match stmt {
-                    Stmt::Inst(call) if access.effect == Effect::Update => Some(call.inst),
+                    Stmt::Inst(call) if call.inst.is_atomic() => Some(call.inst),
                     _ => None,
                 };
                 let effects = Effects { memory: program.owner(access.memory), reads, writes, atomic, is_unknown };

@@ -56,7 +56,7 @@ pub(super) struct Marks {
     pub(super) stored: Option<i64>,
     pub(super) stored_any: Option<i64>,
     pub(super) stored_unique: Option<i64>,
-    pub(super) atomic: [Option<i64>; 6],
+    pub(super) atomic: [Option<i64>; AtomicOp::ALL.len()],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub(super) struct Machine<'a> {
     /// Bytes of NaNs, and the dtype as which they were written.
     pub(super) nans: BTreeMap<(Handle<Buffer>, usize), DType>,
     /// The first CTA that read, stored, and made each atomic change to each byte of global memory: CTAs have no order.
-    pub(super) ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 8]>,
+    pub(super) ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 2 + AtomicOp::ALL.len()]>,
     pub(super) cta: i64,
     pub(super) rules: Rules,
 }

@@ -18,26 +18,24 @@ impl Machine<'_> {
         let iteration = running.iteration;
         let marks = running.bytes.entry((storage, at)).or_default();
         let other = |first: Option<i64>| first.is_some_and(|first| first != iteration);
-        let added = |atomic: &[Option<i64>; 6]| atomic.iter().any(|first| other(*first));
+        let is_changed = marks.atomic.iter().any(|first| other(*first));
         let (races, is_untrue) = match touch {
-            Touch::Read => {
-                (other(marks.stored) || other(marks.stored_any) || added(&marks.atomic), other(marks.stored_unique))
-            }
+            Touch::Read => (other(marks.stored) || other(marks.stored_any) || is_changed, other(marks.stored_unique)),
             Touch::Atomic(op) => {
                 let otherwise = AtomicOp::ALL.iter().any(|one| *one != op && other(marks.atomic[*one as usize]));
                 let stored = other(marks.stored) || other(marks.stored_any);
                 (stored || otherwise || other(marks.read), other(marks.stored_unique))
             }
             Touch::Store(Claim::None) => (
-                other(marks.stored) || other(marks.stored_any) || added(&marks.atomic) || other(marks.read),
+                other(marks.stored) || other(marks.stored_any) || is_changed || other(marks.read),
                 other(marks.stored_unique),
             ),
             Touch::Store(Claim::AnyWins) => {
-                (other(marks.stored) || added(&marks.atomic) || other(marks.read), other(marks.stored_unique))
+                (other(marks.stored) || is_changed || other(marks.read), other(marks.stored_unique))
             }
             Touch::Store(Claim::Unique) => {
                 let all = [marks.stored, marks.stored_any, marks.stored_unique, marks.read];
-                (false, all.into_iter().any(other) || added(&marks.atomic))
+                (false, all.into_iter().any(other) || is_changed)
             }
         };
         let is_second = touch == Touch::Store(Claim::AnyWins) && other(marks.stored_any);
@@ -71,7 +69,7 @@ impl Machine<'_> {
         let meets = |other: usize| {
             marks[other].is_some_and(|first| first != cta) && (kind != other || kind < 2) && kind + other > 0
         };
-        if (0..8).any(meets) {
+        if (0..marks.len()).any(meets) {
             return Err(Meaningless::Chance(format!(
                 "several CTAs access byte {at} of `{}`",
                 self.kernel.buffers[storage].name

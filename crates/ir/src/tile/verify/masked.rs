@@ -61,6 +61,7 @@ enum Verb {
     Read,
     Store,
     Add,
+    Change,
 }
 
 impl Verb {
@@ -70,6 +71,7 @@ impl Verb {
             Verb::Read => "reads",
             Verb::Store => "stores to",
             Verb::Add => "adds to",
+            Verb::Change => "changes",
         }
     }
 
@@ -79,6 +81,7 @@ impl Verb {
             Verb::Read => "out-of-bounds elements read as 0",
             Verb::Store => "stores out of bounds are dropped",
             Verb::Add => "additions out of bounds are dropped",
+            Verb::Change => "changes out of bounds are dropped",
         }
     }
 }
@@ -133,7 +136,7 @@ impl<'a, 'f> Walk<'a, 'f> {
             ElementStmt::Atomic { op, to, value } => {
                 self.stored(to, value);
                 self.indices(to);
-                self.written(to, if *op == AtomicOp::Add { Verb::Add } else { Verb::Store });
+                self.written(to, if *op == AtomicOp::Add { Verb::Add } else { Verb::Change });
             }
             ElementStmt::If { cond, then, otherwise, .. } => {
                 self.value(cond);
@@ -324,6 +327,7 @@ impl<'a, 'f> Walk<'a, 'f> {
                 .help("or append .or_zero() if 0 is intended there"),
             Verb::Store => finding.help(format!("store it only in bounds: in k.if_, with {asked}")),
             Verb::Add => finding.help(format!("add to it only in bounds: in k.if_, with {asked}")),
+            Verb::Change => finding.help(format!("change it only in bounds: in k.if_, with {asked}")),
         }
     }
 }

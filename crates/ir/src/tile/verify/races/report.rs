@@ -147,11 +147,14 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
         (Kind::Atomic(_), Kind::Atomic(_)) => {
             format!("two {who} change the same element through `{title}` by different atomic operations")
         }
-        (Kind::Read | Kind::Atomic(_), Kind::Store(_)) => {
-            format!("one of the {who} {} through `{title}` {}what another stores", does(main.kind), to(main.kind))
-        }
-        (Kind::Read | Kind::Atomic(_), Kind::Read | Kind::Atomic(_)) => {
-            format!("one of the {who} {} through `{title}` {}what another reads", does(main.kind), to(main.kind))
+        (Kind::Read | Kind::Atomic(_), beside) => {
+            let other = if matches!(beside, Kind::Store(_)) { "stores" } else { "reads" };
+            match main.kind {
+                Kind::Atomic(AtomicOp::Add) => {
+                    format!("one of the {who} adds through `{title}` to what another {other}")
+                }
+                _ => format!("one of the {who} changes through `{title}` what another {other}"),
+            }
         }
     };
     let label = |kind: Kind| match kind {
@@ -170,15 +173,6 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
         finding = finding.label(beside.access.span, text);
     }
     finding
-}
-
-/// What an access that does not store does through its index, and the word that follows.
-fn does(kind: Kind) -> &'static str {
-    if kind == Kind::Atomic(AtomicOp::Add) { "adds" } else { "changes" }
-}
-
-fn to(kind: Kind) -> &'static str {
-    if kind == Kind::Atomic(AtomicOp::Add) { "to " } else { "" }
 }
 
 fn help(one: &Touch, other: &Touch) -> &'static str {
