@@ -233,7 +233,8 @@ impl<'a> Printer<'a> {
         match stmt {
             Stmt::Op { note, body } => self.op(*note, body)?,
             Stmt::Let { var, value } => {
-                let c_type = if needs_64_bits(value) { "long long" } else { "int" };
+                let is_wide = needs_64_bits(value) || needs_64_bits(&Expr::var(var));
+                let c_type = if is_wide { "long long" } else { "int" };
                 self.line(format_args!("const {c_type} {} = {};", var.name(), c_index(value)));
             }
             Stmt::Declare(array) => self.declare(&[*array])?,

@@ -7,6 +7,7 @@
 mod copies;
 mod repeats;
 mod shape;
+mod strides;
 mod unroll;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use tilewright_ir::{Arena, Counter, Handle};
 use self::copies::interleaved;
 use self::repeats::{Repeat, Repeats};
 use self::shape::{Mentions, mentioned_arrays};
+use self::strides::strided;
 use self::unroll::unrolled_in_bounds;
 use crate::builder::Builder;
 
@@ -34,7 +36,8 @@ pub(crate) fn rolled(builder: &mut Builder, body: Vec<Stmt>) -> Vec<Stmt> {
     let body = Rolling::of(builder, &body).outside(body);
     body.iter().for_each(|stmt| declarations(stmt.inner(), &mut left));
     builder.renumber(&declared, &left);
-    unrolled_in_bounds(body)
+    let body = unrolled_in_bounds(body);
+    strided(builder, body)
 }
 
 /// How many statements those of an op are once they are rolled up.
