@@ -16,6 +16,7 @@ mod fill;
 mod fragment;
 mod fragment_registers;
 mod gemm;
+mod in_flight;
 mod measure;
 mod operand;
 mod ops;

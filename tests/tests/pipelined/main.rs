@@ -2,6 +2,7 @@
 
 mod boxes;
 mod fills;
+mod in_flight;
 mod plans;
 mod registers;
 

@@ -11,7 +11,6 @@ use crate::plan::Reason;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Stmt};
-use crate::tile::op::OpKind;
 use crate::tile::value::{Access, Coord, Value};
 
 /// The most boxes of a statement: one thread issues them one after the other.
@@ -114,7 +113,7 @@ impl Kernel {
         match stmt {
             Stmt::Op(op) => {
                 let op = &self.ops[*op];
-                let ([dst, src], OpKind::Copy, Scope::Cta) = (&op.operands[..], op.kind, op.scope) else {
+                let ([dst, src], true, Scope::Cta) = (&op.operands[..], op.kind.is_copy(), op.scope) else {
                     return Err(Reason::new(
                         format!("`{}` is not a copy by the whole CTA", self.op_title(op)),
                         "copies",

@@ -11,6 +11,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
 use crate::tile::op::{Op, OpKind};
+use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord};
 
 /// The statements of a pipelined loop that may run ahead, and why others that fill shared buffers may not.
@@ -82,14 +83,25 @@ impl Kernel {
         found
     }
 
-    /// The shared buffers that loops of the kernel fill ahead.
+    /// The shared buffers that loops of the kernel fill ahead, and those that other asynchronous copies fill.
     pub(super) fn filled_ahead(&self) -> BTreeSet<Handle<Buffer>> {
-        self.all_fills().into_iter().flat_map(|(_, fills)| fills.buffers).collect()
+        let of_loops = self.all_fills().into_iter().flat_map(|(_, fills)| fills.buffers);
+        of_loops.chain(self.asynchronous_copies().map(|[dst, _]| self.storage(dst.buffer))).collect()
     }
 
-    /// The tensors that loops of the kernel copy ahead.
+    /// The tensors that loops of the kernel copy ahead, and those of other asynchronous copies.
     pub(super) fn copied_ahead(&self) -> BTreeSet<Handle<Buffer>> {
-        self.all_fills().into_iter().flat_map(|(_, fills)| fills.tensors).collect()
+        let of_loops = self.all_fills().into_iter().flat_map(|(_, fills)| fills.tensors);
+        of_loops.chain(self.asynchronous_copies().map(|[_, src]| self.storage(src.buffer))).collect()
+    }
+
+    /// Destination and source of the asynchronous copies from tensors to shared memory.
+    fn asynchronous_copies(&self) -> impl Iterator<Item = [&Tile; 2]> {
+        self.ops.iter().filter_map(|(_, op)| {
+            let ([dst, src], OpKind::CopyAsync) = (&op.operands[..], op.kind) else { return None };
+            let [to, from] = [dst, src].map(|tile| self.buffers[tile.buffer].space);
+            matches!((to, from), (Space::Shared, Space::Global(_))).then_some([dst, src])
+        })
     }
 
     /// All loops, with what they fill ahead.
@@ -132,7 +144,7 @@ impl Kernel {
 
     /// The title of a copy, and what it writes and reads; `None` for other ops.
     fn copied(&self, op: &Op) -> Result<Option<Moves>, Reason> {
-        let ([dst, src], OpKind::Copy) = (&op.operands[..], op.kind) else { return Ok(None) };
+        let ([dst, src], true) = (&op.operands[..], op.kind.is_copy()) else { return Ok(None) };
         let title = self.op_title(op);
         if op.scope != Scope::Cta || op.warp.is_some() {
             let text = format!("`{title}` is not in CTA scope");

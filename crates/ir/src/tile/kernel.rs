@@ -47,7 +47,8 @@ pub struct Kernel {
     pub allow_conversions: bool,
     /// The most bytes that a thread moves at once from or to global memory: those of the target.
     pub widest_global: i64,
-    /// The tensors that pipelined loops copy ahead ([`Kernel::fills`]): an asynchronous copy moves at most 16 bytes.
+    /// The tensors of asynchronous copies, which move at most 16 bytes at once: those that pipelined loops copy ahead
+    /// ([`Kernel::fills`]), and those of `copy_async`.
     pub copied_ahead: BTreeSet<Handle<Buffer>>,
     /// Whether a product and the sum around it are fused into one operation, rounded once; see
     /// [`crate::tile::prepare`].

@@ -103,6 +103,17 @@ macro_rules! tile_ops {
                 scopes: [Warp, Cta],
             }
 
+            /// Copies as `copy` does, and lets the copy run on until something uses `dst`, which waits for it. A copy from a
+            /// tensor to shared memory is asynchronous (`cp.async`) where its threads move 4, 8 or 16 bytes at once; the plan
+            /// says why another one is not, and the kernel then copies at once. Results are those of `copy`.
+            CopyAsync {
+                builder: copy_async [] (dst: Write, src: Move) [] => OpKind::CopyAsync,
+                words: Vec::new(),
+                overwrites: false,
+                class: Elementwise,
+                scopes: [Cta],
+            }
+
             /// Sets every element of `dst` to one value.
             Fill(value: Scalar) {
                 builder: fill [] (dst: Write) [value: impl Into<Scalar>] => OpKind::Fill(value.into()),
@@ -228,6 +239,13 @@ macro_rules! op_kinds {
 }
 
 tile_ops!(op_kinds);
+
+impl OpKind {
+    /// Whether it moves every element of one tile to the same index of another, at once or later.
+    pub fn is_copy(self) -> bool {
+        matches!(self, OpKind::Copy | OpKind::CopyAsync)
+    }
+}
 
 /// A tile op of a kernel.
 #[derive(Clone, Debug)]

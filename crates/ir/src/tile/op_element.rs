@@ -17,7 +17,7 @@ impl Kernel {
         // The verifier has checked that the op has the operands of its row.
         let operand = |at: usize| &op.operands[at];
         match op.kind {
-            OpKind::Copy => Some(store(operand(0), Value::Load(access(operand(1))))),
+            OpKind::Copy | OpKind::CopyAsync => Some(store(operand(0), Value::Load(access(operand(1))))),
             OpKind::Fill(value) => Some(store(operand(0), Value::Const(value))),
             OpKind::AtomicAdd => {
                 let value = Value::Load(access(operand(1)));

@@ -12,7 +12,7 @@ use crate::arena::Handle;
 use crate::hw_index::HwIndex;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::kernel::Kernel;
-use crate::tile::op::{Op, OpKind};
+use crate::tile::op::Op;
 use crate::tile::tiles::Tile;
 
 /// What copies read of each storage in shared memory that is read: the elements that all of them may read, or `None` if
@@ -28,7 +28,7 @@ impl CopiedTiles {
             if kernel.buffers[buffer].space != Space::Shared {
                 return;
             }
-            let copy = op.filter(|op| op.kind == OpKind::Copy);
+            let copy = op.filter(|op| op.kind.is_copy());
             if writes && copy.is_some() {
                 return;
             }
@@ -59,7 +59,7 @@ impl Kernel {
     /// The elements that a copy between shared memory, its operand at `place`, and global memory moves. `None` if that
     /// differs between iterations of loops, or the tile is not one of the dimensions of its storage.
     fn copied_elements(&self, op: &Op, place: usize) -> Option<Elements> {
-        if op.kind != OpKind::Copy {
+        if !op.kind.is_copy() {
             return None;
         }
         let (shared, global) = (&op.operands[place], &op.operands[1 - place]);

@@ -5,7 +5,7 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{OpPlan, VariantResult};
 use tilewright_ir::thread::{Cond, for_each_stmt};
-use tilewright_ir::tile::{If, Kernel, Loop, Op, Stmt, Tile, Unroll, iteration_exists, tile_title};
+use tilewright_ir::tile::{If, Kernel, Loop, Op, OpKind, Stmt, Tile, Unroll, iteration_exists, tile_title};
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
@@ -62,7 +62,7 @@ impl KernelLowering<'_> {
                     Some(block) => blocks.push(Block::Op(block)),
                     None => {
                         let op = substituted(&self.kernel.ops[*op], unrolled);
-                        let block = self.op(&op);
+                        let block = if op.kind == OpKind::CopyAsync { self.copy_async(&op) } else { self.op(&op) };
                         self.keep(block, &mut blocks);
                     }
                 },

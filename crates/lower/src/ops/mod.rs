@@ -17,6 +17,7 @@ use tilewright_ir::{Target, VerifiedKernel};
 
 use self::kernel_lowering::KernelLowering;
 use crate::builder::Builder;
+use crate::in_flight::with_waits;
 use crate::sync::derive_barriers;
 
 /// Lowers a kernel to the program of one thread. Errors: ops to which no variant applies, with the reasons of every
@@ -37,6 +38,8 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
     let mut blocks = lowering.body(&kernel.body, &[]);
     if lowering.found.is_empty() {
         blocks = lowering.rotated(blocks);
+        let KernelLowering { builder, plans, found, .. } = &mut lowering;
+        blocks = with_waits(&builder.program, plans, found, blocks);
         lowering.check_variant_is_known();
     }
     if !lowering.found.is_empty() {

@@ -5,7 +5,7 @@ use tilewright_ir::plan::{OpPlan, Reason};
 use tilewright_ir::tile::{BoxFill, Loop, Op, OpKind, Stmt, Unroll};
 
 use super::kernel_lowering::{KernelLowering, Substitution, substituted, substituted_expr};
-use crate::pipeline::{Fill, Rotation, RunsAhead, SERIAL, VARIANTS, is_asynchronous, serial};
+use crate::pipeline::{CP_ASYNC, Fill, Rotation, RunsAhead, SERIAL, VARIANTS, is_asynchronous, serial};
 use crate::sync::{Block, OpBlock};
 
 /// The variant of `copy` whose statements asynchronous copies can take over most often.
@@ -83,10 +83,31 @@ impl KernelLowering<'_> {
     /// loads and stores may be another one.
     fn asynchronous_copy(&mut self, stmt: &Stmt, unrolled: &Substitution) -> Option<OpBlock> {
         let Stmt::Op(handle) = stmt else { return None };
-        let op = self.with_variant(&substituted(&self.kernel.ops[*handle], unrolled));
-        if op.kind != OpKind::Copy || op.variant.is_some() {
+        self.vectorized_copy(self.with_variant(&substituted(&self.kernel.ops[*handle], unrolled)))
+    }
+
+    /// A copy that may run on until something needs it, if no other variant is asked for.
+    pub(super) fn copy_async(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
+        let op = self.with_variant(op);
+        let is_asked = op.variant.as_deref() == Some(CP_ASYNC);
+        if op.variant.is_some() && !is_asked {
+            return self.op(&op);
+        }
+        let op = Op { variant: None, ..op };
+        let block = match self.vectorized_copy(op.clone()) {
+            Some(block) => block,
+            None => self.op(&op)?,
+        };
+        self.plans[block.op].forced = is_asked;
+        Ok(block.asynchronous())
+    }
+
+    /// As [`Self::asynchronous_copy`], for an op.
+    fn vectorized_copy(&mut self, op: Op) -> Option<OpBlock> {
+        if !op.kind.is_copy() || op.variant.is_some() {
             return None;
         }
+        let is_async = op.kind == OpKind::CopyAsync;
         let (mark, plans) = (self.builder.mark(), self.plans.len());
         let in_vectors = Op { variant: Some(VECTORIZED.to_string()), ..op };
         let made: Result<OpBlock, Diagnostic> = self.op(&in_vectors);
@@ -98,7 +119,7 @@ impl KernelLowering<'_> {
                 self.builder.rewind(mark);
             }
         }
-        made
+        made.map(|block| if is_async { block.asynchronous() } else { block })
     }
 
     /// The blocks with what may run ahead in front of what uses it.

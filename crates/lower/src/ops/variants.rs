@@ -26,7 +26,7 @@ macro_rules! variants_of_ops {
 }
 
 variants_of_ops! {
-    OpKind::Copy => [&copy::VARIANTS, &ByElements];
+    OpKind::Copy | OpKind::CopyAsync => [&copy::VARIANTS, &ByElements];
     OpKind::Fill(_) => [&fill::VARIANTS, &ByElements];
     OpKind::PermuteLayout => [&permute_layout::VARIANTS];
     OpKind::ConvertLayout => [&convert::VARIANTS];

@@ -14,7 +14,7 @@ use tilewright_ir::{Handle, Scalar};
 use crate::conditions::merged;
 
 /// The statements with asynchronous copies in place of all loads and stores, or why that is not possible.
-pub(super) fn asynchronous(program: &Program, body: &[Stmt]) -> Result<Vec<Stmt>, Reason> {
+pub(crate) fn asynchronous(program: &Program, body: &[Stmt]) -> Result<Vec<Stmt>, Reason> {
     let mut rewrite = Rewrite { program, held: Vec::new(), conditions: Vec::new(), ended: BTreeSet::new() };
     Ok(merged(rewrite.body(body)?))
 }
@@ -241,7 +241,9 @@ impl Rewrite<'_> {
                 let text = format!("`{}` may share memory with a tensor that is written", memory.name);
                 return Err(Reason::new(text, "tensors that are only read"));
             }
-            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => return Err(computed()),
+            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => {
+                return Err(Reason::new("elements do not come from a tensor", "copies from tensors to shared memory"));
+            }
         }
         let offset = offset * self.program.registers[array].dtype.bytes() / memory.dtype.bytes();
         Ok((tensor, normalize(&(first + offset))))

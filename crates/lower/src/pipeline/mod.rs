@@ -39,7 +39,7 @@ use tilewright_ir::tile::BoxFill;
 use crate::measure::measure;
 use crate::sync::{Block, OpBlock};
 use crate::trace::{Env, Trace, trace};
-use asynchronous::asynchronous;
+pub(crate) use asynchronous::asynchronous;
 use through_registers::{Halves, MOST_BYTES, halves};
 
 /// The name of the variant in which the copy engine fills stages: in the plan of a loop, and in those of its copies.
@@ -65,7 +65,7 @@ fn in_order() -> VariantResult {
 }
 
 /// The error for a loop that cannot have the variant that the user asks for.
-fn unmet(plan: &OpPlan, asked: &str) -> Diagnostic {
+pub(crate) fn unmet(plan: &OpPlan, asked: &str) -> Diagnostic {
     if !VARIANTS.contains(&asked) {
         return Diagnostic::error("P0401", format!("`pipelined` has no variant `{asked}`"))
             .label(plan.span, plan.title.clone())

@@ -39,6 +39,8 @@ pub(crate) struct OpBlock {
     pub(crate) barrier: Option<RequiredBarrier>,
     /// Index of the op's plan.
     pub(crate) op: usize,
+    /// Whether it is a copy that may run on until something needs it.
+    pub(crate) is_async: bool,
     /// What it does, if it is a part of what the plan is about.
     pub(crate) part: Option<&'static str>,
     /// Its parts with what they touch, once this has been asked for.
@@ -48,12 +50,17 @@ pub(crate) struct OpBlock {
 impl OpBlock {
     /// An op before which no barrier is known to be needed.
     pub(crate) fn new(title: String, guard: Option<Cond>, body: Vec<Stmt>, op: usize) -> OpBlock {
-        OpBlock { title, guard, body, barrier: None, op, part: None, touched: OnceCell::new() }
+        OpBlock { title, guard, body, barrier: None, op, is_async: false, part: None, touched: OnceCell::new() }
     }
 
     /// The same op as a part of what its plan is about.
     pub(crate) fn part(self, part: &'static str) -> OpBlock {
         OpBlock { part: Some(part), ..self }
+    }
+
+    /// The same op as a copy that may run on until something needs it.
+    pub(crate) fn asynchronous(self) -> OpBlock {
+        OpBlock { is_async: true, ..self }
     }
 
     /// The same op with other statements.

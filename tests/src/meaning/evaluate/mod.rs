@@ -364,7 +364,7 @@ impl<'a> Machine<'a> {
             OpKind::Fill(value) => to
                 .iter()
                 .try_for_each(|index| self.put(dst, index, numbers::constant(dtype, value), Touch::Store(Claim::None))),
-            OpKind::Copy | OpKind::PermuteLayout | OpKind::ConvertLayout => {
+            OpKind::Copy | OpKind::CopyAsync | OpKind::PermuteLayout | OpKind::ConvertLayout => {
                 let values = self.all(&op.operands[1])?;
                 to.iter()
                     .zip(values)

@@ -258,7 +258,11 @@ impl<'r> Maker<'r> {
         if !alike.is_empty() {
             let from = *self.rng.pick(&alike);
             let (to, from) = (self.tile(to), self.tile(from));
-            k.copy(to, from);
+            if self.rng.percent(50) {
+                k.copy_async(to, from)
+            } else {
+                k.copy(to, from)
+            };
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
 /// The checks for ops of one kind.
 fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     match (op.kind, &op.operands[..]) {
-        (OpKind::Copy, [dst, src]) => {
+        (OpKind::Copy | OpKind::CopyAsync, [dst, src]) => {
             found.extend(different_dtypes(kernel, op, [dst, src]));
             let differ = different_extents(kernel, op, [dst, src]);
             found.extend(differ.map(|finding| transposable(kernel, dst, src, finding)));
@@ -65,6 +65,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
         // `check_row` reports other numbers of operands.
         (
             OpKind::Copy
+            | OpKind::CopyAsync
             | OpKind::Fill(_)
             | OpKind::PermuteLayout
             | OpKind::ConvertLayout

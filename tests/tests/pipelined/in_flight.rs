@@ -1,0 +1,238 @@
+//! `copy_async`: a copy runs on until something needs it.
+
+use tilewright::compile::{Options, Stage, compile};
+use tilewright::prelude::*;
+use tilewright::runtime::Tolerance;
+use tilewright_tests::pages::{check, tensor};
+use tilewright_tests::toolchain::built_or_skipped;
+
+use super::{Launched, compiled, is_right, mutated, number};
+
+/// The waits of a kernel, in the order of the text: how many later groups may be pending.
+fn waits(kernel: &Kernel) -> Vec<String> {
+    let cuda = compiled(kernel).cuda().to_string();
+    let is_wait = |line: &&str| line.trim_start().starts_with("cp_async_wait<");
+    cuda.lines().filter(is_wait).map(|line| line.trim().to_string()).collect()
+}
+
+/// What the plans of a kernel say about asynchronous copies: what they wait for, and why they are none.
+fn told(kernel: &Kernel) -> Vec<String> {
+    let text = compiled(kernel).stage(Stage::Plan).to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let is_told = |at: &usize| lines[*at].contains("cp_async") || *at > 0 && lines[at - 1] == "cp_async: not possible";
+    (0..lines.len()).filter(is_told).map(|at| lines[at].to_string()).collect()
+}
+
+/// Adds the elements of a tile, in the opposite order, to `sum`.
+fn add_turned(k: &mut KernelBuilder, sum: Buffer, tile: Buffer) {
+    k.parallel([128], |k, [i]| k.store(sum, (&i,), sum.at((&i,)) + tile.at((127 - &i,))));
+}
+
+/// A kernel of 64 threads with a tensor of `rows` rows, two tiles, and a sum that is stored.
+fn with_tiles(body: impl FnOnce(&mut KernelBuilder, (Buffer, Size), [Buffer; 2], Buffer)) -> Kernel {
+    kernel("in_flight", |k| {
+        let rows = k.size("rows");
+        let x = k.input("x", F32, (rows, 128));
+        let y = k.output("y", F32, [128]);
+        k.threads(64);
+        let tiles = ["first", "second"].map(|name| k.shared(name, F32, [128]));
+        let sum = k.fragment("sum", F32, [128]);
+        k.fill(sum, 0.0);
+        body(k, (x, rows), tiles, sum);
+        k.copy(y, sum);
+    })
+}
+
+fn row(x: Buffer, at: impl Into<Expr>) -> Region {
+    x.sub((at.into(), ..))
+}
+
+/// The sum of some rows of `x`, each turned around.
+fn turned(rows: i64, taken: impl Fn(i64) -> i64) -> Launched {
+    let sum = |i: i64| (0..rows).map(|r| taken(r) as f64 * number(r * 128 + 127 - i)).sum::<f64>() + 0.0;
+    (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], tensor(F32, &[128], sum))
+}
+
+/// The second copy runs on while the first tile is used.
+fn two_tiles() -> Kernel {
+    with_tiles(|k, (x, _), [first, second], sum| {
+        k.copy_async(first, row(x, 0));
+        k.copy_async(second, row(x, 1));
+        add_turned(k, sum, first);
+        add_turned(k, sum, second);
+    })
+}
+
+/// The next row is on its way while one is used, in two tiles that change their roles.
+fn two_by_two() -> Kernel {
+    with_tiles(|k, (x, rows), [first, second], sum| {
+        k.copy_async(first, row(x, 0));
+        k.serial("t", ..rows / 2, |k, t| {
+            k.copy_async(second, row(x, &t * 2 + 1));
+            add_turned(k, sum, first);
+            k.copy_async(first, row(x, &t * 2 + 2));
+            add_turned(k, sum, second);
+        });
+    })
+}
+
+fn check_in_schedules(kernel: &Kernel, launches: &[Launched]) {
+    let artifact = compiled(kernel);
+    let Some(built) = built_or_skipped(&artifact, "asynchronous copies") else { return };
+    for (sizes, inputs, expected) in launches {
+        let bound = artifact.clone().for_sizes(sizes).expect("sizes");
+        for seed in 0..20 {
+            let found = is_right((&bound, &built), inputs, std::slice::from_ref(expected), seed);
+            assert_eq!(found, Ok(true), "{sizes:?}, schedule {seed}\n{}", artifact.cuda());
+        }
+    }
+}
+
+#[test]
+fn a_copy_runs_on_while_an_earlier_one_is_used() {
+    let kernel = two_tiles();
+    assert_eq!(waits(&kernel), ["cp_async_wait<1>();", "cp_async_wait<0>();"]);
+    check_in_schedules(&kernel, &[turned(2, |_| 1), turned(5, |row| i64::from(row < 2))]);
+    assert_eq!(
+        told(&kernel)[..2],
+        [
+            "cp_async_wait, __syncthreads: parallel i uses `first`; 1 later copy may be pending",
+            "* cp_async: cost 334; 64 threads, 16 B at a time"
+        ]
+    );
+}
+
+#[test]
+fn copies_run_on_into_the_next_iteration() {
+    let kernel = two_by_two();
+    assert_eq!(waits(&kernel), ["cp_async_wait<1>();", "cp_async_wait<1>();", "cp_async_wait<0>();"]);
+    let launches = [1, 2, 3, 4, 7, 8].map(|rows| turned(rows, |row| i64::from(row < rows / 2 * 2)));
+    check_in_schedules(&kernel, &launches);
+}
+
+#[test]
+fn every_wait_and_barrier_is_needed() {
+    // NVRTC writes four iterations of the loop out, and the rest in another loop.
+    for (kernel, pairs) in [(two_tiles(), 1), (two_by_two(), 9)] {
+        let launches: Vec<_> = (1..=pairs).map(|pairs| turned(2 * pairs, |_| 1)).collect();
+        let Some(report) = mutated(&kernel, &launches) else { return };
+        // Nothing uses what the wait at the end of the kernel is for: the row behind the last one.
+        let is_end = |text: &str| pairs > 1 && text == "cp.async.wait_group 0;";
+        let others: Vec<_> = report.survivors.iter().filter(|(_, _, text)| !is_end(text)).collect();
+        assert!(report.mutants() >= 5 && others.is_empty(), "{}: {report:#?}", kernel.name);
+    }
+}
+
+/// A branch waits for what it uses, and what follows it for what only another path has waited for.
+#[test]
+fn a_branch_waits_for_what_it_uses() {
+    let kernel = with_tiles(|k, (x, rows), [first, second], sum| {
+        k.copy_async(first, row(x, 0));
+        k.copy_async(second, row(x, 1));
+        k.if_(Value::from(Expr::from(rows)).lt(3), |k| add_turned(k, sum, first));
+        add_turned(k, sum, first);
+        add_turned(k, sum, second);
+    });
+    assert_eq!(waits(&kernel), ["cp_async_wait<1>();", "cp_async_wait<1>();", "cp_async_wait<0>();"]);
+    check_in_schedules(&kernel, &[turned(2, |row| 2 - row), turned(3, |row| i64::from(row < 2))]);
+}
+
+/// The groups of a pipelined loop are later than the copy.
+#[test]
+fn a_copy_runs_on_through_a_pipelined_loop() {
+    for stages in [2, 3] {
+        let kernel = with_tiles(|k, (x, rows), [first, second], sum| {
+            k.copy_async(first, row(x, 0));
+            k.pipelined("t", ..rows, Stages::of(stages).variant("cp_async"), |k, t| {
+                k.copy_async(second, row(x, t));
+                add_turned(k, sum, second);
+            });
+            add_turned(k, sum, first);
+        });
+        let launches = [1, 2, 3, 6].map(|rows| turned(rows, |row| 1 + i64::from(row == 0)));
+        check_in_schedules(&kernel, &launches);
+    }
+}
+
+#[test]
+fn what_is_copied_from_is_written_after_the_copy() {
+    let kernel = kernel("replaced", |k| {
+        let x = k.inout("x", F32, [128]);
+        let y = k.output("y", F32, [128]);
+        k.threads(64);
+        let tile = k.shared("tile", F32, [128]);
+        let held = k.fragment("held", F32, [128]);
+        k.copy_async(tile, x);
+        k.fill(x, 7.0);
+        k.parallel([128], |k, [i]| k.store(held, (&i,), tile.at((127 - &i,))));
+        k.copy(y, held);
+    });
+    let outputs = [tensor(F32, &[128], |_| 7.0), tensor(F32, &[128], |i| number(127 - i))];
+    check(&kernel, &[], &[tensor(F32, &[128], number)], &outputs, Tolerance::EXACT);
+}
+
+#[test]
+fn a_copy_that_cannot_run_on_says_why() {
+    let bytes = kernel("bytes", |k| {
+        let n = k.size("n");
+        let x = k.input("x", U8, (n,));
+        let y = k.output("y", U8, (n,));
+        k.threads(64);
+        let tile = k.shared("tile", U8, [128]);
+        let held = k.fragment("held", U8, [128]);
+        k.copy_async(tile, x.sub((at(0, 128),)));
+        k.copy_async(held, tile);
+        k.copy(y.sub((at(0, 128),)), held);
+    });
+    assert_eq!(
+        told(&bytes),
+        [
+            "cp_async: not possible",
+            "a thread moves 1 B at a time; accepted: 4, 8 or 16 B, from addresses that are multiples of it",
+            "cp_async: not possible",
+            "the copy does not fill shared memory; accepted: copies from tensors to shared memory",
+        ]
+    );
+    for n in [1, 77, 128] {
+        let x = tensor(U8, &[n], |at| (at % 251) as f64);
+        check(&bytes, &[("n", n)], std::slice::from_ref(&x), std::slice::from_ref(&x), Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn a_variant_that_is_asked_for_is_taken_or_refused() {
+    let plain = kernel("plain", |k| {
+        let x = k.input("x", F32, [128]);
+        let y = k.output("y", F32, [128]);
+        k.threads(32);
+        let tile = k.shared("tile", F32, [128]);
+        k.copy_async(tile, x).variant("vectorized");
+        k.copy(y, tile);
+    });
+    assert!(waits(&plain).is_empty());
+    let refused = kernel("refused", |k| {
+        let x = k.input("x", F32, [128]);
+        let y = k.output("y", F32, [128]);
+        k.threads(32);
+        let held = k.fragment("held", F32, [128]);
+        k.copy_async(held, x).variant("cp_async");
+        k.copy(y, held);
+    });
+    let found = compile(refused, &Options::new(Target::Sm100a)).expect_err("a fragment is no shared memory");
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(finding.code, "P0402");
+    assert_eq!(
+        finding.notes,
+        ["cp_async: the copy does not fill shared memory; accepted: copies from tensors to shared memory"]
+    );
+}
+
+/// Nothing uses the tile: the copy has arrived when the kernel ends.
+#[test]
+fn a_copy_that_nothing_uses_arrives() {
+    let kernel = with_tiles(|k, (x, _), [first, _], _| {
+        k.copy_async(first, row(x, 0));
+    });
+    assert_eq!(waits(&kernel), ["cp_async_wait<0>();"]);
+    check_in_schedules(&kernel, &[turned(2, |_| 0)]);
+}
