@@ -60,12 +60,21 @@ fn numbers_follow_the_sizes_and_have_their_own_types() {
 fn a_number_of_another_type_is_refused() {
     let artifact = compiled(&step(), &[("n", 8)]).remove(0);
     let Some(built) = built_or_skipped(&artifact, "parameters") else { return };
-    let told =
-        |inputs: &[HostTensor]| run(&artifact, &built, inputs, &Device::Virtual).map(|_| ()).unwrap_err().to_string();
+    let told = |inputs: &[HostTensor]| {
+        let failure = run(&artifact, &built, inputs, &Device::Virtual).map(|_| ()).unwrap_err();
+        let help = &failure.diagnostics[0].help;
+        assert_eq!(
+            help[..],
+            [
+                "pass `gradient` (f32 [8]), `x` (f32 [8]), `rate` (f32, a tensor of one element), `half` (f16, a tensor of one \
+                 element), in this order"
+            ]
+        );
+        failure.to_string()
+    };
     let mut given = inputs(8, 0.5);
     given[3] = tensor(F32, &[1], |_| 0.5);
-    let wrong =
-        "error[R0604]: `half` is f16, but the tensor that was given is f32 of shape [1]; give one of one element";
+    let wrong = "error[R0604]: `half` is f16, but the tensor that was given is f32 of shape [1]";
     assert_eq!(told(&given), wrong);
     given.pop();
     assert_eq!(told(&given), "error[R0604]: the kernel has 4 inputs, not 3");

@@ -21,6 +21,7 @@ pub trait IntoLayout {
 
     /// True if only a shape is given: row-major in global memory; in shared memory and for a fragment, the compiler finds
     /// the layout.
+    #[track_caller]
     fn is_shape(&self) -> bool {
         false
     }
@@ -198,6 +199,7 @@ macro_rules! shapes {
             }
 
             /// As with an array, if all extents are numbers.
+            #[track_caller]
             fn is_shape(&self) -> bool {
                 let ($($extent),+,) = self;
                 are_numbers(&[$($extent.expr()),+])

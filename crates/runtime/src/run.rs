@@ -114,13 +114,29 @@ fn count_inputs(count: usize) -> String {
     format!("{count} {}", if count == 1 { "input" } else { "inputs" })
 }
 
+/// What a launch takes.
+fn order_of_inputs(parameters: &[Parameter], scalars: &[ScalarParameter]) -> String {
+    let tensors = parameters.iter().filter(|parameter| parameter.direction.takes_values());
+    let tensors = tensors.map(|parameter| format!("`{}` ({} {:?})", parameter.name, parameter.dtype, parameter.shape));
+    let numbers = scalars.iter().map(|scalar| format!("`{}` ({}, a tensor of one element)", scalar.name, scalar.dtype));
+    let all: Vec<String> = tensors.chain(numbers).collect();
+    match &all[..] {
+        [] => "pass no tensor: the kernel only writes".to_string(),
+        [one] => format!("pass {one}"),
+        _ => format!("pass {}, in this order", all.join(", ")),
+    }
+}
+
 /// The initial memory of every parameter, and the bytes of every scalar.
 fn pack(
     parameters: &[Parameter],
     scalars: &[ScalarParameter],
     inputs: &[HostTensor],
 ) -> Result<(Vec<InitialMemory>, Vec<Vec<u8>>), Failure> {
-    let bad = |text: String| Failure::new(FailureKind::BadInput, Diagnostic::error("R0604", text));
+    let bad = |text: String| {
+        let finding = Diagnostic::error("R0604", text).help(order_of_inputs(parameters, scalars));
+        Failure::new(FailureKind::BadInput, finding)
+    };
     let tensors = parameters.iter().filter(|parameter| parameter.direction.takes_values()).count();
     let wanted = tensors + scalars.len();
     if wanted != inputs.len() {
@@ -144,9 +160,7 @@ fn pack(
         let is_number = given.dtype() == *dtype && given.shape().iter().product::<i64>() == 1;
         let (of, shape) = (given.dtype(), given.shape());
         is_number.then(|| given.bytes().to_vec()).ok_or_else(|| {
-            bad(format!(
-                "`{name}` is {dtype}, but the tensor that was given is {of} of shape {shape:?}; give one of one element"
-            ))
+            bad(format!("`{name}` is {dtype}, but the tensor that was given is {of} of shape {shape:?}"))
         })
     };
     let numbers = scalars.iter().zip(&inputs[tensors..]).map(number).collect::<Result<_, _>>()?;
