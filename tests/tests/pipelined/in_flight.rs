@@ -236,3 +236,130 @@ fn a_copy_that_nothing_uses_arrives() {
     assert_eq!(waits(&kernel), ["cp_async_wait<0>();"]);
     check_in_schedules(&kernel, &[turned(2, |_| 0)]);
 }
+
+/// The values of a tile that a copy fills, as `body` reads them into `sum`; for so many threads.
+fn one_tile(threads: i64, body: impl FnOnce(&mut KernelBuilder, Buffer, Buffer, Buffer)) -> Kernel {
+    kernel("one_tile", |k| {
+        let x = k.input("x", F32, [128]);
+        let y = k.output("y", F32, [128]);
+        k.threads(threads);
+        let tile = k.shared("tile", F32, [128]);
+        let sum = k.fragment("sum", F32, [128]);
+        k.fill(sum, 0.0);
+        body(k, x, tile, sum);
+        k.copy(y, sum);
+    })
+}
+
+fn check_one_tile(kernel: &Kernel, value: impl Fn(i64) -> f64) {
+    assert!(!waits(kernel).is_empty(), "{}", compiled(kernel).cuda());
+    check_in_schedules(kernel, &[(Vec::new(), vec![tensor(F32, &[128], number)], tensor(F32, &[128], value))]);
+}
+
+#[test]
+fn ctas_of_any_number_of_threads_wait() {
+    for threads in [1, 7, 32, 33, 1024] {
+        let kernel = one_tile(threads, |k, x, tile, sum| {
+            k.copy_async(tile, x);
+            add_turned(k, sum, tile);
+        });
+        check_one_tile(&kernel, |i| number(127 - i));
+    }
+}
+
+#[test]
+fn the_second_of_two_copies_to_a_tile_counts() {
+    let kernel = one_tile(64, |k, x, tile, sum| {
+        k.copy_async(tile, x);
+        k.copy_async(tile.sub((at(64, 64),)), x.sub((at(0, 64),)));
+        add_turned(k, sum, tile);
+    });
+    check_one_tile(&kernel, |i| if i < 64 { number(63 - i) } else { number(127 - i) });
+}
+
+#[test]
+fn a_view_of_the_tile_waits_for_it() {
+    let kernel = one_tile(64, |k, x, tile, sum| {
+        let square = k.view("square", tile, [8, 16]);
+        k.copy_async(tile, x);
+        k.parallel([128], |k, [i]| {
+            k.store(sum, (i,), square.at((i % 8, i / 8)));
+        });
+    });
+    check_one_tile(&kernel, |i| number(i % 8 * 16 + i / 8));
+}
+
+#[test]
+fn a_condition_on_the_tile_waits_for_it() {
+    let kernel = one_tile(64, |k, x, tile, sum| {
+        k.copy_async(tile, x);
+        k.if_(tile.at((127,)).lt(100.0), |k| {
+            k.fill(sum, 3.0);
+        });
+    });
+    check_one_tile(&kernel, |_| 3.0);
+}
+
+/// A copy in a branch is waited for behind it, and so is nothing where the branch is not taken.
+#[test]
+fn a_copy_in_a_branch_is_waited_for_behind_it() {
+    for takes in [0, 1] {
+        let kernel = kernel("branch", |k| {
+            let x = k.input("x", F32, [128]);
+            let takes = k.input("takes", I32, [1]);
+            let y = k.output("y", F32, [128]);
+            k.threads(64);
+            let tile = k.shared("tile", F32, [128]);
+            let sum = k.fragment("sum", F32, [128]);
+            k.fill(sum, 0.0);
+            k.fill(tile, 5.0);
+            k.if_(takes.at((0,)).ne(0), |k| {
+                k.copy_async(tile, x);
+            });
+            add_turned(k, sum, tile);
+            k.copy(y, sum);
+        });
+        let inputs = vec![tensor(F32, &[128], number), tensor(I32, &[1], |_| takes as f64)];
+        let y = tensor(F32, &[128], |i| if takes == 1 { number(127 - i) } else { 5.0 });
+        check_in_schedules(&kernel, &[(Vec::new(), inputs, y)]);
+    }
+}
+
+/// Each warp reads what others have copied.
+#[test]
+fn ops_of_warps_wait_too() {
+    let kernel = kernel("warps", |k| {
+        let x = k.input("x", F32, [4, 128]);
+        let y = k.output("y", F32, [4, 128]);
+        k.threads(128);
+        let tile = k.shared("tile", F32, [4, 128]);
+        k.copy_async(tile, x);
+        let warp = k.warp_id();
+        k.warp().copy(y.sub((warp, ..)), tile.sub((-warp + 3, ..)));
+    });
+    let y = tensor(F32, &[4, 128], |at| number((3 - at / 128) * 128 + at % 128));
+    check_in_schedules(&kernel, &[(Vec::new(), vec![tensor(F32, &[4, 128], number)], y)]);
+}
+
+/// Elements of a transposed tensor are copied one by one, 4 bytes each.
+#[test]
+fn a_transposed_tile_is_copied_in_elements() {
+    let kernel = kernel("transposed", |k| {
+        let (m, n) = (k.size("m"), k.size("n"));
+        let x = k.input("x", F32, (m, n));
+        let y = k.output("y", F32, [16, 32]);
+        k.threads(64);
+        let tile = k.shared("tile", F32, [32, 16]);
+        let held = k.fragment("held", F32, [16, 32]);
+        k.copy_async(tile, x.sub((at(0, 32), at(0, 16))));
+        k.parallel([16, 32], |k, [i, j]| k.store(held, (i, j), tile.at((j, i))));
+        k.copy(y, held);
+    });
+    for (m, n) in [(1, 1), (32, 16), (33, 17), (20, 9)] {
+        let y = tensor(F32, &[16, 32], |at| {
+            let (i, j) = (at % 32, at / 32);
+            if i < m && j < n { number(i * n + j) } else { 0.0 }
+        });
+        check_in_schedules(&kernel, &[(vec![("m", m), ("n", n)], vec![tensor(F32, &[m, n], number)], y)]);
+    }
+}
