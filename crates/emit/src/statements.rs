@@ -495,7 +495,8 @@ impl<'a> Printer<'a> {
         let arguments = call.arguments.iter().map(|expr| Ok(argument(expr)));
         let operands: Result<Vec<String>, Diagnostic> = memory.chain(registers).chain(arguments).collect();
         let operands = operands?;
-        if let ([(memory, _)], [target, source], true) = (&call.memory[..], &operands[..], call.inst.is_atomic()) {
+        if let ([(memory, _)], [target, source], true) = (&call.memory[..], &operands[..], call.inst.atomic().is_some())
+        {
             return Ok(self.values.atomic(call.inst, self.program.memories[*memory].dtype, target, source));
         }
         self.called.insert(call.inst);

@@ -88,9 +88,10 @@ fn op_of(artifact: &Artifact, access: &AccessCount) -> Option<usize> {
     Some(all.min_by_key(|op| op.abs_diff(here)).unwrap_or(here))
 }
 
-/// The passes of these accesses to one memory in one direction.
+/// The passes of these accesses to one memory in one direction; atomic operations write.
 fn counted<'a>(memory: MemoryKind, kind: AccessKind, counts: impl Iterator<Item = &'a AccessCount>) -> u64 {
     let space = if memory == MemoryKind::Shared { Space::Shared } else { Space::Global };
     let passes_of = |a: &AccessCount| if memory == MemoryKind::Shared { a.wavefronts } else { a.sectors };
-    counts.filter(|access| access.space == space && access.kind == kind).map(passes_of).sum()
+    let is_of = |access: &&AccessCount| (access.kind == AccessKind::Load) == (kind == AccessKind::Load);
+    counts.filter(|access| access.space == space).filter(is_of).map(passes_of).sum()
 }

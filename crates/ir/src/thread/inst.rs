@@ -104,9 +104,15 @@ macro_rules! instructions {
 }
 
 impl Inst {
-    /// Whether it combines a register with an element of memory in one atomic step.
-    pub fn is_atomic(self) -> bool {
-        matches!(self.info().memory, [one] if one.effect == Effect::Update && one.may_be_global)
+    /// The instruction that combines one register with one element of memory in an atomic step as this one does, itself or
+    /// one for several elements; `None` if this one does nothing of the kind.
+    pub fn atomic(self) -> Option<Inst> {
+        match self {
+            Inst::AtomicAddX2 | Inst::AtomicAddX4 => Some(Inst::AtomicAdd),
+            _ => {
+                matches!(self.info().memory, [one] if one.effect == Effect::Update && one.may_be_global).then_some(self)
+            }
+        }
     }
 
     /// The function in its CUDA text: what stands before the parenthesis.
@@ -133,6 +139,11 @@ const fn copied(bytes: i64) -> [MemoryOperand; 2] {
 
 /// An element in any memory that is combined with a register.
 const ATOMIC: MemoryOperand = MemoryOperand { may_be_global: true, bytes: None, lanes: LANES, effect: Effect::Update };
+
+/// So many adjacent elements of 4 bytes, each of which is combined with a register.
+const fn adjacent(elements: i64) -> MemoryOperand {
+    MemoryOperand { bytes: Some(4 * elements), ..ATOMIC }
+}
 
 /// A barrier in shared memory.
 const BARRIER: MemoryOperand = MemoryOperand { effect: Effect::Update, ..filled(8) };
@@ -194,7 +205,36 @@ instructions! {
         registers: &[RegisterOperand::Element],
         memory: &[ATOMIC],
     }
-    /// The same with the lesser of both.
+    /// Two registers are added to two adjacent elements of f32 in global memory, each atomically (PTX ISA, `red`, vectors
+    /// from sm_90 on).
+    AtomicAddX2 {
+        name: "atomic_add_x2",
+        cuda: "atomic_add_x2(&%, %, %)",
+        ptx: "red.global.add.v2.f32",
+        registers: &[RegisterOperand::Element; 2],
+        memory: const { &[adjacent(2)] },
+        function: &[
+            "__device__ __forceinline__ void atomic_add_x2(float* to, float a, float b) {",
+            "  asm volatile(\"red.global.add.v2.f32 [%0], {%1, %2};\"",
+            "               :: \"l\"(__cvta_generic_to_global(to)), \"f\"(a), \"f\"(b) : \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`AtomicAddX2`](Inst::AtomicAddX2), for four elements.
+    AtomicAddX4 {
+        name: "atomic_add_x4",
+        cuda: "atomic_add_x4(&%, %, %, %, %)",
+        ptx: "red.global.add.v4.f32",
+        registers: &[RegisterOperand::Element; 4],
+        memory: const { &[adjacent(4)] },
+        function: &[
+            "__device__ __forceinline__ void atomic_add_x4(float* to, float a, float b, float c, float d) {",
+            "  asm volatile(\"red.global.add.v4.f32 [%0], {%1, %2, %3, %4};\"",
+            "               :: \"l\"(__cvta_generic_to_global(to)), \"f\"(a), \"f\"(b), \"f\"(c), \"f\"(d) : \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`AtomicAdd`](Inst::AtomicAdd), with the lesser of both.
     AtomicMin {
         name: "atomic_min",
         cuda: "atomicMin(&%, %)",

@@ -12,6 +12,7 @@ use tilewright_ir::tile::{Buffer, Kernel, ScalarParameter, Value};
 use tilewright_layout::DType;
 
 use super::active_step::ActiveStep;
+use super::atomic_vectors::with_atomic_vectors;
 use super::known_slots::KnownSlots;
 use super::memory::Address;
 use super::moved::VectorAccess;
@@ -28,8 +29,9 @@ use crate::threads::members;
 pub(super) fn written_out(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Result<Vec<Stmt>, Refusal> {
     let mut lowering = Lowering::new(kernel, builder, nest);
     lowering.steps()?;
-    let Lowering { declared, out, .. } = lowering;
-    Ok(declared.into_iter().chain(merged(out)).collect())
+    let Lowering { builder, declared, out, .. } = lowering;
+    let out = with_atomic_vectors(&builder.program, merged(out));
+    Ok(declared.into_iter().chain(out).collect())
 }
 
 /// Lowers a condition that every thread evaluates: `holds` becomes 1 or 0. Error: why it cannot be lowered.

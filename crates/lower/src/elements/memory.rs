@@ -14,6 +14,7 @@ use tilewright_layout::Layout;
 use super::active_step::ActiveStep;
 use super::points::Points;
 use crate::builder::Builder;
+use crate::conditions::below;
 
 /// The address of an access, in terms of a nest's variables.
 #[derive(Clone, Debug)]
@@ -141,6 +142,6 @@ pub(super) fn inside(
     if index.range().lo < 0 {
         conditions.push(Cond::Less(Expr::constant(-1), index.clone()));
     }
-    conditions.push(Cond::Less(index, bound.extent.clone()));
+    conditions.push(below(&index, &bound.extent));
     conditions
 }

@@ -6,6 +6,7 @@
 
 mod accesses;
 mod active_step;
+mod atomic_vectors;
 mod cases;
 mod chunk;
 mod known_slots;

@@ -215,7 +215,7 @@ fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
             for access in stmt.accesses().filter(|access| program.ring_of(access.memory).is_none()) {
                 let (reads, writes) = (access.effect.reads(), access.effect.writes());
                 let atomic = match stmt {
-                    Stmt::Inst(call) if call.inst.is_atomic() => Some(call.inst),
+                    Stmt::Inst(call) => call.inst.atomic(),
                     _ => None,
                 };
                 let effects = Effects { memory: program.owner(access.memory), reads, writes, atomic, is_unknown };

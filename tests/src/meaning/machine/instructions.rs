@@ -79,8 +79,9 @@ impl Machine<'_> {
     /// Executes an instruction of one thread.
     pub(super) fn call(&mut self, call: &Call, at: usize) -> Result<(), String> {
         let Call { inst, to, from, memory, arguments } = call;
-        if let (Some(op), [(memory, index)], [from]) = (atomic_operation(*inst), &memory[..], &from[..]) {
-            return self.combine(op, at, (*memory, index), from);
+        if let (Some(op), [(memory, index)]) = (atomic_operation(*inst), &memory[..]) {
+            let mut all = (0..).zip(from);
+            return all.try_for_each(|(next, from)| self.combine(op, at, (*memory, &(index + next)), from));
         }
         match (inst, to, &memory[..], &from[..]) {
             (Inst::CopyAsync4 | Inst::CopyAsync8 | Inst::CopyAsync16, None, [to, from], []) => {
@@ -175,7 +176,7 @@ fn stored_matrices(inst: Inst) -> Option<(usize, bool)> {
 /// How an atomic instruction combines an element with a register.
 fn atomic_operation(inst: Inst) -> Option<ElementOp> {
     match inst {
-        Inst::AtomicAdd => Some(ElementOp::Add),
+        Inst::AtomicAdd | Inst::AtomicAddX2 | Inst::AtomicAddX4 => Some(ElementOp::Add),
         Inst::AtomicMin => Some(ElementOp::Min),
         Inst::AtomicMax => Some(ElementOp::Max),
         Inst::AtomicAnd => Some(ElementOp::And),
