@@ -58,11 +58,15 @@ impl Run<'_> {
     /// Whether the additions may come after a statement: it touches only registers, and none that they add.
     fn may_follow(&self, stmt: &Stmt) -> bool {
         let added = |regs: &Regs| self.calls.iter().flat_map(|call| &call.from).any(|added| may_overlap(added, regs));
-        let is_on_registers = match stmt {
-            Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => true,
-            Stmt::Assign { .. } | Stmt::AssignPair { .. } => true,
-            _ => false,
-        };
+        let is_on_registers = matches!(
+            stmt,
+            Stmt::Let { .. }
+                | Stmt::Declare(_)
+                | Stmt::Set { .. }
+                | Stmt::Move { .. }
+                | Stmt::Assign { .. }
+                | Stmt::AssignPair { .. }
+        );
         let mut writes_added = false;
         stmt.writes(&mut |resource| {
             writes_added |= matches!(resource, Resource::Registers(regs) if added(regs));
