@@ -1,11 +1,11 @@
-//! Copies in flight: what `copy_async` starts runs on until something needs it.
+//! Copies in flight: what `copy_async` starts is waited for where something needs it.
 //!
 //! Each copy is a group of its own (PTX ISA, "cp.async.commit_group"). Before the first statement that uses what a group fills, or
 //! writes what it reads, each thread waits until that group has arrived, and a barrier follows, since every thread copies a
 //! part. Groups arrive in their order, so a wait names how many later ones may be pending: `cp_async_wait<1>`.
 //!
-//! Which groups may be pending is followed through loops and branches, where paths meet, for the latest groups of both: the
-//! second to last of one path and of the other become one entry. Of a group that may be at several places the latest counts.
+//! Which groups may be pending is followed through loops and branches. Where paths meet, their groups are joined place by place,
+//! from the latest on. Of a group that may then be at several places the latest counts.
 //! Pipelined loops commit groups too, and wait for them on their own; they are entries without memory.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,9 +18,9 @@ use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Program, Stmt, for_
 
 use crate::measure::measure;
 use crate::pipeline::{CP_ASYNC, asynchronous, unmet};
-use crate::sync::{Block, LoopBlock, OpBlock};
+use crate::sync::{Block, LoopBlock, OpBlock, for_each_op};
 
-/// The most groups that are told apart; earlier ones count as the last of these.
+/// The most groups that are distinguished; earlier ones count as the last of these.
 const MOST_GROUPS: usize = 8;
 
 /// The blocks with the statements of asynchronous copies, and with waits before what needs them.
@@ -31,7 +31,7 @@ pub(crate) fn with_waits(
     mut blocks: Vec<Block>,
 ) -> Vec<Block> {
     let mut start = Start { program, plans, found, started: false };
-    start.blocks(&mut blocks);
+    for_each_op(&mut blocks, &mut |op| start.op(op));
     if !start.started {
         return blocks;
     }
@@ -53,19 +53,6 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    fn blocks(&mut self, blocks: &mut [Block]) {
-        for block in blocks {
-            match block {
-                Block::Op(op) => self.op(op),
-                Block::Loop(inner) => self.blocks(&mut inner.body),
-                Block::If(branches) => {
-                    self.blocks(&mut branches.then.body);
-                    self.blocks(&mut branches.otherwise.body);
-                }
-            }
-        }
-    }
-
     fn op(&mut self, op: &mut OpBlock) {
         if !op.is_async {
             return;

@@ -19,7 +19,7 @@ mod conflict;
 mod shared;
 mod touched;
 
-pub(crate) use block::{Block, Branch, IfBlock, LoopBlock, LoopRef, OpBlock};
+pub(crate) use block::{Block, Branch, IfBlock, LoopBlock, LoopRef, OpBlock, for_each_op};
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `copy_async`: a copy runs on until something needs it.
+//! `copy_async`: a copy stays in flight until something needs it.
 
 use tilewright::compile::{Options, Stage, compile};
 use tilewright::prelude::*;
@@ -53,7 +53,7 @@ fn turned(rows: i64, taken: impl Fn(i64) -> i64) -> Launched {
     (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], tensor(F32, &[128], sum))
 }
 
-/// The second copy runs on while the first tile is used.
+/// The second copy is in flight while the first tile is used.
 fn two_tiles() -> Kernel {
     with_tiles(|k, (x, _), [first, second], sum| {
         k.copy_async(first, row(x, 0));
@@ -89,7 +89,7 @@ fn check_in_schedules(kernel: &Kernel, launches: &[Launched]) {
 }
 
 #[test]
-fn a_copy_runs_on_while_an_earlier_one_is_used() {
+fn a_copy_is_in_flight_while_an_earlier_one_is_used() {
     let kernel = two_tiles();
     assert_eq!(waits(&kernel), ["cp_async_wait<1>();", "cp_async_wait<0>();"]);
     check_in_schedules(&kernel, &[turned(2, |_| 1), turned(5, |row| i64::from(row < 2))]);
@@ -103,7 +103,7 @@ fn a_copy_runs_on_while_an_earlier_one_is_used() {
 }
 
 #[test]
-fn copies_run_on_into_the_next_iteration() {
+fn copies_are_in_flight_into_the_next_iteration() {
     let kernel = two_by_two();
     assert_eq!(waits(&kernel), ["cp_async_wait<1>();", "cp_async_wait<1>();", "cp_async_wait<0>();"]);
     let launches = [1, 2, 3, 4, 7, 8].map(|rows| turned(rows, |row| i64::from(row < rows / 2 * 2)));
@@ -139,7 +139,7 @@ fn a_branch_waits_for_what_it_uses() {
 
 /// The groups of a pipelined loop are later than the copy.
 #[test]
-fn a_copy_runs_on_through_a_pipelined_loop() {
+fn a_copy_is_in_flight_during_a_pipelined_loop() {
     for stages in [2, 3] {
         let kernel = with_tiles(|k, (x, rows), [first, second], sum| {
             k.copy_async(first, row(x, 0));
@@ -172,7 +172,7 @@ fn what_is_copied_from_is_written_after_the_copy() {
 }
 
 #[test]
-fn a_copy_that_cannot_run_on_says_why() {
+fn a_copy_that_cannot_be_asynchronous_says_why() {
     let bytes = kernel("bytes", |k| {
         let n = k.size("n");
         let x = k.input("x", U8, (n,));
@@ -218,7 +218,7 @@ fn a_variant_that_is_asked_for_is_taken_or_refused() {
         k.copy_async(held, x).variant("cp_async");
         k.copy(y, held);
     });
-    let found = compile(refused, &Options::new(Target::Sm100a)).expect_err("a fragment is no shared memory");
+    let found = compile(refused, &Options::new(Target::Sm100a)).expect_err("a fragment is not in shared memory");
     let [finding] = &found[..] else { panic!("{found:?}") };
     assert_eq!(finding.code, "P0402");
     assert_eq!(

@@ -106,6 +106,11 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Whether it is a parameter.
+    pub fn is_global(&self) -> bool {
+        matches!(self.space, MemorySpace::Global { .. })
+    }
+
     /// The elements from the beginning of a stage to that of the next.
     pub fn stage_elements(&self) -> i64 {
         self.elements / self.stages

@@ -103,9 +103,9 @@ macro_rules! tile_ops {
                 scopes: [Warp, Cta],
             }
 
-            /// Copies as `copy` does, and lets the copy run on until something uses `dst`, which waits for it. A copy from a
-            /// tensor to shared memory is asynchronous (`cp.async`) where its threads move 4, 8 or 16 bytes at once; the plan
-            /// says why another one is not, and the kernel then copies at once. Results are those of `copy`.
+            /// Copies as `copy` does, with the same results, but stays in flight until something uses `dst` or writes `src`:
+            /// the compiler puts a wait there. A copy from a tensor to shared memory is asynchronous (`cp.async`) where its
+            /// threads move 4, 8 or 16 bytes at once. Any other copy is done at once, and its plan has the reason.
             CopyAsync {
                 builder: copy_async [] (dst: Write, src: Move) [] => OpKind::CopyAsync,
                 words: Vec::new(),

@@ -4,7 +4,7 @@
 //! one request of the warp instead of two or four to the same sectors. Each element is still changed on its own.
 
 use tilewright_expr::linear::normalize;
-use tilewright_ir::thread::{Call, Inst, MemorySpace, Program, Regs, Resource, Stmt};
+use tilewright_ir::thread::{Call, Inst, Memory, Program, Regs, Resource, Stmt};
 use tilewright_layout::DType;
 
 /// The instructions, by the number of elements.
@@ -36,9 +36,8 @@ pub(super) fn with_atomic_vectors(program: &Program, body: Vec<Stmt>) -> Vec<Stm
 
 /// Whether it is an addition to an element of f32 in global memory.
 fn is_addition(program: &Program, call: &Call) -> bool {
-    let is_global = |memory| matches!(program.memories[memory].space, MemorySpace::Global { .. });
-    let is_f32 = |memory| program.memories[memory].dtype == DType::F32;
-    call.inst == Inst::AtomicAdd && call.memory.iter().all(|(memory, _)| is_global(*memory) && is_f32(*memory))
+    let is_one = |memory: &Memory| memory.is_global() && memory.dtype == DType::F32;
+    call.inst == Inst::AtomicAdd && call.memory.iter().all(|(memory, _)| is_one(&program.memories[*memory]))
 }
 
 /// Additions to neighbouring elements, in order.

@@ -5,7 +5,7 @@ use tilewright_layout::DType;
 use super::*;
 
 /// Handles of some memories.
-fn memories(count: usize) -> Vec<Handle<Memory>> {
+fn memories<const N: usize>() -> [Handle<Memory>; N] {
     let mut arena = Arena::new();
     let memory = |at: usize| Memory {
         name: format!("m{at}"),
@@ -17,7 +17,7 @@ fn memories(count: usize) -> Vec<Handle<Memory>> {
         alignment: 16,
         span: Span::here(),
     };
-    (0..count).map(|at| arena.push(memory(at))).collect()
+    std::array::from_fn(|at| arena.push(memory(at)))
 }
 
 fn filling(memory: Handle<Memory>) -> Group {
@@ -34,7 +34,7 @@ fn later(pending: &Pending, memory: Handle<Memory>) -> Option<usize> {
 
 #[test]
 fn a_wait_leaves_later_groups_pending() {
-    let [a, b] = memories(2)[..] else { panic!() };
+    let [a, b] = memories();
     let mut pending = Pending::default();
     pending.commit(filling(a));
     pending.commit(filling(b));
@@ -46,7 +46,7 @@ fn a_wait_leaves_later_groups_pending() {
 /// The group is the latest on one path, and the one before on the other.
 #[test]
 fn where_paths_meet_the_fewest_later_groups_count() {
-    let [a, b] = memories(2)[..] else { panic!() };
+    let [a, b] = memories();
     let (mut one, mut other) = (Pending::default(), Pending::default());
     one.commit(filling(a));
     one.commit(filling(b));
@@ -56,8 +56,8 @@ fn where_paths_meet_the_fewest_later_groups_count() {
 }
 
 #[test]
-fn groups_beyond_the_most_that_are_told_apart_count_as_the_last_of_these() {
-    let all = memories(MOST_GROUPS + 3);
+fn groups_beyond_the_most_that_are_distinguished_count_as_the_last_of_these() {
+    let all = memories::<{ MOST_GROUPS + 3 }>();
     let mut pending = Pending::default();
     all.iter().for_each(|memory| pending.commit(filling(*memory)));
     assert_eq!(later(&pending, all[0]), Some(MOST_GROUPS - 1));
@@ -67,7 +67,7 @@ fn groups_beyond_the_most_that_are_told_apart_count_as_the_last_of_these() {
 
 #[test]
 fn what_a_copy_reads_may_be_read_but_not_written() {
-    let [from] = memories(1)[..] else { panic!() };
+    let [from] = memories();
     let mut pending = Pending::default();
     pending.commit(Group { reads: BTreeMap::from([(from, 0)]), ..Group::default() });
     assert_eq!(later(&pending, from), None);

@@ -86,7 +86,7 @@ impl KernelLowering<'_> {
         self.vectorized_copy(self.with_variant(&substituted(&self.kernel.ops[*handle], unrolled)))
     }
 
-    /// A copy that may run on until something needs it, if no other variant is asked for.
+    /// A copy that may stay in flight until something needs it, if no other variant is asked for.
     pub(super) fn copy_async(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = self.with_variant(op);
         let is_asked = op.variant.as_deref() == Some(CP_ASYNC);
@@ -96,10 +96,10 @@ impl KernelLowering<'_> {
         let op = Op { variant: None, ..op };
         let block = match self.vectorized_copy(op.clone()) {
             Some(block) => block,
-            None => self.op(&op)?,
+            None => self.op(&op)?.asynchronous(),
         };
         self.plans[block.op].forced = is_asked;
-        Ok(block.asynchronous())
+        Ok(block)
     }
 
     /// As [`Self::asynchronous_copy`], for an op.

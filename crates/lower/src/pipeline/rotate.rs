@@ -14,7 +14,7 @@ use super::served::Served;
 use super::{Copy, Halves, RunsAhead, SERIAL, TMA, in_order, unmet};
 use crate::builder::Builder;
 use crate::conditions::{settled, under};
-use crate::sync::{Block, Branch, LoopBlock, LoopRef, OpBlock};
+use crate::sync::{Block, Branch, LoopBlock, LoopRef, OpBlock, for_each_op};
 
 /// What loops are rotated with.
 pub(crate) struct Rotation<'a> {
@@ -357,21 +357,6 @@ fn mentions(blocks: &[Block], var: &Var) -> bool {
                 || [&branches.then, &branches.otherwise].into_iter().any(|branch| mentions(&branch.body, var))
         }
     })
-}
-
-/// Calls `visit` on all ops of blocks.
-fn for_each_op(blocks: &mut [Block], visit: &mut dyn FnMut(&mut OpBlock)) {
-    for block in blocks {
-        match block {
-            Block::Op(op) => visit(op),
-            Block::Loop(inner) => for_each_op(&mut inner.body, visit),
-            Block::If(branches) => {
-                visit(&mut branches.first);
-                for_each_op(&mut branches.then.body, visit);
-                for_each_op(&mut branches.otherwise.body, visit);
-            }
-        }
-    }
 }
 
 /// The statements with variables replaced. What they name is named anew, since it may have other values.

@@ -6,10 +6,11 @@
 //! the iteration before. It does that only where each iteration has the access; under a condition, a product of 64 bits
 //! by `stride` would cost more than that of two integers of 32 bits, so such accesses are left as they are.
 
+use std::collections::BTreeSet;
+
 use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
-use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, MemorySpace, Program, Stmt, Unroll};
+use tilewright_ir::thread::{Stmt, Unroll, for_each_stmt};
 
 use crate::builder::Builder;
 
@@ -22,7 +23,9 @@ pub(super) fn strided(builder: &mut Builder, body: Vec<Stmt>) -> Vec<Stmt> {
     for stmt in body {
         let mut stmt = stmt.map_inner(|inner| strided(builder, inner));
         if let Stmt::For { counter, unroll: Unroll::Full | Unroll::By(_), body } = &mut stmt {
-            let mut named = Named { builder: &mut *builder, var: counter.var.clone(), strides: Vec::new() };
+            let mut inside = BTreeSet::new();
+            for_each_stmt(body, &mut |stmt| inside.extend(stmt.defines().iter().cloned()));
+            let mut named = Named { builder: &mut *builder, var: counter.var.clone(), inside, strides: Vec::new() };
             named.list(body);
             out.extend(named.strides.into_iter().map(|(value, var)| Stmt::Let { var, value }));
         }
@@ -36,6 +39,8 @@ struct Named<'a> {
     builder: &'a mut Builder,
     /// The variable of the loop.
     var: Var,
+    /// The variables that its body defines: nothing before the loop can name them.
+    inside: BTreeSet<Var>,
     strides: Vec<(Expr, Var)>,
 }
 
@@ -46,7 +51,7 @@ impl Named<'_> {
             match stmt {
                 Stmt::For { body, .. } => self.list(body),
                 Stmt::Load { memory, index, .. } | Stmt::Store { memory, index, .. }
-                    if is_global(&self.builder.program, *memory) && needs_64_bits(index) =>
+                    if self.builder.program.memories[*memory].is_global() && exceeds_an_int(index) =>
                 {
                     self.index(index);
                 }
@@ -56,8 +61,7 @@ impl Named<'_> {
     }
 
     fn index(&mut self, index: &mut Expr) {
-        let Some((rest, stride)) = moved(index, &self.var) else { return };
-        if stride.as_const().is_none() {
+        if let Some((rest, stride)) = moved(index, &self.var).filter(|(_, stride)| has_name(stride, &self.inside)) {
             *index = normalize(&(rest + Expr::var(&self.var) * self.name(stride)));
         }
     }
@@ -75,13 +79,14 @@ impl Named<'_> {
     }
 }
 
-fn is_global(program: &Program, memory: Handle<Memory>) -> bool {
-    matches!(program.memories[memory].space, MemorySpace::Global { .. })
+/// Whether an index may exceed an `int`.
+fn exceeds_an_int(index: &Expr) -> bool {
+    index.range().hi > MOST_INT
 }
 
-/// Whether the values of an index exceed an `int`.
-fn needs_64_bits(index: &Expr) -> bool {
-    index.range().hi > MOST_INT
+/// Whether a stride gets a name before a loop: it is no number, and mentions nothing that the loop defines.
+fn has_name(stride: &Expr, inside: &BTreeSet<Var>) -> bool {
+    stride.as_const().is_none() && !inside.iter().any(|var| stride.mentions(var))
 }
 
 /// The index as `rest + var*stride`, if neither mentions the variable.

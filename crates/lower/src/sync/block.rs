@@ -39,7 +39,7 @@ pub(crate) struct OpBlock {
     pub(crate) barrier: Option<RequiredBarrier>,
     /// Index of the op's plan.
     pub(crate) op: usize,
-    /// Whether it is a copy that may run on until something needs it.
+    /// Whether it is a copy that may stay in flight until something needs it.
     pub(crate) is_async: bool,
     /// What it does, if it is a part of what the plan is about.
     pub(crate) part: Option<&'static str>,
@@ -58,7 +58,7 @@ impl OpBlock {
         OpBlock { part: Some(part), ..self }
     }
 
-    /// The same op as a copy that may run on until something needs it.
+    /// The same op as a copy that may stay in flight until something needs it.
     pub(crate) fn asynchronous(self) -> OpBlock {
         OpBlock { is_async: true, ..self }
     }
@@ -132,6 +132,21 @@ impl RequiredBarrier {
     pub(super) fn and(self, other: RequiredBarrier) -> RequiredBarrier {
         let scope = self.scope.max(other.scope);
         RequiredBarrier { scope, reasons: self.reasons.into_iter().chain(other.reasons).collect() }
+    }
+}
+
+/// Calls `visit` on all ops of blocks.
+pub(crate) fn for_each_op(blocks: &mut [Block], visit: &mut dyn FnMut(&mut OpBlock)) {
+    for block in blocks {
+        match block {
+            Block::Op(op) => visit(op),
+            Block::Loop(inner) => for_each_op(&mut inner.body, visit),
+            Block::If(branches) => {
+                visit(&mut branches.first);
+                for_each_op(&mut branches.then.body, visit);
+                for_each_op(&mut branches.otherwise.body, visit);
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Call, Cond, Memory, MemorySpace, Program, Stmt, for_each_expr};
+use tilewright_ir::thread::{Call, Cond, Memory, Program, Stmt, for_each_expr};
 use tilewright_ir::{Handle, HwIndex};
 
 /// The statements without those that access global memory, and without the conditions on block indices and `unknown`
@@ -40,7 +40,7 @@ impl Reduction<'_> {
     }
 
     fn is_global(&self, memory: Handle<Memory>) -> bool {
-        matches!(self.program.memories[memory].space, MemorySpace::Global { .. })
+        self.program.memories[memory].is_global()
     }
 
     fn is_open(&self, cond: &Cond) -> bool {

@@ -1,7 +1,7 @@
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, RegArray, Value};
+use tilewright_ir::thread::{MemorySpace, RegArray, Value};
 use tilewright_ir::{Scalar, Target};
 
 use super::*;
