@@ -6,6 +6,7 @@ use tilewright::prelude::Target;
 use tilewright::runtime::{Built, Device, run};
 
 use crate::cases::{Case, all};
+use crate::fuzz::spread_over;
 use crate::toolchain::{built_or_skipped, skip, toolchain};
 
 /// The default, and others at which NVRTC optimizes.
@@ -43,8 +44,8 @@ pub fn assert_right_at(test: &str, levels: &[&[&str]]) {
     for level in levels {
         for target in Target::ALL {
             let Some(nvrtc) = nvrtc(test, *target) else { return };
-            let of_target = cases.iter().filter(|(_, artifact, _)| artifact.target() == *target);
-            of_target.for_each(|(case, artifact, built)| assert_right(case, artifact, built, level, &nvrtc));
+            let of_target: Vec<_> = cases.iter().filter(|(_, artifact, _)| artifact.target() == *target).collect();
+            spread_over(&of_target, &|(case, artifact, built)| assert_right(case, artifact, built, level, &nvrtc));
         }
     }
 }

@@ -120,6 +120,7 @@ impl Machine<'_> {
             | Stmt::Assign { .. }
             | Stmt::AssignPair { .. }
             | Stmt::LetValue { .. }
+            | Stmt::Role { .. }
             | Stmt::Elect { .. }
             | Stmt::TensorCopy(_)
             | Stmt::Mma(_) => Err("elements are opaque here and cannot be computed with".to_string()),

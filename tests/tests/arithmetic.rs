@@ -14,6 +14,7 @@ use tilewright::cuda::Request;
 use tilewright::prelude::*;
 use tilewright::runtime::{Device, HostTensor, run};
 use tilewright_tests::cases::all;
+use tilewright_tests::fuzz::spread_over;
 use tilewright_tests::meaning::numbers::rounded;
 use tilewright_tests::toolchain::{built_or_skipped, skip, toolchain};
 
@@ -504,7 +505,8 @@ fn the_text_means_the_same_with_and_without_contraction_by_nvrtc() {
             return skip("arithmetic: the_text_means_the_same");
         };
         let cases = all().into_iter().map(|case| case.compile(*target).expect("the case compiles"));
-        for artifact in cases.chain(more.clone()) {
+        let artifacts: Vec<_> = cases.chain(more.clone()).collect();
+        spread_over(&artifacts, &|artifact| {
             let ptx = |options: &[String]| {
                 let request =
                     Request { source: artifact.cuda(), name: "/tilewright/k.cu", target: target.name(), options };
@@ -513,6 +515,6 @@ fn the_text_means_the_same_with_and_without_contraction_by_nvrtc() {
             let (fused, separate) = (ptx(&["--fmad=true".to_string()]), ptx(&[]));
             assert_eq!(without_rounding(&fused), without_rounding(&separate), "{}", artifact.cuda());
             assert!(open_products(&fused).is_empty(), "{}: {:?}", artifact.name(), open_products(&fused));
-        }
+        });
     }
 }

@@ -8,6 +8,8 @@ mod elements;
 mod inference;
 #[path = "diagnostics/layouts.rs"]
 mod layouts;
+#[path = "diagnostics/roles.rs"]
+mod roles;
 #[path = "diagnostics/warps.rs"]
 mod warps;
 

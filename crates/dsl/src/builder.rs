@@ -4,7 +4,7 @@ use tilewright_diag::{Diagnostic, Span, counted, counted_as, in_op, is_in_op};
 use tilewright_expr::{self as expr, Var};
 use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::tile::{
-    self, Direction, If, Kernel, Loop, OpKind, Parallel, ScalarParameter, Space, Stmt, Tile, Unroll,
+    self, Direction, If, Kernel, Loop, OpKind, Parallel, Role, ScalarParameter, Space, Stmt, Tile, Unroll,
 };
 use tilewright_ir::{Arena, Dim, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
@@ -40,6 +40,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         buffers: Arena::new(),
         ops: Arena::new(),
         parallels: Arena::new(),
+        roles: Arena::new(),
         body: Vec::new(),
         allow_conversions: false,
         widest_global: WIDEST,
@@ -53,6 +54,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         nodes,
         later: &later,
         loops: Vec::new(),
+        role: None,
         has_grid: false,
         has_threads: false,
         warp_id_at: Cell::new(None),
@@ -72,6 +74,8 @@ pub struct KernelBuilder<'k> {
     later: &'k Later,
     /// Variables of the loops that are open.
     loops: Vec<String>,
+    /// The role whose statements are being added.
+    role: Option<Handle<Role>>,
     /// Whether [`KernelBuilder::grid`] was called.
     has_grid: bool,
     /// Whether [`KernelBuilder::threads`] was called.
@@ -419,7 +423,7 @@ impl<'k> KernelBuilder<'k> {
     pub fn parallel_over<T>(&mut self, vars: Vec<Var>, body: impl FnOnce(&mut Elements<'k>) -> T) -> ParallelRef<'k> {
         let span = Span::here();
         let body = Elements::build(self.later, span, body);
-        let parallel = Parallel { vars, body, layout: None, vector: None, span };
+        let parallel = Parallel { vars, body, layout: None, vector: None, role: self.role, span };
         let parallel = self.kernel.parallels.push(parallel);
         self.kernel.body.push(Stmt::Parallel(parallel));
         ParallelRef { later: self.later, parallel }
@@ -429,7 +433,13 @@ impl<'k> KernelBuilder<'k> {
     /// fragments in it, and all copies must get the same values.
     #[track_caller]
     pub fn each_thread<T>(&mut self, body: impl FnOnce(&mut Elements<'k>) -> T) {
-        let body = Elements::build(self.later, Span::here(), body);
+        let span = Span::here();
+        let body = Elements::build(self.later, span, body);
+        if let Some(role) = self.role {
+            let message = format!("`each_thread` in the role `{}`", self.kernel.roles[role].name);
+            let finding = Diagnostic::error("K0275", message).label(span, "all threads of the CTA would execute this");
+            nodes::mistake(finding.help("write it outside of the role, or use k.parallel, which the role executes"));
+        }
         self.kernel.body.push(Stmt::EachThread(body));
     }
 
@@ -450,6 +460,50 @@ impl<'k> KernelBuilder<'k> {
         let (span, cond) = (Span::here(), cond.into().resolved());
         let (then, otherwise) = (self.inside(span, then), self.inside(span, otherwise));
         self.kernel.body.push(Stmt::If(If { cond, then, otherwise, span }));
+    }
+
+    /// Statements that only some warps execute: the role `name`, which has `warps` warps. Roles get their warps in the order in
+    /// which they are first named, the first role from warp 0 on; the warps of the CTA that are left have none. A role may be
+    /// named several times, with the same number of warps.
+    ///
+    /// The results are those of all statements in their order; the barriers between roles are derived. Between these, roles run
+    /// at the same time. Inside of a role, ops are executed by the threads of the role together, and layouts count threads and
+    /// warps from the first of the role. A fragment belongs to one role; data passes from one to another through shared memory.
+    #[track_caller]
+    pub fn role<T>(&mut self, name: &str, warps: i64, body: impl FnOnce(&mut KernelBuilder<'k>) -> T) -> T {
+        let span = Span::here();
+        if let Some(outer) = self.role {
+            let message = format!("the role `{name}` inside of the role `{}`", self.kernel.roles[outer].name);
+            let finding = Diagnostic::error("K0275", message).label(span, "this role");
+            nodes::mistake(finding.help("a warp has one role: end the outer one first"));
+            return body(self);
+        }
+        let known = self.kernel.roles.iter().find(|(_, role)| role.name == name);
+        let known = known.map(|(handle, role)| (handle, role.clone()));
+        let role = match known {
+            Some((handle, known)) => {
+                if known.warps != warps {
+                    let message = format!(
+                        "the role `{name}` has {} and {}",
+                        counted(known.warps, "warp"),
+                        counted(warps, "warp")
+                    );
+                    let finding = Diagnostic::error("K0274", message).label(span, "named again here");
+                    nodes::mistake(
+                        finding.label(known.span, "first named here").help("give it the same number of warps"),
+                    );
+                }
+                handle
+            }
+            None => {
+                let first = self.kernel.roles.iter().map(|(_, role)| role.end()).last().unwrap_or(0);
+                self.kernel.roles.push(Role { name: name.to_string(), first, warps, span })
+            }
+        };
+        self.role = Some(role);
+        let result = body(self);
+        self.role = None;
+        result
     }
 
     /// Statements that make up an op of your own, under a name: plans and CUDA comments show it in front of each statement, with
@@ -584,7 +638,8 @@ impl<'k> ScopeRef<'_, 'k> {
             tiles.push(builder.tile(region));
         }
         let span = Span::here();
-        let op = tile::Op { kind, scope, warp, operands: tiles, variant: None, name: None, layout: None, span };
+        let role = builder.role;
+        let op = tile::Op { kind, scope, warp, role, operands: tiles, variant: None, name: None, layout: None, span };
         let op = builder.kernel.ops.push(op);
         builder.kernel.body.push(Stmt::Op(op));
         OpRef { later: builder.later, op, kind }

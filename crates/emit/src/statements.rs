@@ -1,6 +1,7 @@
 //! Thread statements as C++.
 
 pub(crate) mod declarations;
+mod roles;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,6 +146,10 @@ impl<'a> Printer<'a> {
         while let [stmt, after @ ..] = rest {
             if matches!(stmt, Stmt::Declare(_)) {
                 rest = self.declarations(rest, &loads)?;
+                continue;
+            }
+            if matches!(stmt, Stmt::Role { .. }) {
+                rest = self.roles(rest)?;
                 continue;
             }
             rest = after;
@@ -317,6 +322,7 @@ impl<'a> Printer<'a> {
                 let definition = self.values.named(var, value)?;
                 self.line(format_args!("{definition};"));
             }
+            Stmt::Role { .. } => _ = self.roles(std::slice::from_ref(stmt))?,
             Stmt::Elect { body } => {
                 let cond = tensor_copies::is_elected(self.uses);
                 self.block(format_args!("if ({cond})"), body)?;

@@ -3,7 +3,7 @@
 //! The search skips what cannot be cheaper and keeps no list, so the alternatives are computed on request.
 
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Kernel};
+use tilewright_ir::tile::{Buffer, Kernel, KernelsByRole};
 use tilewright_layout::map::Spread;
 
 use crate::cost::Cost;
@@ -16,7 +16,7 @@ use crate::scene::Scene;
 use crate::state::State;
 use crate::steps::Violation;
 use crate::storage::Storages;
-use crate::strict::{laid_out_loops, strict};
+use crate::strict::{laid_out_loops, strict, threads_of};
 use crate::tables::Tables;
 
 /// The maximum number of plans that are evaluated.
@@ -61,13 +61,13 @@ impl Inferred {
 
 fn others(kernel: &Kernel, fragment: Handle<Buffer>, taken: &Placed) -> Option<Vec<Alternative>> {
     let storages = Storages::of(kernel);
-    let graph = Graph::of(kernel, &storages);
-    let threads = kernel.threads.max(1) as usize;
-    let known = strict(kernel, &storages, &graph, threads).ok()?;
-    let laid_out = laid_out_loops(kernel, &graph, threads).ok()?;
+    let kernels = KernelsByRole::of(kernel);
+    let graph = Graph::of(&kernels, &storages);
+    let known = strict(&kernels, &storages, &graph).ok()?;
+    let laid_out = laid_out_loops(&kernels, &graph).ok()?;
     let touches = |at: &usize| graph.uses.of_op(*at).contains(&fragment);
     let members = graph.uses.components().into_iter().find(|members| members.iter().any(touches))?;
-    let mut tables = Tables::new(threads);
+    let mut tables = Tables::new(threads_of(kernels.seen_by(kernel.role_of(fragment))));
     let scene = Scene::of(&mut tables, (&graph, &storages), &known, &laid_out, &members);
     let storage = scene.storages.iter().position(|stored| stored.handle == fragment)?;
     let mut start = scene.start();

@@ -1,7 +1,7 @@
 //! Results that were computed already.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_ir::tile::vectors::Chunk;
 use tilewright_layout::map::Spread;
@@ -33,7 +33,7 @@ pub(crate) struct Answers {
     /// Results of `Tables::with_turns`.
     pub(crate) turned: BTreeMap<(MapId, usize), MapId>,
     /// Chunks, by steps and the number of steps done together.
-    pub(crate) chunks: BTreeMap<(MapId, usize), Rc<Vec<Chunk>>>,
+    pub(crate) chunks: BTreeMap<(MapId, usize), Arc<Vec<Chunk>>>,
     /// Results of `Tables::issue`.
     pub(crate) issues: BTreeMap<IssueKey, Issue>,
     /// Exchanges of a reduction, by source map and rows.

@@ -125,7 +125,8 @@ fn convert_around(kernel: &mut Kernel, body: &mut Vec<Stmt>, at: usize, clash: &
 fn conversion(kernel: &mut Kernel, dst: Handle<Buffer>, src: Handle<Buffer>, span: Span) -> Stmt {
     let operands = vec![whole(kernel, dst), whole(kernel, src)];
     let (kind, scope) = (OpKind::ConvertLayout, Scope::Cta);
-    let op = Op { kind, scope, warp: None, operands, variant: None, name: None, layout: None, span };
+    let role = kernel.role_of(kernel.storage(src));
+    let op = Op { kind, scope, warp: None, role, operands, variant: None, name: None, layout: None, span };
     Stmt::Op(kernel.ops.push(op))
 }
 

@@ -1,6 +1,6 @@
 //! Collects what the search found into [`Inferred`].
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_layout::map::Map;
 
@@ -24,7 +24,7 @@ impl Inferred {
     pub(crate) fn of_known(known: &Known, storages: &Storages) -> Inferred {
         let mut inferred = Inferred::default();
         for (storage, fixed) in known.iter() {
-            let (map, bytes) = (Rc::new(fixed.map.clone()), storages.get(storage).bytes);
+            let (map, bytes) = (Arc::new(fixed.map.clone()), storages.get(storage).bytes);
             inferred.fragments.insert(storage, Placed { map, bytes, reason: fixed.reason.clone(), note: None });
         }
         inferred
@@ -38,7 +38,7 @@ impl Inferred {
         scene: &Scene,
         tables: &mut Tables,
         settled: &Settled,
-    ) -> Vec<(usize, Rc<Map>, Reason)> {
+    ) -> Vec<(usize, Arc<Map>, Reason)> {
         for (storage, fixed) in settled.state.fixed.iter().enumerate() {
             let Some(Fixed { map, why: Some(why) }) = fixed else { continue };
             let stored = &scene.storages[storage];
@@ -98,7 +98,7 @@ fn limit(nest: &Nest, touch: &MemoryTouch, moves: &Moves, lanes: usize) -> &'sta
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use tilewright_diag::Span;
     use tilewright_expr::points::Splits;
@@ -126,7 +126,7 @@ mod tests {
         let (kernel, x) = kernel_of_x();
         let i = Var::new("i", 0, 63);
         let known = StaticAccess { buffer: x, elements: vec![vec![Expr::var(&i)]], gathered: None };
-        let places = Rc::new(Places::of(&kernel, &known, &mut Splits::by(&[i])));
+        let places = Arc::new(Places::of(&kernel, &known, &mut Splits::by(&[i])));
         let (dtype, widest) = (DType::F32, 16);
         let touch = MemoryTouch {
             buffer: x,

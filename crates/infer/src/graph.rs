@@ -3,7 +3,9 @@
 use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Dimensions, ElementStmt, Kernel, Op, OpClass, OpKind, Space, Stmt, Tile, Value};
+use tilewright_ir::tile::{
+    Buffer, Dimensions, ElementStmt, Kernel, KernelsByRole, Op, OpClass, OpKind, Role, Space, Stmt, Tile, Value,
+};
 use tilewright_layout::map::NONE;
 
 use crate::dictation::Dictation;
@@ -36,7 +38,8 @@ pub(crate) struct Graph {
 const MOST_EXECUTIONS: u64 = 64;
 
 impl Graph {
-    pub(crate) fn of(kernel: &Kernel, storages: &Storages) -> Graph {
+    pub(crate) fn of(kernels: &KernelsByRole<'_>, storages: &Storages) -> Graph {
+        let kernel = kernels.whole();
         let mut graph = Graph {
             nodes: Vec::new(),
             uses: Uses::default(),
@@ -46,8 +49,16 @@ impl Graph {
             executions: 1,
             refused: Vec::new(),
         };
-        graph.body(kernel, storages, &kernel.body);
+        graph.body(kernels, storages, &kernel.body);
         graph
+    }
+
+    /// The role that executes these nodes, which share fragments.
+    pub(crate) fn role_of(&self, kernel: &Kernel, members: &[usize]) -> Option<Handle<Role>> {
+        match self.nodes[*members.first()?].0 {
+            Origin::Op(op) => kernel.ops[op].role,
+            Origin::Parallel(parallel) => kernel.parallels[parallel].role,
+        }
     }
 
     fn add(&mut self, origin: Origin, node: Node) {
@@ -59,16 +70,17 @@ impl Graph {
         self.add(origin, Node::Nest(Nest { executions: self.executions, ..nest }));
     }
 
-    fn body(&mut self, kernel: &Kernel, storages: &Storages, body: &[Stmt]) {
+    fn body(&mut self, kernels: &KernelsByRole<'_>, storages: &Storages, body: &[Stmt]) {
+        let kernel = kernels.whole();
         for stmt in body {
             match stmt {
-                Stmt::Op(op) => self.op(kernel, storages, *op),
+                Stmt::Op(op) => self.op(kernels.seen_by(kernel.ops[*op].role), storages, *op),
                 Stmt::Loop(inner) => {
                     let trips = inner.counter.assumed_trips().max(1).unsigned_abs();
                     self.spread.extend(kernel.spread_over(inner).into_iter().map(|op| (op, trips)));
                     let around = self.executions;
                     self.executions = around.saturating_mul(trips).min(MOST_EXECUTIONS);
-                    self.body(kernel, storages, &inner.body);
+                    self.body(kernels, storages, &inner.body);
                     self.executions = around;
                 }
                 Stmt::Parallel(parallel) => {
@@ -78,8 +90,8 @@ impl Graph {
                 Stmt::EachThread(elements) => self.floating_elements(kernel, elements),
                 Stmt::If(branch) => {
                     self.floating_value(kernel, &branch.cond);
-                    self.body(kernel, storages, &branch.then);
-                    self.body(kernel, storages, &branch.otherwise);
+                    self.body(kernels, storages, &branch.then);
+                    self.body(kernels, storages, &branch.otherwise);
                 }
             }
         }

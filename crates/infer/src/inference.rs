@@ -1,7 +1,9 @@
 //! All passes over a kernel.
 
+use std::collections::BTreeMap;
+
 use tilewright_diag::Diagnostic;
-use tilewright_ir::tile::Kernel;
+use tilewright_ir::tile::{Kernel, KernelsByRole};
 
 use crate::graph::Graph;
 use crate::inferred::Inferred;
@@ -41,7 +43,8 @@ impl From<Vec<Diagnostic>> for Against {
 /// elements may still be visited.
 pub(crate) fn attempt(kernel: &Kernel, left: &mut u64) -> Result<Inferred, Against> {
     let storages = Storages::of(kernel);
-    let graph = Graph::of(kernel, &storages);
+    let kernels = KernelsByRole::of(kernel);
+    let graph = Graph::of(&kernels, &storages);
     if !graph.unplaced.is_empty() {
         let findings: Vec<Diagnostic> = graph.unplaced.iter().map(|op| strict::unplaced(kernel, *op)).collect();
         return Err(findings.into());
@@ -49,34 +52,35 @@ pub(crate) fn attempt(kernel: &Kernel, left: &mut u64) -> Result<Inferred, Again
     if !graph.refused.is_empty() {
         return Err(graph.refused.into());
     }
-    let threads = kernel.threads.max(1) as usize;
-    let known = strict::strict(kernel, &storages, &graph, threads)?;
-    let laid_out = strict::laid_out_loops(kernel, &graph, threads)?;
-    let mut tables = Tables::new(threads);
-    tables.left = *left;
+    let known = strict::strict(&kernels, &storages, &graph)?;
+    let laid_out = strict::laid_out_loops(&kernels, &graph)?;
+    let mut all = TablesByThreads { tables: BTreeMap::new(), left: *left };
     let mut inferred = Inferred::of_known(&known, &storages);
     let (mut loops, mut findings, mut clashes) = (Vec::new(), Vec::new(), Vec::new());
     let components = graph.uses.components();
-    let mut scene = |members| Scene::of(&mut tables, (&graph, &storages), &known, &laid_out, members);
-    let scenes: Vec<Scene> = components.iter().map(|members| scene(members)).collect();
+    let threads = |members: &[usize]| strict::threads_of(kernels.seen_by(graph.role_of(kernel, members)));
+    let mut scene = |members: &Vec<usize>| {
+        all.of(threads(members), |tables| Scene::of(tables, (&graph, &storages), &known, &laid_out, members))
+    };
+    let scenes: Vec<Scene> = components.iter().map(&mut scene).collect();
     let mut size_of_rest: u64 = scenes.iter().map(Scene::size).sum();
     for (scene, members) in scenes.iter().zip(&components) {
-        let share = share(tables.left, scene.size(), size_of_rest);
+        let share = share(all.left, scene.size(), size_of_rest);
         size_of_rest -= scene.size();
-        match search::best(scene, &mut tables, share) {
-            Ok(settled) => loops.extend(inferred.add(&graph, scene, &mut tables, &settled)),
+        all.of(scene.threads, |tables| match search::best(scene, tables, share) {
+            Ok(settled) => loops.extend(inferred.add(&graph, scene, tables, &settled)),
             Err(Failure { violation, is_cut }) => {
                 let (graph, storages, known, laid_out) = (&graph, &storages, &known, &laid_out);
                 let refusal = Refusal { kernel, graph, storages, known, laid_out, members, scene };
                 findings.push(match is_cut {
-                    true => exhausted(kernel, scene, &tables),
-                    false => refusal.told(&mut tables, &violation),
+                    true => exhausted(kernel, scene, tables),
+                    false => refusal.told(tables, &violation),
                 });
                 clashes.extend(violation.clash);
             }
-        }
+        });
     }
-    *left = tables.left;
+    *left = all.left;
     if !findings.is_empty() {
         return Err(Against { findings, clashes });
     }
@@ -87,6 +91,23 @@ pub(crate) fn attempt(kernel: &Kernel, left: &mut u64) -> Result<Inferred, Again
     }
     inferred.uses = graph.uses;
     Ok(inferred)
+}
+
+/// The tables of components, by the number of threads that execute them: those of the CTA, or of a role.
+struct TablesByThreads {
+    tables: BTreeMap<usize, Tables>,
+    /// How many places of elements may still be visited, in all of them together.
+    left: u64,
+}
+
+impl TablesByThreads {
+    fn of<T>(&mut self, threads: usize, visit: impl FnOnce(&mut Tables) -> T) -> T {
+        let tables = self.tables.entry(threads).or_insert_with(|| Tables::new(threads));
+        tables.left = self.left;
+        let result = visit(tables);
+        self.left = tables.left;
+        result
+    }
 }
 
 /// The part of `left` for a component of this size, of components that have `all` together.

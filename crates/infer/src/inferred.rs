@@ -1,7 +1,7 @@
 //! The layouts of a kernel, as data.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
@@ -16,7 +16,7 @@ use crate::uses::Uses;
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// The granule that each thread has in each slot.
-    pub map: Rc<Map>,
+    pub map: Arc<Map>,
     /// Bytes of a granule, which is an element of the widest dtype among the fragment and its views.
     pub bytes: i64,
     /// Why the fragment has this layout.
@@ -57,7 +57,7 @@ pub struct Inferred {
     /// The layout of each fragment, by the fragment that owns the storage.
     pub fragments: BTreeMap<Handle<Buffer>, Placed>,
     /// For each op or loop, which iteration each thread does in each step; in program order.
-    pub loops: Vec<(Origin, Rc<Map>)>,
+    pub loops: Vec<(Origin, Arc<Map>)>,
     /// Why each entry of `loops` has its steps.
     pub loop_reasons: Vec<Reason>,
     /// The memory accesses of all loops, component by component.

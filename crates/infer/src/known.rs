@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
@@ -75,16 +75,16 @@ pub(crate) struct Fixed {
 
 /// The maps of fragments, by storage. Cheap to copy, so that a choice can be tried and undone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known(BTreeMap<Handle<Buffer>, Rc<Fixed>>);
+pub(crate) struct Known(BTreeMap<Handle<Buffer>, Arc<Fixed>>);
 
 impl Known {
-    pub(crate) fn get(&self, storage: Handle<Buffer>) -> Option<&Rc<Fixed>> {
+    pub(crate) fn get(&self, storage: Handle<Buffer>) -> Option<&Arc<Fixed>> {
         self.0.get(&storage)
     }
 
     pub(crate) fn set(&mut self, storage: Handle<Buffer>, map: Map, reason: Reason) {
         let owners = map.owners();
-        self.0.insert(storage, Rc::new(Fixed { map, owners, reason }));
+        self.0.insert(storage, Arc::new(Fixed { map, owners, reason }));
     }
 
     /// A copy without the map of `storage`.
@@ -94,7 +94,7 @@ impl Known {
         rest
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle<Buffer>, &Rc<Fixed>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle<Buffer>, &Arc<Fixed>)> {
         self.0.iter().map(|(storage, fixed)| (*storage, fixed))
     }
 }

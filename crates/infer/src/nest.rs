@@ -1,6 +1,6 @@
 //! Every op and loop as a nest: iterations without an order, and which elements each of them touches.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
@@ -17,7 +17,7 @@ pub(crate) struct Touch {
     pub(crate) storage: Handle<Buffer>,
     pub(crate) effect: Effect,
     /// The granules that each iteration touches.
-    pub(crate) pattern: Rc<Pattern>,
+    pub(crate) pattern: Arc<Pattern>,
     pub(crate) span: Span,
     /// The access as text: `fragment[i, 0]`.
     pub(crate) title: String,
@@ -37,7 +37,7 @@ pub(crate) struct MemoryTouch {
     pub(crate) writes: bool,
     pub(crate) is_shared: bool,
     /// Where each iteration accesses the buffer.
-    pub(crate) places: Rc<Places>,
+    pub(crate) places: Arc<Places>,
     pub(crate) dtype: DType,
     /// The most bytes that a thread moves at once.
     pub(crate) widest: i64,
@@ -55,7 +55,7 @@ pub(crate) struct MemoryTouch {
 #[derive(Clone, Debug)]
 pub(crate) struct Scanned {
     /// The row of each element.
-    pub(crate) rows: Rc<Pattern>,
+    pub(crate) rows: Arc<Pattern>,
     /// The elements row by row, each row in the order of the scan.
     pub(crate) in_order: Vec<u32>,
     /// The number of elements of a row.

@@ -1,7 +1,7 @@
 //! A connected component of ops and fragments, with numbers for everything that the search compares.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
@@ -211,7 +211,7 @@ fn work<'a>(
 }
 
 fn fold(tables: &mut Tables, reduction: &Reduction, numbers: &BTreeMap<Handle<Buffer>, usize>) -> Fold {
-    let pattern = tables.number_pattern(&Rc::new(reduction.rows.clone()));
+    let pattern = tables.number_pattern(&Arc::new(reduction.rows.clone()));
     let Reduction { executions, exchanges, .. } = *reduction;
     Fold { src: numbers[&reduction.src], dst: numbers[&reduction.dst], pattern, executions, exchanges }
 }

@@ -6,7 +6,8 @@ use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::tile::{
-    Access, Buffer, Claim, Coord, Direction, ElementOp, ElementStmt, Kernel, Parallel, Space, Stmt, Value,
+    Access, Buffer, Claim, Coord, Direction, ElementOp, ElementStmt, Kernel, KernelsByRole, Parallel, Space, Stmt,
+    Value,
 };
 use tilewright_ir::{Arena, Handle, Scalar};
 use tilewright_layout::map::Map;
@@ -75,7 +76,7 @@ impl Small {
         let at: Vec<Expr> = vars.iter().map(Expr::var).collect();
         let body = vec![element(&at)];
         let span = Span::at("k.rs", 1 + self.body.len() as u32, 1);
-        let parallel = Parallel { vars, body, layout: None, vector: None, span };
+        let parallel = Parallel { vars, body, layout: None, vector: None, role: None, span };
         self.body.push(Stmt::Parallel(self.parallels.push(parallel)));
     }
 
@@ -92,6 +93,7 @@ impl Small {
             buffers: self.buffers,
             ops: Arena::new(),
             parallels: self.parallels,
+            roles: Arena::new(),
             body: self.body,
             allow_conversions: false,
             widest_global: WIDEST,
@@ -206,7 +208,7 @@ fn what_cannot_be_is_told_as_data() {
         known.set(handle, map, Reason { pass, rule: "given", op: "test".to_string(), span, parent: None });
     }
     let storages = Storages::of(&kernel);
-    let graph = Graph::of(&kernel, &storages);
+    let graph = Graph::of(&KernelsByRole::of(&kernel), &storages);
     let mut tables = Tables::new(32);
     let scene = Scene::of(&mut tables, (&graph, &storages), &known, &BTreeMap::new(), &[0]);
     let violation = search::best(&scene, &mut tables, BUDGET).unwrap_err().violation;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Kernel, Op, Parallel, Space, Tile, tile_title};
+use tilewright_ir::tile::{Buffer, Kernel, KernelsByRole, Op, Parallel, Space, Tile, tile_title};
 use tilewright_layout::Layout;
 use tilewright_layout::map::Map;
 
@@ -17,26 +17,33 @@ use crate::node::{Node, Origin};
 use crate::storage::Storages;
 use crate::words::{Words, coordinates, digits};
 
+/// The threads among which a kernel, or its view by a role, divides its work.
+pub(crate) fn threads_of(kernel: &Kernel) -> usize {
+    kernel.threads.max(1) as usize
+}
+
 /// What is known before anything is derived or chosen. Errors: layouts that are not possible, and demands that
 /// contradict them.
 pub(crate) fn strict(
-    kernel: &Kernel,
+    kernels: &KernelsByRole<'_>,
     storages: &Storages,
     graph: &Graph,
-    threads: usize,
 ) -> Result<Known, Vec<Diagnostic>> {
+    let kernel = kernels.whole();
     let mut known = Known::default();
     let mut found = Vec::new();
-    written(kernel, storages, threads, &mut known, &mut found);
+    written(kernels, storages, &mut known, &mut found);
     dictated(kernel, storages, graph, &mut known, &mut found);
-    demanded(kernel, storages, graph, threads, &mut known, &mut found);
+    demanded(kernel, storages, graph, &mut known, &mut found);
     if found.is_empty() { Ok(known) } else { Err(found) }
 }
 
 /// Adds the layouts that the user wrote.
-fn written(kernel: &Kernel, storages: &Storages, threads: usize, known: &mut Known, found: &mut Vec<Diagnostic>) {
+fn written(kernels: &KernelsByRole<'_>, storages: &Storages, known: &mut Known, found: &mut Vec<Diagnostic>) {
+    let kernel = kernels.whole();
     for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.space == Space::Fragment) {
         let Some(layout) = &buffer.layout else { continue };
+        let threads = threads_of(kernels.seen_by(kernel.role_of(kernel.storage(handle))));
         let map = match Map::of_layout(layout, threads) {
             Ok(map) => map,
             Err(what) => {
@@ -137,14 +144,8 @@ fn said_of(buffer: &Buffer, reason: &Reason) -> String {
 }
 
 /// Adds what statements outside of ops demand: that every thread has all of a fragment.
-fn demanded(
-    kernel: &Kernel,
-    storages: &Storages,
-    graph: &Graph,
-    threads: usize,
-    known: &mut Known,
-    found: &mut Vec<Diagnostic>,
-) {
+fn demanded(kernel: &Kernel, storages: &Storages, graph: &Graph, known: &mut Known, found: &mut Vec<Diagnostic>) {
+    let threads = threads_of(kernel);
     for (storage, span) in &graph.floating {
         let buffer = &kernel.buffers[*storage];
         let reason = Reason {
@@ -182,16 +183,16 @@ fn demanded(
 
 /// The steps of the loops that the user laid out, by node. Errors: layouts that are not possible.
 pub(crate) fn laid_out_loops(
-    kernel: &Kernel,
+    kernels: &KernelsByRole<'_>,
     graph: &Graph,
-    threads: usize,
 ) -> Result<BTreeMap<usize, Map>, Vec<Diagnostic>> {
+    let kernel = kernels.whole();
     let (mut maps, mut found) = (BTreeMap::new(), Vec::new());
     for (at, (origin, node)) in graph.nodes.iter().enumerate() {
         let (Origin::Parallel(parallel), Node::Nest(nest)) = (origin, node) else { continue };
         let parallel = &kernel.parallels[*parallel];
         let Some(layout) = &parallel.layout else { continue };
-        match laid_out_loop(parallel, nest, layout, threads) {
+        match laid_out_loop(parallel, nest, layout, threads_of(kernels.seen_by(parallel.role))) {
             Ok(map) => {
                 maps.insert(at, map);
             }

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_ir::tile::vectors::Places;
 use tilewright_layout::access::LANES;
@@ -31,9 +31,9 @@ pub(crate) struct Facts {
 #[derive(Debug)]
 struct Numbered<T> {
     /// The values, by number.
-    things: Vec<Rc<T>>,
+    things: Vec<Arc<T>>,
     /// The number of each value.
-    numbers: BTreeMap<Rc<T>, usize>,
+    numbers: BTreeMap<Arc<T>, usize>,
 }
 
 /// All interned values, and the cached answers about them.
@@ -62,11 +62,11 @@ impl<T: Ord> Numbered<T> {
         Numbered { things: Vec::new(), numbers: BTreeMap::new() }
     }
 
-    fn number(&mut self, thing: Rc<T>) -> usize {
+    fn number(&mut self, thing: Arc<T>) -> usize {
         if let Some(number) = self.numbers.get(&thing) {
             return *number;
         }
-        self.things.push(Rc::clone(&thing));
+        self.things.push(Arc::clone(&thing));
         self.numbers.insert(thing, self.things.len() - 1);
         self.things.len() - 1
     }
@@ -111,7 +111,7 @@ impl Tables {
 
     /// Interns a map.
     pub(crate) fn number(&mut self, map: Map) -> MapId {
-        let id = MapId(self.maps.number(Rc::new(map)));
+        let id = MapId(self.maps.number(Arc::new(map)));
         if self.owners.len() < self.maps.things.len() {
             self.owners.push(OnceCell::new());
             self.facts.push(OnceCell::new());
@@ -120,12 +120,12 @@ impl Tables {
         id
     }
 
-    pub(crate) fn number_pattern(&mut self, pattern: &Rc<Pattern>) -> PatternId {
-        PatternId(self.patterns.number(Rc::clone(pattern)))
+    pub(crate) fn number_pattern(&mut self, pattern: &Arc<Pattern>) -> PatternId {
+        PatternId(self.patterns.number(Arc::clone(pattern)))
     }
 
-    pub(crate) fn number_places(&mut self, places: &Rc<Places>) -> PlacesId {
-        PlacesId(self.places.number(Rc::clone(places)))
+    pub(crate) fn number_places(&mut self, places: &Arc<Places>) -> PlacesId {
+        PlacesId(self.places.number(Arc::clone(places)))
     }
 
     pub(crate) fn map(&self, id: MapId) -> &Map {
@@ -133,8 +133,8 @@ impl Tables {
     }
 
     /// The map, to keep after the search.
-    pub(crate) fn shared_map(&self, id: MapId) -> Rc<Map> {
-        Rc::clone(&self.maps.things[id.0])
+    pub(crate) fn shared_map(&self, id: MapId) -> Arc<Map> {
+        Arc::clone(&self.maps.things[id.0])
     }
 
     pub(crate) fn pattern(&self, id: PatternId) -> &Pattern {

@@ -1,6 +1,6 @@
 //! How the threads of a nest access memory: the number of instructions, and of passes over the memory.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_ir::tile::vectors::{Chunk, Mask, Places, Vectors, chunks, common_mask, firsts, widest};
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
@@ -94,12 +94,12 @@ impl Tables {
     }
 
     /// The steps, cut into chunks of `together` steps.
-    fn chunks(&mut self, steps: MapId, together: usize) -> Rc<Vec<Chunk>> {
+    fn chunks(&mut self, steps: MapId, together: usize) -> Arc<Vec<Chunk>> {
         if let Some(known) = self.answers.chunks.get(&(steps, together)) {
-            return Rc::clone(known);
+            return Arc::clone(known);
         }
-        let chunks = Rc::new(chunks(self.map(steps), together));
-        self.answers.chunks.insert((steps, together), Rc::clone(&chunks));
+        let chunks = Arc::new(chunks(self.map(steps), together));
+        self.answers.chunks.insert((steps, together), Arc::clone(&chunks));
         chunks
     }
 }

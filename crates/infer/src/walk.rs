@@ -1,6 +1,6 @@
 //! The nests of loops and ops: what their statements touch, for all iterations.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::Span;
 use tilewright_expr::Var;
@@ -60,7 +60,7 @@ fn scanned(op: &Op) -> Option<Scanned> {
         *slot = row as u32;
         in_order[row * extent + at] = element as u32;
     }
-    let rows = Rc::new(Pattern::of_table(rows.len() / extent, 1, rows));
+    let rows = Arc::new(Pattern::of_table(rows.len() / extent, 1, rows));
     Some(Scanned { rows, in_order, extent })
 }
 
@@ -160,12 +160,12 @@ impl<'a> Walk<'a> {
         let mut alike = self.nest.touches.iter_mut().filter(is_alike);
         match alike.find_map(|known| Some((known.pattern.joined(&pattern)?, known))) {
             Some((joined, known)) => {
-                known.pattern = Rc::new(joined);
+                known.pattern = Arc::new(joined);
                 known.effect = both(known.effect, effect);
             }
             None => {
                 let title = access_title(self.kernel, access);
-                let pattern = Rc::new(pattern);
+                let pattern = Arc::new(pattern);
                 self.nest.touches.push(Touch { storage, effect, pattern, span: access.span, title });
             }
         }
@@ -248,7 +248,7 @@ impl<'a> Walk<'a> {
             buffer: access.buffer,
             writes,
             is_shared: buffer.space == Space::Shared,
-            places: Rc::new(places),
+            places: Arc::new(places),
             dtype: buffer.dtype,
             widest: self.kernel.widest_access(access.buffer),
             is_plain: self.turns == 1 && self.conditions.is_empty(),

@@ -1,6 +1,6 @@
 //! What was inferred, written into the kernel.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
@@ -72,17 +72,17 @@ pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
 
 /// The layouts of maps, each found once: many fragments and loops share a map.
 #[derive(Default)]
-struct Layouts(Vec<(Rc<Map>, usize, Option<Layout>)>);
+struct Layouts(Vec<(Arc<Map>, usize, Option<Layout>)>);
 
 impl Layouts {
     /// The layout of elements, of which a granule of the map has `lanes`.
-    fn of(&mut self, map: &Rc<Map>, lanes: usize) -> Option<Layout> {
-        let is_same = |(known, of, _): &&(Rc<Map>, usize, Option<Layout>)| Rc::ptr_eq(known, map) && *of == lanes;
+    fn of(&mut self, map: &Arc<Map>, lanes: usize) -> Option<Layout> {
+        let is_same = |(known, of, _): &&(Arc<Map>, usize, Option<Layout>)| Arc::ptr_eq(known, map) && *of == lanes;
         if let Some((.., layout)) = self.0.iter().find(is_same) {
             return layout.clone();
         }
         let layout = layout_of(map, lanes);
-        self.0.push((Rc::clone(map), lanes, layout.clone()));
+        self.0.push((Arc::clone(map), lanes, layout.clone()));
         layout
     }
 }

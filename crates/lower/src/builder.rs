@@ -33,8 +33,8 @@ pub(crate) struct Builder {
     fragments: BTreeMap<Handle<Buffer>, Handle<RegArray>>,
     /// What [`Builder::fragment_registers`] found so far.
     resolved: RefCell<BTreeMap<Handle<Buffer>, Rc<FragmentRegisters>>>,
-    /// The maps of layouts, each listed once: many fragments and loops share a layout.
-    maps: RefCell<BTreeMap<Layout, Rc<Map>>>,
+    /// The maps of layouts on so many threads, each listed once: many fragments and loops share a layout.
+    maps: RefCell<BTreeMap<(i64, Layout), Rc<Map>>>,
     /// What copies read of tiles in shared memory.
     pub(crate) copied_tiles: CopiedTiles,
     /// Shared memory that conversions go through, one after the other.
@@ -46,6 +46,7 @@ impl Builder {
         let program = Program {
             sizes: kernel.sizes.iter().map(|size| size.var.clone()).collect(),
             grid: kernel.grid.clone(),
+            roles: kernel.roles.clone(),
             ..Program::new(&kernel.name, target, kernel.threads)
         };
         let mut names: BTreeSet<String> = HwIndex::ALL.iter().map(|index| index.name().to_string()).collect();
@@ -162,13 +163,14 @@ impl Builder {
         self.fragments[&buffer]
     }
 
-    /// The map of a layout on the threads of the kernel. Error: as of [`Map::of_layout`].
+    /// The map of a layout on the threads of the kernel, or of the role that is being lowered. Error: as of [`Map::of_layout`].
     pub(crate) fn map_of(&self, layout: &Layout) -> Result<Rc<Map>, String> {
-        if let Some(known) = self.maps.borrow().get(layout) {
+        let key = (self.program.threads, layout.clone());
+        if let Some(known) = self.maps.borrow().get(&key) {
             return Ok(Rc::clone(known));
         }
         let map = Rc::new(Map::of_layout(layout, self.program.threads.max(1) as usize)?);
-        self.maps.borrow_mut().insert(layout.clone(), Rc::clone(&map));
+        self.maps.borrow_mut().insert(key, Rc::clone(&map));
         Ok(map)
     }
 

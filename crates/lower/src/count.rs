@@ -103,7 +103,7 @@ impl<'a> Tally<'a> {
                 stmt.values().iter().for_each(|value| self.operations(value, times));
             }
             Stmt::Mma(_) => self.add(times),
-            Stmt::Elect { body } => {
+            Stmt::Role { body, .. } | Stmt::Elect { body } => {
                 self.add(times);
                 self.body(body);
             }

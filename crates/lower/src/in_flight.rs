@@ -6,6 +6,7 @@
 //!
 //! Which groups may be pending is followed through loops and branches. Where paths meet, their groups are joined place by place,
 //! from the latest on. Of a group that may then be at several places the latest counts.
+//! Threads have only the groups that they commit: for one of a role, the later groups of other roles do not count.
 //! Pipelined loops commit groups too, and wait for them on their own; they are entries without memory.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Program, Stmt, for_each_stmt};
+use tilewright_ir::tile::Role;
 
 use crate::measure::measure;
 use crate::pipeline::{CP_ASYNC, asynchronous, unmet};
@@ -111,9 +113,37 @@ impl Used {
     }
 }
 
+/// The threads that commit a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Committers {
+    /// All threads of the CTA.
+    #[default]
+    All,
+    /// The warps of a role.
+    Of(Handle<Role>),
+    /// One or another of these, on different paths.
+    Some,
+}
+
+impl Committers {
+    fn of(op: &OpBlock) -> Committers {
+        op.role.map_or(Committers::All, Committers::Of)
+    }
+
+    /// Whether each thread that commits a group of `others` also commits one of these.
+    fn include(self, others: Committers) -> bool {
+        match self {
+            Committers::All => true,
+            Committers::Of(_) => self == others,
+            Committers::Some => false,
+        }
+    }
+}
+
 /// What copies of a group may still read and fill, and the plan of the copy that does, for each memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Group {
+    by: Committers,
     reads: BTreeMap<Handle<Memory>, usize>,
     fills: BTreeMap<Handle<Memory>, usize>,
 }
@@ -123,10 +153,11 @@ impl Group {
     fn of(program: &Program, op: &OpBlock) -> Group {
         let Used { reads, writes } = Used::of(program, &op.body);
         let of_plan = |memories: BTreeSet<_>| memories.into_iter().map(|memory| (memory, op.op)).collect();
-        Group { reads: of_plan(reads), fills: of_plan(writes) }
+        Group { by: Committers::of(op), reads: of_plan(reads), fills: of_plan(writes) }
     }
 
     fn join(&mut self, other: Group) {
+        self.by = if self.by == other.by { self.by } else { Committers::Some };
         self.reads.extend(other.reads);
         self.fills.extend(other.fills);
     }
@@ -151,22 +182,30 @@ impl Pending {
         }
     }
 
-    /// All but the latest `pending` groups have arrived.
-    fn wait(&mut self, pending: usize) {
-        self.0.truncate(pending);
+    /// All but the latest `pending` groups of each of these threads have arrived.
+    fn wait(&mut self, threads: Committers, pending: usize) {
+        let has_arrived = |at: usize| threads.include(self.0[at].by) && self.later_than(at) >= pending;
+        let left = (0..self.0.len()).filter(|at| !has_arrived(*at)).map(|at| self.0[at].clone()).collect();
+        self.0 = left;
+    }
+
+    /// How many groups a thread has that are later than one of its groups, at least.
+    fn later_than(&self, at: usize) -> usize {
+        self.0[..at].iter().filter(|group| group.by.include(self.0[at].by)).count()
     }
 
     /// What may be pending where another path meets this one.
     fn meet(&mut self, other: Pending) {
-        self.0.resize(self.0.len().max(other.0.len()), Group::default());
-        self.0.iter_mut().zip(other.0).for_each(|(group, other)| group.join(other));
+        let mut others = other.0.into_iter();
+        self.0.iter_mut().zip(&mut others).for_each(|(group, other)| group.join(other));
+        self.0.extend(others);
     }
 
     /// The latest group that statements have to wait for.
     fn needed(&self, used: &Used) -> Option<Needed> {
-        self.0.iter().enumerate().find_map(|(later, group)| {
+        self.0.iter().enumerate().find_map(|(at, group)| {
             let (memory, plan) = group.met(used)?;
-            Some(Needed { later, memory, plan })
+            Some(Needed { later: self.later_than(at), memory, plan })
         })
     }
 
@@ -245,7 +284,7 @@ impl Waits<'_> {
     /// Waits for what an op needs.
     fn settle(&self, op: &OpBlock, pending: &mut Pending) -> Option<Needed> {
         let needed = pending.needed(&Used::of(self.program, &op.body))?;
-        pending.wait(needed.later);
+        pending.wait(Committers::All, needed.later);
         Some(needed)
     }
 
@@ -253,12 +292,13 @@ impl Waits<'_> {
     fn pass(&self, op: &OpBlock, pending: &mut Pending) {
         for_each_stmt(&op.body, &mut |stmt| match stmt {
             Stmt::Inst(call) if call.inst == Inst::CopyAsyncCommit => {
-                pending.commit(if op.is_async { Group::of(self.program, op) } else { Group::default() });
+                let own = if op.is_async { Group::of(self.program, op) } else { Group::default() };
+                pending.commit(Group { by: Committers::of(op), ..own });
             }
             Stmt::Inst(call) if call.inst == Inst::CopyAsyncWait => {
                 let later =
                     call.arguments.first().and_then(Expr::as_const).and_then(|later| usize::try_from(later).ok());
-                pending.wait(later.unwrap_or(usize::MAX));
+                pending.wait(Committers::of(op), later.unwrap_or(usize::MAX));
             }
             _ => {}
         });

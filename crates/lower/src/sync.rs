@@ -10,6 +10,10 @@
 //! still missing then stands before the loop, where it is executed once. An op inside `n` loops is visited `2n + 1` times.
 //! The barriers in a loop that may have no iterations do not order what comes before it with what comes after it.
 //!
+//! Ops of one role are ordered by barriers of the role, in which only its warps take part. Such a barrier orders nothing else.
+//! Between roles, and between a role and other ops, it takes one of the CTA, which all threads reach: every loop around it is a
+//! loop of all threads.
+//!
 //! Different parameters are assumed not to alias, as in CUDA libraries; only `permute_layout` allows its two operands
 //! to be the same memory.
 
@@ -19,15 +23,17 @@ mod conflict;
 mod shared;
 mod touched;
 
-pub(crate) use block::{Block, Branch, IfBlock, LoopBlock, LoopRef, OpBlock, for_each_op};
+pub(crate) use block::{Block, Branch, IfBlock, LoopBlock, LoopRef, OpBlock, RequiredBarrier, for_each_op, role_of};
 
 use std::rc::Rc;
 
+use tilewright_ir::Handle;
 use tilewright_ir::thread::Program;
+use tilewright_ir::tile::Role;
 use tilewright_layout::axis::Scope;
 
 use accesses::AccessGroup;
-use block::{OpSegment, RequiredBarrier};
+use block::OpSegment;
 use conflict::{Again, conflict};
 use touched::Touched;
 
@@ -61,6 +67,11 @@ impl BarrierPass<'_> {
         if self.program.threads <= 32 { Scope::Warp } else { Scope::Cta }
     }
 
+    /// Whether a role has only one warp, so that its lanes are all that have to be ordered.
+    fn has_one_warp(&self, role: Option<Handle<Role>>) -> bool {
+        role.is_some_and(|role| self.program.roles[role].warps == 1)
+    }
+
     fn walk(&mut self, blocks: &mut [Block], pass: Pass) {
         for block in blocks {
             match block {
@@ -80,14 +91,14 @@ impl BarrierPass<'_> {
     /// found, and further barriers only order more.
     fn repeat(&mut self, block: &mut LoopBlock, pass: Pass) {
         if let Some((barrier, _)) = &block.barrier {
-            self.pass(barrier.scope, 0);
+            self.pass(barrier.scope, barrier.role, 0);
         }
         let (outside, start) = (std::mem::take(&mut self.pending), self.next);
         self.loops.push(block.inner.clone());
         self.walk(&mut block.body, pass);
         if pass == Pass::First && block.inner.counter.most_trips() > 1 {
             self.mark_earlier(start, true);
-            let only_next = has_barrier(&block.body, self.widest());
+            let only_next = has_barrier(&block.body, self.widest(), role_of(&block.body));
             let outer = self.again.replace(Again { counter: block.inner.counter.clone(), only_next });
             self.walk(&mut block.body, Pass::Again);
             self.again = outer;
@@ -103,7 +114,7 @@ impl BarrierPass<'_> {
         }
         self.loops.pop();
         if let Some((needed, op)) = missing {
-            self.pass(needed.scope, 0);
+            self.pass(needed.scope, needed.role, 0);
             block.barrier = Some(match block.barrier.take() {
                 None => (needed, op),
                 Some((known, first)) => (known.and(needed), first),
@@ -120,7 +131,7 @@ impl BarrierPass<'_> {
                 Block::Op(op) => self.find_missing_before(op, missing),
                 Block::Loop(inner) => {
                     if let Some((barrier, _)) = &inner.barrier {
-                        self.pass(barrier.scope, 0);
+                        self.pass(barrier.scope, barrier.role, 0);
                     }
                     self.loops.push(inner.inner.clone());
                     let before = self.pending.clone();
@@ -144,11 +155,11 @@ impl BarrierPass<'_> {
 
     fn find_missing_before(&mut self, op: &OpBlock, missing: &mut Option<(RequiredBarrier, usize)>) {
         if let Some(barrier) = &op.barrier {
-            self.pass(barrier.scope, 0);
+            self.pass(barrier.scope, barrier.role, 0);
         }
         let parts = self.parts(op);
         if let Some(needed) = self.needed(&parts) {
-            self.pass(needed.scope, 0);
+            self.pass(needed.scope, needed.role, 0);
             *missing = Some(match missing.take() {
                 None => (needed, op.op),
                 Some((known, first)) => (known.and(needed), first),
@@ -159,7 +170,7 @@ impl BarrierPass<'_> {
                 OpSegment::Barrier(scope) => Some(*scope),
                 OpSegment::Accesses(_) => None,
             });
-            own.for_each(|scope| self.pass(scope, 0));
+            own.for_each(|scope| self.pass(scope, op.role, 0));
         }
     }
 
@@ -180,11 +191,11 @@ impl BarrierPass<'_> {
 
     fn op(&mut self, op: &mut OpBlock) {
         if let Some(barrier) = &op.barrier {
-            self.pass(barrier.scope, 0);
+            self.pass(barrier.scope, barrier.role, 0);
         }
         let parts = self.parts(op);
         if let Some(needed) = self.needed(&parts) {
-            self.pass(needed.scope, 0);
+            self.pass(needed.scope, needed.role, 0);
             op.barrier = Some(match op.barrier.take() {
                 None => needed,
                 Some(known) => known.and(needed),
@@ -194,7 +205,7 @@ impl BarrierPass<'_> {
         let ordered_from = if op.guard.is_some() { self.next } else { 0 };
         for part in parts {
             match part {
-                OpSegment::Barrier(scope) => self.pass(scope, ordered_from),
+                OpSegment::Barrier(scope) => self.pass(scope, op.role, ordered_from),
                 OpSegment::Accesses(accesses) => self.add(accesses),
             }
         }
@@ -216,7 +227,9 @@ impl BarrierPass<'_> {
                     title: op.title.clone(),
                     touched: Rc::clone(touched),
                     loops: self.loops.clone(),
+                    role: op.role,
                     since: None,
+                    since_in_role: false,
                     earlier: false,
                     number: number - 1,
                 })
@@ -238,12 +251,18 @@ impl BarrierPass<'_> {
         }
     }
 
-    /// Applies a barrier to the pending accesses from number `from` on, and drops those that no later barrier could
-    /// order better.
-    fn pass(&mut self, scope: Scope, from: usize) {
+    /// Applies a barrier, in a role or of all threads, to the pending accesses from number `from` on, and drops those that no
+    /// later barrier could order better.
+    fn pass(&mut self, scope: Scope, role: Option<Handle<Role>>, from: usize) {
         let widest = self.widest();
+        let is_of_all = scope >= widest || self.has_one_warp(role);
         for accesses in self.pending.iter_mut().filter(|accesses| accesses.number >= from) {
-            accesses.since = accesses.since.max(Some(scope));
+            if role.is_none() {
+                accesses.since = accesses.since.max(Some(scope));
+            } else if role == accesses.role {
+                accesses.since_in_role |= is_of_all;
+                accesses.since = accesses.since.max(Some(Scope::Warp));
+            }
         }
         self.pending.retain(|accesses| accesses.since < Some(widest));
     }
@@ -251,6 +270,7 @@ impl BarrierPass<'_> {
     /// The weakest barrier before the parts of an op that orders them after everything pending.
     fn needed(&self, parts: &[OpSegment<AccessGroup>]) -> Option<RequiredBarrier> {
         let mut needed: Option<RequiredBarrier> = None;
+        // The strongest of the op's own barriers so far.
         let mut own: Option<Scope> = None;
         for part in parts {
             let later = match part {
@@ -261,15 +281,25 @@ impl BarrierPass<'_> {
                 OpSegment::Accesses(accesses) => accesses,
             };
             for earlier in &self.pending {
-                let ordered = earlier.since.max(own);
+                // In one role, a barrier of the role is enough.
+                let role = later.role.filter(|_| later.role == earlier.role);
+                let ordered = match (later.role, role) {
+                    (Some(_), Some(_)) if earlier.since_in_role => Some(self.widest()),
+                    (Some(_), None) => earlier.since,
+                    (None, _) | (Some(_), Some(_)) => earlier.since.max(own),
+                };
                 if ordered >= Some(self.widest()) {
                     continue;
                 }
                 let again = self.again.as_ref().filter(|_| earlier.earlier);
                 let found = conflict(self.program, earlier, later, again, self.widest());
                 let Some((scope, reason)) = found else { continue };
+                let scope = if self.has_one_warp(role) { Scope::Warp } else { scope };
+                // Lanes of a warp that the later op's role has: its warps wait for themselves.
+                let role = if scope == Scope::Warp { later.role } else { role };
                 if ordered < Some(scope) {
-                    merge(&mut needed, scope, reason);
+                    let reasons = vec![reason];
+                    merge(&mut needed, RequiredBarrier { scope, role, reasons });
                 }
             }
         }
@@ -277,32 +307,34 @@ impl BarrierPass<'_> {
     }
 }
 
-/// Whether all threads execute a barrier of this scope in these blocks, whatever data and bounds of loops are.
-fn has_barrier(body: &[Block], widest: Scope) -> bool {
-    let is_widest = |barrier: &Option<RequiredBarrier>| barrier.as_ref().is_some_and(|known| known.scope >= widest);
+/// Whether all threads that execute these blocks, those of a role if there is one, execute a barrier of this scope in them,
+/// whatever data and bounds of loops are.
+fn has_barrier(body: &[Block], widest: Scope, role: Option<Handle<Role>>) -> bool {
+    let is_widest = |known: &RequiredBarrier| known.scope >= widest && (known.role.is_none() || known.role == role);
     let in_op = |op: &OpBlock| {
         let own = |part: &OpSegment<_>| matches!(part, OpSegment::Barrier(scope) if *scope >= widest);
-        is_widest(&op.barrier) || (op.guard.is_none() && op.parts().iter().any(own))
+        let is_of_all = op.guard.is_none() && op.role == role;
+        op.barrier.as_ref().is_some_and(is_widest) || (is_of_all && op.parts().iter().any(own))
     };
     body.iter().any(|block| match block {
         Block::Op(op) => in_op(op),
         Block::Loop(inner) => {
-            inner.barrier.as_ref().is_some_and(|(barrier, _)| barrier.scope >= widest)
-                || (inner.inner.counter.is_never_empty() && has_barrier(&inner.body, widest))
+            inner.barrier.as_ref().is_some_and(|(barrier, _)| is_widest(barrier))
+                || (inner.inner.counter.is_never_empty() && has_barrier(&inner.body, widest, role))
         }
         Block::If(branches) => in_op(&branches.first),
     })
 }
 
-/// Keeps the widest scope and the reasons for it.
-fn merge(needed: &mut Option<RequiredBarrier>, scope: Scope, reason: String) {
+/// Keeps the barrier that orders most, and the reasons for it.
+fn merge(needed: &mut Option<RequiredBarrier>, more: RequiredBarrier) {
+    let strength = |barrier: &RequiredBarrier| (barrier.scope, barrier.role.is_none());
     match needed {
-        Some(known) if known.scope > scope => {}
-        Some(known) if known.scope == scope => {
-            if !known.reasons.contains(&reason) {
-                known.reasons.push(reason);
-            }
+        Some(known) if strength(known) > strength(&more) => {}
+        Some(known) if strength(known) == strength(&more) => {
+            let new: Vec<String> = more.reasons.into_iter().filter(|reason| !known.reasons.contains(reason)).collect();
+            known.reasons.extend(new);
         }
-        _ => *needed = Some(RequiredBarrier { scope, reasons: vec![reason] }),
+        _ => *needed = Some(more),
     }
 }

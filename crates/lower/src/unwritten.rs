@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Program, RegArray, Regs, Resource, Stmt, WarpState};
+use tilewright_ir::tile::Role;
 use tilewright_ir::{Handle, HwIndex};
 use tilewright_layout::access::LANES;
 
@@ -19,6 +20,7 @@ pub(crate) fn unwritten(program: &Program, body: &[Stmt]) -> BTreeSet<Handle<Reg
         fragments: body.iter().filter_map(declared).collect(),
         lets: BTreeMap::new(),
         guards: Vec::new(),
+        role: None,
         branches: 0,
         written: BTreeMap::new(),
         found: BTreeSet::new(),
@@ -30,10 +32,12 @@ pub(crate) fn unwritten(program: &Program, body: &[Stmt]) -> BTreeSet<Handle<Reg
 /// Why a statement may not be executed by all threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Guard {
-    /// Only where this holds.
-    Holds(Cond),
+    /// Only by the warps of a role.
+    Of(Handle<Role>),
+    /// Only where this holds, for indices as the role sees them.
+    Holds(Option<Handle<Role>>, Cond),
     /// Only where not all of these hold.
-    NotAll(Vec<Cond>),
+    NotAll(Option<Handle<Role>>, Vec<Cond>),
     /// Only where data says so: the branch with this number.
     Branch(usize),
 }
@@ -45,6 +49,8 @@ struct Scan<'a> {
     lets: BTreeMap<Var, Expr>,
     /// Those around the current statement, outermost first.
     guards: Vec<Guard>,
+    /// The role of the current statement.
+    role: Option<Handle<Role>>,
     /// Branches on data seen so far.
     branches: usize,
     /// The guards under which each register was written.
@@ -71,15 +77,20 @@ impl Scan<'_> {
                 let value = self.resolved(value);
                 self.lets.insert(var.clone(), value);
             }
-            Stmt::If { cond, body } => self.guarded(Guard::Holds(self.resolved_cond(cond)), body),
+            Stmt::If { cond, body } => self.guarded(Guard::Holds(self.role, self.resolved_cond(cond)), body),
             Stmt::Unless { conds, body } => {
                 let conds: Vec<Cond> = conds.iter().map(|cond| self.resolved_cond(cond)).collect();
-                self.guarded(Guard::NotAll(conds.clone()), body);
+                self.guarded(Guard::NotAll(self.role, conds.clone()), body);
                 self.joined(&conds);
             }
             Stmt::IfValue { body, .. } => {
                 self.branches += 1;
                 self.guarded(Guard::Branch(self.branches), body);
+            }
+            Stmt::Role { role, body } => {
+                self.role = Some(*role);
+                self.guarded(Guard::Of(*role), body);
+                self.role = None;
             }
             Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::Elect { body } => self.body(body),
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
@@ -99,8 +110,9 @@ impl Scan<'_> {
         let under = |guards: &[Guard], more: &mut dyn Iterator<Item = Guard>| -> Vec<Guard> {
             guards.iter().cloned().chain(more).collect()
         };
-        let all = under(&self.guards, &mut conds.iter().cloned().map(Guard::Holds));
-        let not_all = under(&self.guards, &mut std::iter::once(Guard::NotAll(conds.to_vec())));
+        let role = self.role;
+        let all = under(&self.guards, &mut conds.iter().cloned().map(|cond| Guard::Holds(role, cond)));
+        let not_all = under(&self.guards, &mut std::iter::once(Guard::NotAll(role, conds.to_vec())));
         for writes in self.written.values_mut() {
             if writes.contains(&all) && writes.contains(&not_all) {
                 writes.push(self.guards.clone());
@@ -127,7 +139,7 @@ impl Scan<'_> {
 
     fn write(&mut self, regs: &Regs) {
         let is_fragment = self.fragments.contains(&regs.array);
-        let counts = |guard: &&Guard| is_fragment || !matches!(guard, Guard::Holds(_) | Guard::NotAll(_));
+        let counts = |guard: &&Guard| is_fragment || matches!(guard, Guard::Branch(_));
         let guards: Vec<Guard> = self.guards.iter().filter(counts).cloned().collect();
         for register in registers(regs).into_iter().flatten() {
             let writes = self.written.entry(register).or_default();
@@ -166,9 +178,11 @@ impl Scan<'_> {
     /// The threads for which a guard holds, if nothing else decides that.
     fn mask(&self, guard: &Guard) -> Option<Vec<bool>> {
         match guard {
-            Guard::Holds(cond) => self.mask_of(cond),
-            Guard::NotAll(conds) => {
-                let masks: Vec<Vec<bool>> = conds.iter().map(|cond| self.mask_of(cond)).collect::<Option<_>>()?;
+            Guard::Of(role) => Some(self.members(*role)),
+            Guard::Holds(role, cond) => self.mask_of(*role, cond),
+            Guard::NotAll(role, conds) => {
+                let masks: Vec<Vec<bool>> =
+                    conds.iter().map(|cond| self.mask_of(*role, cond)).collect::<Option<_>>()?;
                 let all = |thread: usize| masks.iter().all(|mask| mask[thread]);
                 Some((0..self.program.threads.max(0) as usize).map(|thread| !all(thread)).collect())
             }
@@ -176,7 +190,15 @@ impl Scan<'_> {
         }
     }
 
-    fn mask_of(&self, cond: &Cond) -> Option<Vec<bool>> {
+    /// The threads of a role.
+    fn members(&self, role: Handle<Role>) -> Vec<bool> {
+        let role = &self.program.roles[role];
+        let warp = |thread: i64| thread / LANES as i64;
+        (0..self.program.threads).map(|thread| (role.first..role.end()).contains(&warp(thread))).collect()
+    }
+
+    /// The threads for which a condition holds; of a role, only its own.
+    fn mask_of(&self, role: Option<Handle<Role>>, cond: &Cond) -> Option<Vec<bool>> {
         let mut is_of_thread = true;
         cond.sides().into_iter().for_each(|side| {
             side.for_each_var(&mut |var| {
@@ -191,7 +213,17 @@ impl Scan<'_> {
         let mut warp = WarpState::first();
         for position in 0..threads.div_ceil(LANES) {
             warp.place([0; 3], position as i64);
-            mask.extend(warp.holds(cond).ok()?);
+            let mut holds = [false; LANES];
+            match role.map(|role| warp.enter_role(&self.program.roles[role])) {
+                // A warp of another role.
+                Some(None) => {}
+                None => holds = warp.holds(cond).ok()?,
+                Some(Some(outer)) => {
+                    holds = warp.holds(cond).ok()?;
+                    warp.leave_role(outer);
+                }
+            }
+            mask.extend(holds);
         }
         mask.truncate(threads);
         Some(mask)

@@ -18,7 +18,7 @@ mod vary;
 
 pub use machine::{MachineReport, Mutated, UNDERSTOOD_GOAL, run_machine};
 pub use report::{Report, Tally};
-pub use spread::spread;
+pub use spread::{spread, spread_over};
 pub use text::{TextReport, run_text, run_texts};
 
 use std::any::Any;

@@ -37,6 +37,11 @@ pub fn spread<T: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// The results of `work` on all of these, on all cores, in their order.
+pub fn spread_over<T: Sync, R: Send>(all: &[T], work: &(dyn Fn(&T) -> R + Sync)) -> Vec<R> {
+    spread(all.len() as u64, 1, &|range| work(&all[range.start as usize]), &|_| {})
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

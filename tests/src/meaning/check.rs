@@ -7,7 +7,7 @@ use tilewright::diag::Diagnostic;
 use tilewright::infer::{Inferred, is_laid_out, lay_out};
 use tilewright::ir::thread::Program;
 use tilewright::ir::tile::{
-    Access, Buffer, Coord, Direction, ElementStmt, Space, Stmt, Value, prepare, verify, with_open_placed,
+    Access, Buffer, Coord, Direction, ElementStmt, Role, Space, Stmt, Value, prepare, verify, with_open_placed,
 };
 use tilewright::ir::{Handle, VerifiedKernel, VerifiedProgram, thread};
 use tilewright::layout::DType;
@@ -242,7 +242,8 @@ fn ran(
     };
     let mut memories: Memories =
         given.iter().filter_map(|(handle, bytes)| Some((named(handle)?, bytes.clone()))).collect();
-    let copies: Vec<Copies> = kernel.buffers.iter().filter_map(|(_, buffer)| copies(kernel, buffer)).collect();
+    let copies: Vec<Copies> =
+        kernel.buffers.iter().filter_map(|(handle, buffer)| copies(kernel, handle, buffer)).collect();
     execute(program, &mut memories, order, &copies)
         .map_err(|why| wrong("the program fails", format!("{order:?}: {why}")))?;
     for (handle, bytes) in expected {
@@ -253,13 +254,17 @@ fn ran(
     Ok(())
 }
 
-fn copies(kernel: &Kernel, buffer: &Buffer) -> Option<Copies> {
+fn copies(kernel: &Kernel, handle: Handle<Buffer>, buffer: &Buffer) -> Option<Copies> {
     let is_owner = buffer.space == Space::Fragment && buffer.view_of.is_none();
     let layout = buffer.layout.as_ref().filter(|_| is_owner)?;
-    let map = Map::of_layout(layout, kernel.threads as usize).ok()?;
+    let role = kernel.role_of(handle).map(|role| &kernel.roles[role]);
+    let threads = role.map_or(kernel.threads, Role::threads);
+    let first = role.map_or(0, |role| role.first as usize * 32);
+    let map = Map::of_layout(layout, threads as usize).ok()?;
     let bytes = buffer.dtype.bytes() as usize;
     let mut places: Vec<Vec<(usize, usize)>> = vec![Vec::new(); map.elements()];
     for (thread, slot, element) in map.entries() {
+        let thread = thread + first;
         // Of several registers of a thread, ops use the first.
         if places[element].iter().all(|(known, _)| *known != thread) {
             places[element].push((thread, slot * bytes));

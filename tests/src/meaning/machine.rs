@@ -51,7 +51,8 @@ pub fn execute(program: &Program, memories: &mut Memories, order: Order, copies:
             for x in 0..ctas(0) {
                 let threads = (0..program.threads).map(|_| Thread::new(program)).collect();
                 let barriers = Barriers::default();
-                let mut machine = Machine { program, cta: [x, y, z], threads, memories, barriers, order, copies };
+                let cta = [x, y, z];
+                let mut machine = Machine { program, cta, threads, memories, barriers, order, copies, first_warp: 0 };
                 machine.begin();
                 let all: Vec<usize> = (0..program.threads as usize).collect();
                 machine.body(&program.body, &all)?;
@@ -85,6 +86,8 @@ pub(super) struct Machine<'a> {
     pub(super) barriers: Barriers,
     pub(super) order: Order,
     copies: &'a [Copies],
+    /// The first warp of the role whose statements are executed; 0 outside of roles.
+    first_warp: i64,
 }
 
 impl Machine<'_> {
@@ -103,6 +106,12 @@ impl Machine<'_> {
     fn body(&mut self, body: &[Stmt], active: &[usize]) -> Result<(), String> {
         let mut rest = body;
         while let Some(first) = rest.first() {
+            let roles = rest.iter().take_while(|stmt| matches!(stmt, Stmt::Role { .. })).count();
+            if roles > 0 {
+                self.roles(&rest[..roles], active)?;
+                rest = &rest[roles..];
+                continue;
+            }
             let alone = rest.iter().take_while(|stmt| !exchanges(stmt)).count();
             if alone == 0 {
                 self.together(first, active)?;
@@ -117,6 +126,24 @@ impl Machine<'_> {
                 self.run(&rest[..alone], thread)?;
             }
             rest = &rest[alone..];
+        }
+        Ok(())
+    }
+
+    /// Executes branches of roles between which there is no barrier: if threads run backwards, the last one first.
+    fn roles(&mut self, branches: &[Stmt], active: &[usize]) -> Result<(), String> {
+        let mut order: Vec<&Stmt> = branches.iter().collect();
+        if self.order == Order::Backwards {
+            order.reverse();
+        }
+        for branch in order {
+            let Stmt::Role { role, body } = branch else { continue };
+            let role = &self.program.roles[*role];
+            let is_member = |at: &&usize| (role.first..role.end()).contains(&(**at as i64 / 32));
+            let inside: Vec<usize> = active.iter().filter(is_member).copied().collect();
+            self.first_warp = role.first;
+            self.body(body, &inside)?;
+            self.first_warp = 0;
         }
         Ok(())
     }
@@ -256,7 +283,7 @@ impl Machine<'_> {
                     }
                 }
                 Stmt::TensorCopy(copy) => self.tensor_copy(copy, at)?,
-                Stmt::Op { .. } | Stmt::Mma(_) | Stmt::Elect { .. } => {
+                Stmt::Op { .. } | Stmt::Mma(_) | Stmt::Elect { .. } | Stmt::Role { .. } => {
                     return Err("a statement that this machine does not know".to_string());
                 }
             }
@@ -273,8 +300,8 @@ impl Machine<'_> {
     pub(super) fn expr(&self, at: usize, expr: &Expr) -> Result<i64, String> {
         let value = |var: &Var| match HwIndex::of(var) {
             Some(HwIndex::Lane) => Some(at as i64 % 32),
-            Some(HwIndex::Warp) => Some(at as i64 / 32),
-            Some(HwIndex::Tid) => Some(at as i64),
+            Some(HwIndex::Warp) => Some(at as i64 / 32 - self.first_warp),
+            Some(HwIndex::Tid) => Some(at as i64 - self.first_warp * 32),
             Some(HwIndex::Block(dim)) => Some(self.cta[dim.index()]),
             None => self.threads[at].env.iter().rev().find(|(known, _)| known == var).map(|(_, value)| *value),
         };
@@ -441,7 +468,7 @@ impl Machine<'_> {
 /// Whether threads synchronize in a statement, or a check follows it.
 fn exchanges(stmt: &Stmt) -> bool {
     match stmt {
-        Stmt::Mma(_) | Stmt::Op { .. } | Stmt::Elect { .. } => true,
+        Stmt::Mma(_) | Stmt::Op { .. } | Stmt::Elect { .. } | Stmt::Role { .. } => true,
         Stmt::Inst(call) => call.inst == Inst::BarrierWait || call.inst.info().issued_by > axis::Scope::Thread,
         _ => stmt.inner().iter().any(exchanges),
     }

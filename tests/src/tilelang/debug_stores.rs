@@ -73,7 +73,7 @@ fn debug_buffer(kernel: &Kernel, fragment: &Buffer, blocks: i64) -> Result<Buffe
 
 fn op(kernel: &mut Kernel, of: &Buffer, kind: OpKind, operands: Vec<Tile>) -> Handle<Op> {
     let (scope, span) = (Scope::Cta, of.span);
-    kernel.ops.push(Op { kind, scope, warp: None, operands, variant: None, name: None, layout: None, span })
+    kernel.ops.push(Op { kind, scope, warp: None, role: None, operands, variant: None, name: None, layout: None, span })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod launch_files;
 mod pages;
 mod tensor_cases;
 
+use tilewright_tests::fuzz::spread_over;
 use tilewright_tests::gpu::gpu_for;
 use tilewright_tests::mutants::{MutationReport, ending, mutants};
 use tilewright_tests::toolchain::skip;
@@ -116,9 +117,9 @@ fn mechanical_changes_of_their_ptx_are_found() {
     for case in all() {
         let target = case.targets().last().expect("a target");
         let Some(ptx) = compiled(&case.source(), target) else { return skip("asynchronous kernels") };
-        for mutant in mutants(&ptx) {
-            report.add(&mutant, &ending(&mutant, 10, &|module, seed| case.run(module, seed)));
-        }
+        let mutants = mutants(&ptx);
+        let endings = spread_over(&mutants, &|mutant| ending(mutant, 10, &|module, seed| case.run(module, seed)));
+        mutants.iter().zip(&endings).for_each(|(mutant, ending)| report.add(mutant, ending));
     }
     assert!(report.mutants() >= 2200, "{report:#?}");
     let opcode = |text: &str| text.split_whitespace().next().unwrap_or_default().trim_end_matches(';').to_string();

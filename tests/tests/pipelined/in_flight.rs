@@ -76,7 +76,7 @@ fn two_by_two() -> Kernel {
     })
 }
 
-fn check_in_schedules(kernel: &Kernel, launches: &[Launched]) {
+pub(crate) fn check_in_schedules(kernel: &Kernel, launches: &[Launched]) {
     let artifact = compiled(kernel);
     let Some(built) = built_or_skipped(&artifact, "asynchronous copies") else { return };
     for (sizes, inputs, expected) in launches {

@@ -5,6 +5,7 @@ mod fills;
 mod in_flight;
 mod plans;
 mod registers;
+mod roles;
 
 use std::collections::BTreeSet;
 
@@ -235,15 +236,20 @@ fn every_wait_commit_and_barrier_is_needed() {
         ];
         for (kernel, launches) in cases {
             let Some(report) = mutated(&kernel, &launches) else { return };
-            let of_last = ["cp.async.commit_group", "mbarrier.", "bar.warp.sync", "fence.mbarrier_init"];
-            let opcode = |text: &str| text.split_whitespace().next().unwrap_or_default().to_string();
-            let survivors = || report.survivors.iter().map(|(operator, _, text)| (*operator, opcode(text)));
-            let is_known = |(_, opcode): &(&str, String)| of_last.iter().any(|start| opcode.starts_with(start));
-            let once: BTreeSet<(&str, String)> = survivors().filter(is_known).collect();
-            let are_known = once.len() == report.survivors.len();
-            assert!(report.mutants() >= 5 && are_known, "{stages:?}, {}: {report:#?}", kernel.name);
+            assert!(are_found(&report), "{stages:?}, {}: {report:#?}", kernel.name);
         }
     }
+}
+
+/// Whether all mutants of a pipelined loop are found but for those of its last iteration, which nothing follows, and of the fence
+/// that the barrier behind it makes needless.
+fn are_found(report: &MutationReport) -> bool {
+    let of_last = ["cp.async.commit_group", "mbarrier.", "bar.warp.sync", "fence.mbarrier_init"];
+    let opcode = |text: &str| text.split_whitespace().next().unwrap_or_default().to_string();
+    let survivors = report.survivors.iter().map(|(operator, _, text)| (*operator, opcode(text)));
+    let is_known = |(_, opcode): &(&str, String)| of_last.iter().any(|start| opcode.starts_with(start));
+    let once: BTreeSet<(&str, String)> = survivors.filter(is_known).collect();
+    report.mutants() >= 5 && once.len() == report.survivors.len()
 }
 
 /// The plan of a loop.

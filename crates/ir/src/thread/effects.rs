@@ -121,7 +121,7 @@ impl Stmt {
             }
             Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => registers_of(value, visit),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
-            Stmt::If { .. } | Stmt::Unless { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
+            Stmt::If { .. } | Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
         }
     }
 
@@ -140,7 +140,7 @@ impl Stmt {
             Stmt::Inst(call) => call.to.iter_mut().chain(&mut call.from).for_each(regs),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
             Stmt::If { .. } | Stmt::Unless { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {}
-            Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
         }
         self.values_mut().iter_mut().for_each(|value| value.for_each_register_mut(visit));
     }
@@ -168,7 +168,7 @@ impl Stmt {
             Stmt::Inst(call) => ([None, None], Some(&**call)),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => ([None, None], None),
             Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => ([None, None], None),
-            Stmt::IfValue { .. } | Stmt::Elect { .. } => ([None, None], None),
+            Stmt::IfValue { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => ([None, None], None),
             Stmt::Assign { .. } | Stmt::AssignPair { .. } => ([None, None], None),
             Stmt::LetValue { .. } | Stmt::Mma(_) => ([None, None], None),
         };
@@ -214,7 +214,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => {}
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => {}
             Stmt::Unless { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } | Stmt::LetValue { .. } => {}
-            Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
         }
     }
 
@@ -227,7 +227,7 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &[],
-            Stmt::Assign { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => &[],
+            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => &[],
             Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &[],
         }
     }
@@ -240,7 +240,7 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &mut [],
-            Stmt::Assign { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => &mut [],
+            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => &mut [],
             Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &mut [],
         }
     }
@@ -259,7 +259,8 @@ impl Stmt {
             Stmt::AssignPair { values, .. } => values,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &[],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &[],
-            Stmt::Unless { .. } | Stmt::Elect { .. } | Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => &[],
+            Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &[],
+            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => &[],
         }
     }
 
@@ -272,7 +273,8 @@ impl Stmt {
             Stmt::AssignPair { values, .. } => values,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &mut [],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &mut [],
-            Stmt::Unless { .. } | Stmt::Elect { .. } | Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => &mut [],
+            Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &mut [],
+            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => &mut [],
         }
     }
 
@@ -298,7 +300,7 @@ impl Stmt {
                 [&copy.to.1, &copy.barrier.1].into_iter().chain(&copy.coordinates).for_each(visit)
             }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
-            Stmt::Elect { .. } => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } => {}
         }
     }
 
@@ -321,7 +323,7 @@ impl Stmt {
                 [&mut to.1, &mut barrier.1].into_iter().chain(coordinates).for_each(visit);
             }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
-            Stmt::Elect { .. } => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } => {}
         }
     }
 
@@ -336,7 +338,8 @@ impl Stmt {
                 [to, barrier].into_iter().for_each(|(memory, index)| visit(*memory, index));
             }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
-            Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } | Stmt::Elect { .. } => {}
+            Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } => {}
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) => {}
         }
     }
@@ -350,7 +353,7 @@ impl Stmt {
             Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } => Scope::Thread,
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => Scope::Thread,
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => Scope::Thread,
-            Stmt::Mma(_) | Stmt::Elect { .. } | Stmt::TensorCopy(_) => Scope::Thread,
+            Stmt::Mma(_) | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => Scope::Thread,
         }
     }
 }

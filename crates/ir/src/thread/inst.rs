@@ -165,6 +165,21 @@ instructions! {
         issued_by: Scope::Cta,
         orders: Scope::Cta,
     }
+    /// So many threads, those of whole warps, wait for each other at a barrier with this number, 1 to 15; their earlier accesses
+    /// are visible to all of them (PTX ISA, `barrier`). Barrier 0 is that of the CTA.
+    SyncWarps {
+        name: "sync_warps",
+        cuda: "sync_warps<%, %>()",
+        ptx: "bar.sync",
+        arguments: 2,
+        issued_by: Scope::Warp,
+        orders: Scope::Cta,
+        function: &[
+            "template <int Barrier, int Threads> __device__ __forceinline__ void sync_warps() {",
+            "  asm volatile(\"bar.sync %0, %1;\" :: \"n\"(Barrier), \"n\"(Threads) : \"memory\");",
+            "}",
+        ],
+    }
     /// Four of the eight bytes of two registers: byte `i` of the result is the byte that hexadecimal digit `i` of the
     /// selector names, 0 to 3 in the first register and 4 to 7 in the second.
     BytePermute {

@@ -198,6 +198,10 @@ impl Program {
                     let (sums, a, b) = (self.regs(sums), self.regs(a), self.regs(b));
                     writeln!(f, "{sums} += {} {a}, {b}", inst.info().name)?;
                 }
+                Stmt::Role { role, body } => {
+                    writeln!(f, "role {}", self.roles[*role].name)?;
+                    self.print_body(f, body, depth + 1)?;
+                }
                 Stmt::Elect { body } => {
                     writeln!(f, "elect")?;
                     self.print_body(f, body, depth + 1)?;

@@ -12,6 +12,7 @@ use crate::thread::mma::MmaInst;
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::{Ring, TensorCopy, TensorMapRecipe};
 use crate::thread::value::Value;
+use crate::tile::Role;
 
 /// What one thread of a kernel does.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Program {
     pub grid: [Expr; 3],
     /// Threads of one CTA.
     pub threads: i64,
+    /// The roles of warps.
+    pub roles: Arena<Role>,
     /// Parameters in order, then shared buffers.
     pub memories: Arena<Memory>,
     /// Register arrays.
@@ -62,6 +65,7 @@ impl Program {
             scalars: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
             threads,
+            roles: Arena::new(),
             memories: Arena::new(),
             registers: Arena::new(),
             maps: Arena::new(),
@@ -206,6 +210,7 @@ impl Stmt {
             | Stmt::If { body, .. }
             | Stmt::Unless { body, .. }
             | Stmt::IfValue { body, .. }
+            | Stmt::Role { body, .. }
             | Stmt::Elect { body } => body,
             Stmt::Let { .. }
             | Stmt::LetValue { .. }
@@ -231,6 +236,7 @@ impl Stmt {
             | Stmt::If { body, .. }
             | Stmt::Unless { body, .. }
             | Stmt::IfValue { body, .. }
+            | Stmt::Role { body, .. }
             | Stmt::Elect { body } => Some(body),
             Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => None,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => None,
@@ -354,6 +360,13 @@ pub enum Stmt {
         /// Whether it is the same for all threads of a CTA.
         is_uniform: bool,
         /// What happens if it holds.
+        body: Vec<Stmt>,
+    },
+    /// Statements of the warps of a role. In them, warps and threads are counted from the first of the role.
+    Role {
+        /// The role.
+        role: Handle<Role>,
+        /// What its warps do.
         body: Vec<Stmt>,
     },
     /// Statements of one thread of the warp, which the hardware elects.

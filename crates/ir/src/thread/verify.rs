@@ -21,6 +21,7 @@ use tilewright_diag::{Diagnostic, Span, counted};
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
+use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
 
 use checker::{Checker, Divergence, Iteration};
@@ -33,6 +34,7 @@ use crate::thread::effects::{MemoryAccess, Moved, Resource, for_each_stmt};
 use crate::thread::inst::{InstInfo, MemoryOperand, RegisterOperand};
 use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt, Unroll};
 use crate::thread::registers::Regs;
+use crate::tile::Role;
 use crate::tile::vectors::WIDEST;
 
 /// A program that passed the verifier; only such a program can be emitted.
@@ -162,6 +164,7 @@ impl Checker<'_> {
                 }
             }
             Stmt::Mma(product) => self.mma(product),
+            Stmt::Role { role, body } => self.role(&self.program.roles[*role], body),
             Stmt::Elect { body } => {
                 self.executes("elect.sync", Target::ALL, Scope::Warp);
                 let outer = std::mem::replace(&mut self.is_elected, true);
@@ -210,6 +213,26 @@ impl Checker<'_> {
                 break;
             }
         }
+    }
+
+    /// The statements of a role, in which hardware indices have the values of its threads.
+    fn role(&mut self, role: &Role, body: &[Stmt]) {
+        if role.first < 0 || role.warps < 1 || role.end() * LANES as i64 > self.program.threads || self.is_in_role() {
+            self.report("V0315", format!("the warps of role `{}` do not exist here", role.name));
+        }
+        let outside = self.variables.clone();
+        let threads = std::mem::replace(&mut self.threads, role.threads());
+        for (var, _) in &mut self.variables {
+            if let Some(index) = HwIndex::of(var) {
+                *var = index.var(self.threads, &self.program.grid);
+            }
+        }
+        self.branch(Divergence::Warps, body);
+        (self.variables, self.threads) = (outside, threads);
+    }
+
+    fn is_in_role(&self) -> bool {
+        self.threads != self.program.threads
     }
 
     /// Statements under a condition with this divergence.
@@ -311,7 +334,7 @@ impl Checker<'_> {
             let value = |var: &Var| HwIndex::of(var)?.of_thread(thread).map(Expr::constant);
             normalize(&index.substitute(&value))
         };
-        index.multiple() % of == 0 || (0..self.program.threads).all(|thread| of_thread(thread).multiple() % of == 0)
+        index.multiple() % of == 0 || (0..self.threads).all(|thread| of_thread(thread).multiple() % of == 0)
     }
 
     /// Checks that elements at a constant index exist.

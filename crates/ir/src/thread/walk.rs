@@ -89,6 +89,12 @@ impl Walker<'_> {
                 self.warp.activate(outer);
             }
             Stmt::IfValue { body, .. } => self.body(body)?,
+            Stmt::Role { role, body } => {
+                if let Some(outer) = self.warp.enter_role(&self.program.roles[*role]) {
+                    self.body(body)?;
+                    self.warp.leave_role(outer);
+                }
+            }
             Stmt::Elect { body } => {
                 let outer = *self.warp.active();
                 let first = outer.iter().position(|is_active| *is_active);

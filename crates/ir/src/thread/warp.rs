@@ -5,6 +5,7 @@ use tilewright_layout::access::LANES;
 
 use crate::hw_index::HwIndex;
 use crate::thread::program::{Cond, Program};
+use crate::tile::Role;
 
 /// A value for each lane of a warp.
 pub type Lanes = [i64; LANES];
@@ -19,6 +20,8 @@ pub struct WarpState {
     cta: [i64; 3],
     /// Its index in the CTA.
     position: i64,
+    /// The first warp of the role whose statements it walks through; 0 outside of roles.
+    first: i64,
     /// The values of sizes, named values and loop variables, the innermost last.
     known: Vec<(Var, Lanes)>,
     /// How variables without a known value are evaluated.
@@ -45,7 +48,14 @@ pub fn largest(size: &Var) -> i64 {
 impl WarpState {
     /// Warp 0 of CTA (0, 0, 0). Only its hardware indices are known, and all of its lanes are active.
     pub fn first() -> WarpState {
-        WarpState { cta: [0; 3], position: 0, known: Vec::new(), unknown: UnboundVar::Error, active: [true; LANES] }
+        WarpState {
+            cta: [0; 3],
+            position: 0,
+            first: 0,
+            known: Vec::new(),
+            unknown: UnboundVar::Error,
+            active: [true; LANES],
+        }
     }
 
     /// A warp of CTA (0, 0, 0) of a program. Lanes beyond the program's threads are inactive. Sizes have their greatest
@@ -62,6 +72,18 @@ impl WarpState {
     pub fn place(&mut self, cta: [i64; 3], position: i64) {
         self.cta = cta;
         self.position = position;
+    }
+
+    /// Enters the statements of a role, in which warps and threads are counted from the first of the role. Returns what
+    /// [`WarpState::leave_role`] takes; `None` if the warp does not belong to the role.
+    pub fn enter_role(&mut self, role: &Role) -> Option<i64> {
+        let is_member = (role.first..role.end()).contains(&self.position);
+        is_member.then(|| std::mem::replace(&mut self.first, role.first))
+    }
+
+    /// Leaves the statements of a role.
+    pub fn leave_role(&mut self, outer: i64) {
+        self.first = outer;
     }
 
     /// The index in the CTA of a lane's thread.
@@ -126,9 +148,12 @@ impl WarpState {
 
     fn value(&self, var: &Var) -> Option<Lanes> {
         match HwIndex::of(var) {
-            Some(HwIndex::Tid) => Some(std::array::from_fn(|lane| self.thread(lane))),
+            Some(HwIndex::Tid) => {
+                let first = self.first * LANES as i64;
+                Some(std::array::from_fn(|lane| self.thread(lane) - first))
+            }
             Some(HwIndex::Lane) => Some(std::array::from_fn(|lane| lane as i64)),
-            Some(HwIndex::Warp) => Some([self.position; LANES]),
+            Some(HwIndex::Warp) => Some([self.position - self.first; LANES]),
             Some(HwIndex::Block(dim)) => Some([self.cta[dim.index()]; LANES]),
             None => self.defined(var),
         }

@@ -21,6 +21,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
 use crate::tile::op::{Effect, Op, OpClass, OpKind};
+use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 use crate::tile::valid_extents::{State, Valid, both, is_below, joined};
 use crate::tile::value::{ElementOp, Narrowing, Value};
@@ -53,6 +54,8 @@ struct Masks {
     uncertain: Vec<Diagnostic>,
     /// The names of the loops around.
     outer: Vec<String>,
+    /// The role of the op that is looked at.
+    role: Option<Handle<Role>>,
     /// Whether what is valid at the current statement is known; otherwise nothing is changed yet.
     is_final: bool,
 }
@@ -60,7 +63,7 @@ struct Masks {
 impl Masks {
     fn of(kernel: Kernel) -> Masks {
         let (state, written, uncertain) = (State::new(), BTreeSet::new(), Vec::new());
-        Masks { kernel, state, written, uncertain, outer: Vec::new(), is_final: true }
+        Masks { kernel, state, written, uncertain, outer: Vec::new(), role: None, is_final: true }
     }
 
     fn body(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
@@ -127,6 +130,7 @@ impl Masks {
     /// The statements in front of an op, whose operands are changed if they are masked.
     fn op(&mut self, handle: Handle<Op>) -> Vec<Stmt> {
         let op = self.kernel.ops[handle].clone();
+        self.role = op.role;
         match (op.kind.info().class, op.kind, &op.operands[..]) {
             (OpClass::Reduction, OpKind::Reduce(reduce), [dst, src]) => {
                 self.reduce(handle, reduce, [dst, src], op.span)
@@ -362,7 +366,7 @@ impl Masks {
         };
         let value = Value::Op(ElementOp::Select, chosen.into());
         let body = vec![ElementStmt::Store { to: to.access(&vars, span), value, claim: Claim::None }];
-        let parallel = Parallel { vars, body, layout: None, vector: None, span };
+        let parallel = Parallel { vars, body, layout: None, vector: None, role: self.role, span };
         (vec![Stmt::Parallel(self.kernel.parallels.push(parallel))], to)
     }
 

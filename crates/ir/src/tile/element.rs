@@ -5,8 +5,10 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::Layout;
 
+use crate::arena::Handle;
 use crate::counter::Counter;
 use crate::tile::kernel::Kernel;
+use crate::tile::role::Role;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// The most iterations of an inner loop that is unrolled.
@@ -23,6 +25,8 @@ pub struct Parallel {
     pub layout: Option<Layout>,
     /// The most elements that a thread moves at once, if the user limits it.
     pub vector: Option<i64>,
+    /// The role whose warps execute it, if not all do.
+    pub role: Option<Handle<Role>>,
     /// Where it was written.
     pub span: Span,
 }

@@ -12,6 +12,7 @@ use crate::counter::Counter;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::op::Op;
+use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 use crate::tile::value::Value;
 use crate::tile::vectors::WIDEST;
@@ -41,6 +42,8 @@ pub struct Kernel {
     pub ops: Arena<Op>,
     /// All parallel loops; `body` refers to them.
     pub parallels: Arena<Parallel>,
+    /// The roles that ops and parallel loops have.
+    pub roles: Arena<Role>,
     /// Its statements.
     pub body: Vec<Stmt>,
     /// Whether inference may copy fragments through shared memory where their uses do not agree on one layout.

@@ -5,8 +5,10 @@ use tilewright_expr::Var;
 use tilewright_layout::Layout;
 use tilewright_layout::axis::Scope;
 
+use crate::arena::Handle;
 use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce, Scan};
+use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 
 /// What an op does to an operand.
@@ -256,6 +258,8 @@ pub struct Op {
     pub scope: Scope,
     /// The warp that executes it, if one was given; otherwise every warp of the CTA does.
     pub warp: Option<i64>,
+    /// The role whose warps execute it, if not all do.
+    pub role: Option<Handle<Role>>,
     /// The operands, in the order of the table.
     pub operands: Vec<Tile>,
     /// The variant that the user forces.

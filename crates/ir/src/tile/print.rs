@@ -4,10 +4,12 @@ use std::fmt;
 
 use tilewright_expr::{Expr, Var};
 
+use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, ScalarParameter, Size, Stmt, Unroll};
 use crate::tile::op::Op;
+use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord, Value};
 
@@ -80,6 +82,9 @@ impl fmt::Display for Kernel {
         }
         for ScalarParameter { name, dtype, .. } in &self.scalars {
             writeln!(f, "  scalar {name}: {dtype}")?;
+        }
+        for (_, Role { name, first, warps, .. }) in self.roles.iter() {
+            writeln!(f, "  role {name}: warps {first}..{}", first + warps)?;
         }
         if self.allow_conversions {
             writeln!(f, "  conversions allowed")?;
@@ -157,6 +162,7 @@ fn print_parallel(f: &mut fmt::Formatter<'_>, kernel: &Kernel, parallel: &Parall
     if let Some(vector) = parallel.vector {
         write!(f, " vector {vector}")?;
     }
+    print_role(f, kernel, parallel.role)?;
     writeln!(f, "  // {}", parallel.span)?;
     print_elements(f, kernel, &parallel.body, depth + 1)
 }
@@ -258,7 +264,12 @@ fn print_op(f: &mut fmt::Formatter<'_>, kernel: &Kernel, op: &Op, depth: usize) 
     if let Some(variant) = &op.variant {
         write!(f, " variant {variant}")?;
     }
+    print_role(f, kernel, op.role)?;
     writeln!(f, "  // {}", op.span)
+}
+
+fn print_role(f: &mut fmt::Formatter<'_>, kernel: &Kernel, role: Option<Handle<Role>>) -> fmt::Result {
+    role.map_or(Ok(()), |role| write!(f, " role {}", kernel.roles[role].name))
 }
 
 #[cfg(test)]

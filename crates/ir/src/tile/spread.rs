@@ -13,7 +13,8 @@ impl Kernel {
             let OpKind::Reduce(attributes) = op.kind else { return false };
             let result = self.storage(op.operands[0].buffer);
             let uses = self.uses_in(&inner.body, result);
-            !attributes.clear && op.warp.is_none() && uses == 1
+            // The registers of a role are known only in the statements of the role, not around a loop that others share.
+            !attributes.clear && op.warp.is_none() && op.role.is_none() && uses == 1
         };
         let ops = inner.body.iter().filter_map(|stmt| if let Stmt::Op(handle) = stmt { Some(*handle) } else { None });
         if inner.counter.most_trips() > 1 { ops.filter(is_spread).collect() } else { Vec::new() }

@@ -7,8 +7,8 @@
 //! Values have one dtype per op. Elements of shared memory and fragments are in bounds where the enclosing conditions
 //! hold, in shared memory also where data decides the index; such indices are integers. No iteration of a parallel loop
 //! touches what another one writes. Conditions around ops are the same for all threads. Warps of one CTA never execute
-//! the same warp-scope op on the same tile, and none reads what another one writes in it. Shared memory fits the
-//! target.
+//! the same warp-scope op on the same tile, and none reads what another one writes in it. A fragment is used in one role.
+//! Shared memory fits the target.
 //!
 //! Not checked here: that every element of an output is written (the virtual GPU checks it), and whether a variant can
 //! use a layout (the variants report that, with reasons).
@@ -25,6 +25,7 @@ mod masked;
 mod ops;
 mod owners;
 mod races;
+mod roles;
 mod sizes;
 mod uniform;
 mod unwritten;
@@ -39,6 +40,7 @@ use crate::hw_index::Dim;
 use crate::target::Target;
 use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
 use crate::tile::op::{Op, OpClass};
+use crate::tile::role::KernelsByRole;
 use crate::tile::value::Value;
 
 use identifiers::{IDENTIFIER_HELP, check_name, is_identifier};
@@ -73,9 +75,15 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
         return Err(found);
     }
     launch_shape(&kernel, target, &mut found);
-    buffers::check(&kernel, target, &mut found);
-    let mut scope = Vec::new();
-    check_body(&kernel, &kernel.body, &mut scope, &mut Vec::new(), &mut found);
+    let before = found.len();
+    roles::check(&kernel, &mut found);
+    // Everything else is checked with the threads of the roles.
+    if found.len() > before {
+        return Err(found);
+    }
+    let kernels = KernelsByRole::of(&kernel);
+    buffers::check(&kernels, target, &mut found);
+    check_body(&kernels, &kernel.body, &mut Vec::new(), &mut Vec::new(), &mut found);
     if found.is_empty() {
         unwritten::check(&kernel, &mut found);
     }
@@ -159,17 +167,18 @@ const MAX_UNROLLED: i64 = 1024;
 type Conditions<'a> = Vec<(&'a Value, bool)>;
 
 fn check_body<'a>(
-    kernel: &'a Kernel,
+    kernels: &'a KernelsByRole<'a>,
     body: &'a [Stmt],
     scope: &mut Vec<Loop>,
     conditions: &mut Conditions<'a>,
     found: &mut Vec<Diagnostic>,
 ) {
+    let kernel = kernels.whole();
     for stmt in body {
         match stmt {
             Stmt::Op(op) => {
-                let before = found.len();
-                ops::check(kernel, &kernel.ops[*op], scope, found);
+                let (before, op) = (found.len(), &kernel.ops[*op]);
+                ops::check(kernels.seen_by(op.role), op, scope, found);
                 if !conditions.is_empty() {
                     found[before..].iter_mut().filter(|finding| finding.code == "K0216").for_each(under_conditions);
                 }
@@ -177,18 +186,19 @@ fn check_body<'a>(
             Stmt::Loop(inner) => {
                 check_loop(kernel, inner, scope, found);
                 scope.push(Loop { body: Vec::new(), ..inner.clone() });
-                check_body(kernel, &inner.body, scope, conditions, found);
+                check_body(kernels, &inner.body, scope, conditions, found);
                 scope.pop();
             }
             Stmt::Parallel(parallel) => {
-                elements::check_parallel(kernel, &kernel.parallels[*parallel], scope, conditions, found);
+                let parallel = &kernel.parallels[*parallel];
+                elements::check_parallel(kernels.seen_by(parallel.role), parallel, scope, conditions, found);
             }
             Stmt::EachThread(body) => elements::check_each(kernel, body, scope, conditions, found),
             Stmt::If(branch) => {
                 elements::check_condition(kernel, branch, scope, conditions, found);
                 for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {
                     conditions.push((&branch.cond, holds));
-                    check_body(kernel, body, scope, conditions, found);
+                    check_body(kernels, body, scope, conditions, found);
                     conditions.pop();
                 }
             }

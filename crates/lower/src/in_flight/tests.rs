@@ -39,7 +39,7 @@ fn a_wait_leaves_later_groups_pending() {
     pending.commit(filling(a));
     pending.commit(filling(b));
     assert_eq!([later(&pending, a), later(&pending, b)], [Some(1), Some(0)]);
-    pending.wait(1);
+    pending.wait(Committers::All, 1);
     assert_eq!([later(&pending, a), later(&pending, b)], [None, Some(0)]);
 }
 

@@ -1,22 +1,24 @@
 //! Assembles the program from the lowered ops.
 
 use tilewright_diag::Diagnostic;
-use tilewright_ir::Scalar;
+use tilewright_expr::Expr;
 use tilewright_ir::plan::PlanFacts;
-use tilewright_ir::thread::{Call, Note, Program, Stmt as ThreadStmt, Unroll};
+use tilewright_ir::thread::{Call, Inst, Note, Program, Stmt as ThreadStmt, Unroll};
+use tilewright_ir::tile::Role;
+use tilewright_ir::{Handle, Scalar};
 
 use super::kernel_lowering::KernelLowering;
 use crate::builder::regs;
 use crate::elements::ELEMENTS;
 use crate::pairs::paired;
 use crate::roll::rolled;
-use crate::sync::{Block, Branch, LoopBlock, OpBlock};
+use crate::sync::{Block, Branch, LoopBlock, OpBlock, RequiredBarrier, role_of};
 use crate::unwritten::unwritten;
 
 impl KernelLowering<'_> {
     /// The program of these blocks, between which barriers are in place.
     pub(super) fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
-        let body = self.assemble(blocks);
+        let body = self.assemble(blocks, None);
         let body = paired(&mut self.builder, body);
         let program = &mut self.builder.program;
         // Elements of a fragment that the kernel reads and never writes are zero, not whatever a register held.
@@ -38,32 +40,64 @@ impl KernelLowering<'_> {
         Ok(program)
     }
 
-    fn assemble(&mut self, blocks: Vec<Block>) -> Vec<ThreadStmt> {
-        let mut body = Vec::new();
+    /// The statements of blocks. Those that only a role executes are in a branch of the role, with their neighbours of the
+    /// same role; `around` is the role whose branch they are in already.
+    fn assemble(&mut self, blocks: Vec<Block>, around: Option<Handle<Role>>) -> Vec<ThreadStmt> {
+        let mut parts: Vec<Part> = Vec::new();
         for block in blocks {
+            let role = role_of(std::slice::from_ref(&block));
             match block {
-                Block::Op(op) => body.push(self.assemble_op(op)),
-                Block::Loop(LoopBlock { inner, barrier, body: inside, .. }) => {
+                Block::Op(mut op) => {
+                    let is_outside = |barrier: &mut RequiredBarrier| barrier.role != op.role;
+                    if let Some(barrier) = op.barrier.take_if(is_outside) {
+                        parts.push(self.assemble_barrier(&barrier, op.op, false));
+                    }
+                    parts.push((op.role, self.assemble_op(op)));
+                }
+                Block::Loop(LoopBlock { inner, barrier, body, .. }) => {
                     if let Some((barrier, op)) = barrier {
-                        self.plans[op].barriers.push(barrier.plan(true));
-                        body.push(ThreadStmt::from(Call::plain(barrier.inst())));
+                        parts.push(self.assemble_barrier(&barrier, op, true));
                     }
                     let named = inner.names.into_iter().map(|(var, value)| ThreadStmt::Let { var, value });
-                    let inside = named.chain(self.assemble(inside)).collect();
-                    body.push(ThreadStmt::For { counter: inner.counter, unroll: Unroll::Auto, body: inside });
+                    let body = named.chain(self.assemble(body, role)).collect();
+                    parts.push((role, ThreadStmt::For { counter: inner.counter, unroll: Unroll::Auto, body }));
                 }
                 Block::If(branches) => {
-                    body.push(self.assemble_op(branches.first));
-                    for Branch { cond, body: inside } in [branches.then, branches.otherwise] {
-                        if !inside.is_empty() {
-                            let inside = self.assemble(inside);
-                            body.push(ThreadStmt::IfValue { cond, is_uniform: true, body: inside });
+                    parts.push((None, self.assemble_op(branches.first)));
+                    for Branch { cond, body } in [branches.then, branches.otherwise] {
+                        if !body.is_empty() {
+                            let body = self.assemble(body, None);
+                            parts.push((None, ThreadStmt::IfValue { cond, is_uniform: true, body }));
                         }
                     }
                 }
             }
         }
-        body
+        self.in_branches(parts, around)
+    }
+
+    /// A barrier before an op or a loop, with its reason in the plan of an op.
+    fn assemble_barrier(&mut self, barrier: &RequiredBarrier, op: usize, is_before_loop: bool) -> Part {
+        self.plans[op].barriers.push(barrier.plan(is_before_loop));
+        (barrier.role, ThreadStmt::from(Call::plain(barrier.inst())))
+    }
+
+    /// The statements, those of another role than the one around them in branches.
+    fn in_branches(&self, parts: Vec<Part>, around: Option<Handle<Role>>) -> Vec<ThreadStmt> {
+        let roles = &self.builder.program.roles;
+        let mut all: Vec<ThreadStmt> = Vec::new();
+        for (role, stmt) in parts {
+            let Some(role) = role.filter(|role| Some(*role) != around) else {
+                all.push(stmt);
+                continue;
+            };
+            let stmt = with_barriers_of(role, &roles[role], stmt);
+            match all.last_mut() {
+                Some(ThreadStmt::Role { role: last, body }) if *last == role => body.push(stmt),
+                _ => all.push(ThreadStmt::Role { role, body: vec![stmt] }),
+            }
+        }
+        all
     }
 
     fn assemble_op(&mut self, op: OpBlock) -> ThreadStmt {
@@ -82,6 +116,23 @@ impl KernelLowering<'_> {
             Some(cond) => body.push(ThreadStmt::If { cond, body: op.body }),
         }
         ThreadStmt::Op { note, body }
+    }
+}
+
+/// A statement, and the role that executes it, if not all threads do.
+type Part = (Option<Handle<Role>>, ThreadStmt);
+
+/// A statement of a role in which its warps wait for each other where it has barriers of the CTA.
+fn with_barriers_of(handle: Handle<Role>, role: &Role, stmt: ThreadStmt) -> ThreadStmt {
+    let is_barrier = matches!(&stmt, ThreadStmt::Inst(call) if call.inst == Inst::SyncThreads);
+    match is_barrier {
+        true if role.warps == 1 => ThreadStmt::from(Call::plain(Inst::SyncWarp)),
+        true => {
+            // Barrier 0 is that of the CTA.
+            let arguments = [handle.index() as i64 + 1, role.threads()].map(Expr::constant).to_vec();
+            ThreadStmt::from(Call { arguments, ..Call::plain(Inst::SyncWarps) })
+        }
+        false => stmt.map_inner(|body| body.into_iter().map(|stmt| with_barriers_of(handle, role, stmt)).collect()),
     }
 }
 

@@ -5,7 +5,9 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{OpPlan, VariantResult};
 use tilewright_ir::thread::{Cond, for_each_stmt};
-use tilewright_ir::tile::{If, Kernel, Loop, Op, OpKind, Stmt, Tile, Unroll, iteration_exists, tile_title};
+use tilewright_ir::tile::{
+    If, Kernel, KernelsByRole, Loop, Op, OpKind, Role, Stmt, Tile, Unroll, iteration_exists, tile_title,
+};
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
@@ -19,7 +21,9 @@ use crate::variant::{AcrossLoop, Choice, choose};
 
 /// A kernel while it is lowered.
 pub(super) struct KernelLowering<'a> {
+    /// The kernel, as the role of the current statement sees it.
     pub(super) kernel: &'a Kernel,
+    pub(super) kernels: &'a KernelsByRole<'a>,
     pub(super) options: &'a Options,
     pub(super) builder: Builder,
     /// Plans of the ops lowered so far, in program order.
@@ -62,7 +66,8 @@ impl KernelLowering<'_> {
                     Some(block) => blocks.push(Block::Op(block)),
                     None => {
                         let op = substituted(&self.kernel.ops[*op], unrolled);
-                        let block = if op.kind == OpKind::CopyAsync { self.copy_async(&op) } else { self.op(&op) };
+                        let is_async = op.kind == OpKind::CopyAsync;
+                        let block = if is_async { self.copy_async(&op) } else { self.op(&op) };
                         self.keep(block, &mut blocks);
                     }
                 },
@@ -150,7 +155,22 @@ impl KernelLowering<'_> {
         self.kernel.greatest(&counter.trips())
     }
 
+    /// Lowers something of a role, as if the CTA had only the threads of the role.
+    pub(super) fn in_role<T>(&mut self, role: Option<Handle<Role>>, lower: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = (self.kernel, self.builder.program.threads);
+        self.kernel = self.kernels.seen_by(role);
+        self.builder.program.threads = self.kernel.threads;
+        let lowered = lower(self);
+        (self.kernel, self.builder.program.threads) = outer;
+        lowered
+    }
+
     pub(super) fn op(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
+        self.in_role(op.role, |lowering| lowering.op_of_team(op))
+    }
+
+    /// Lowers an op for the threads that execute it together.
+    fn op_of_team(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = &self.with_variant(op);
         if let Some(tile) = op.operands.iter().find(|tile| tile.elements() > ENUMERATION_LIMIT) {
             let error = LayoutError::TooLarge { points: tile.elements() };
@@ -168,13 +188,19 @@ impl KernelLowering<'_> {
             .filter(|_| self.kernel.warps() > 1)
             .map(|warp| Cond::Equal(Expr::var(&self.kernel.warp()), Expr::constant(warp)));
         self.plans.push(plan);
-        Ok(OpBlock::new(title, guard, body, self.plans.len() - 1))
+        Ok(OpBlock::new(title, guard, body, self.plans.len() - 1).of(self.kernels.whole().part_of_cta(op.role)))
     }
 
     /// The title of an op in plans and CUDA, with its name if it has one.
     pub(super) fn title(&self, op: &Op) -> String {
         let title = self.kernel.op_title(op);
-        op.span.titled(&op.name.as_ref().map_or_else(|| title.clone(), |name| format!("{name}: {title}")))
+        let named = op.name.as_ref().map_or_else(|| title.clone(), |name| format!("{name}: {title}"));
+        self.title_in_role(op.role, &op.span.titled(&named))
+    }
+
+    /// A title, after the role of what has it.
+    pub(super) fn title_in_role(&self, role: Option<Handle<Role>>, title: &str) -> String {
+        role.map_or_else(|| title.to_string(), |role| format!("role {}: {title}", self.kernel.roles[role].name))
     }
 
     /// The op with the variant that the options ask for, where the kernel does not force one.

@@ -13,6 +13,7 @@ pub use options::Options;
 use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::Expr;
 use tilewright_ir::thread::Program;
+use tilewright_ir::tile::KernelsByRole;
 use tilewright_ir::{Target, VerifiedKernel};
 
 use self::kernel_lowering::KernelLowering;
@@ -23,9 +24,11 @@ use crate::sync::derive_barriers;
 /// Lowers a kernel to the program of one thread. Errors: ops to which no variant applies, with the reasons of every
 /// variant.
 pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Result<Program, Vec<Diagnostic>> {
-    let kernel = kernel.kernel();
+    let kernels = KernelsByRole::of(kernel.kernel());
+    let kernel = kernels.whole();
     let mut lowering = KernelLowering {
         kernel,
+        kernels: &kernels,
         options,
         builder: Builder::new(kernel, target),
         plans: Vec::new(),

@@ -24,10 +24,17 @@ impl KernelLowering<'_> {
         unrolled: &Substitution,
     ) -> Result<OpBlock, Diagnostic> {
         let parallel = &self.kernel.parallels[handle];
+        let block = self.in_role(parallel.role, |lowering| lowering.parallel_of_team(parallel, unrolled))?;
+        Ok(block.of(self.kernel.part_of_cta(parallel.role)))
+    }
+
+    /// Lowers a parallel loop for the threads that execute it together.
+    fn parallel_of_team(&mut self, parallel: &Parallel, unrolled: &Substitution) -> Result<OpBlock, Diagnostic> {
         let vars: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
         let title = format!("parallel {}", vars.join(", "));
         let nest = Nest::of_parallel(&self.builder, self.kernel, parallel)
             .map_err(|why| why.diagnostic(&title, parallel.span))?;
+        let title = self.title_in_role(parallel.role, &title);
         self.nest(&title, parallel.span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
 

@@ -11,6 +11,9 @@
 //!     each warp:      arrive: stage i % 3 is empty
 //! ```
 //!
+//! Where the copies, or what uses them, are those of one role, only its warps take part: the warps of a role that copies wait for
+//! empty stages alone, and those of a role that uses them for full ones.
+//!
 //! A loop that is executed several times initialises its barriers each time, since how many phases have passed may depend on
 //! the launch.
 
@@ -25,6 +28,7 @@ use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
 
 use super::rotate::{Iteration, Rotation, stage_names};
+use super::teams::{Team, Teams};
 use super::{RunsAhead, TMA};
 use crate::conditions::{settled, under};
 use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
@@ -109,19 +113,25 @@ impl Rotation<'_> {
         self.stretch(&ahead, stages);
         self.choose_boxes(&ahead, &fills);
         let is_shared = ahead.memories().into_iter().any(|memory| self.builder.program.ring_of(memory).is_some());
-        let ring = self.ring(&ahead, &inner.inner.counter, stages);
+        let teams = Teams::of(&self.builder.program, &ahead, &inner.body);
+        let ring = self.ring(&ahead, &inner.inner.counter, stages, &teams.users);
         let maps = fills.iter().map(|fill| self.map(fill)).collect();
         let numbers = Iteration::of(self.builder, &inner.inner.counter, stages);
         let copies = BoxCopies {
             fills,
             maps,
             ring: ring.clone(),
+            teams,
             plan: ahead.plan,
             title: self.plans[ahead.plan].title.clone(),
         };
         let mut begin = self.begin(&copies, &numbers);
         if is_shared {
-            let sync = self.sync(ahead.plan, "all threads have finished with the stages of the loop before");
+            let sync = self.sync(
+                ahead.plan,
+                &copies.teams.all,
+                "all threads have finished with the stages of the loop before",
+            );
             begin.body.insert(0, sync);
         } else if self.depth > 0 {
             begin.body.insert(0, Stmt::from(Call::plain(Inst::SyncWarp)));
@@ -149,7 +159,7 @@ impl Rotation<'_> {
     }
 
     /// The ring of a loop.
-    fn ring(&mut self, ahead: &RunsAhead, counter: &Counter, stages: i64) -> Ring {
+    fn ring(&mut self, ahead: &RunsAhead, counter: &Counter, stages: i64, users: &Team) -> Ring {
         let name = counter.var.name().to_string();
         let mut barriers = |what: &str| {
             let memory = Memory {
@@ -167,7 +177,7 @@ impl Rotation<'_> {
         let full = barriers("full");
         // As many stages as iterations are filled once.
         let empty = (counter.most_trips() > stages).then(|| barriers("empty"));
-        let consumers = (self.builder.program.threads + LANES as i64 - 1) / LANES as i64;
+        let consumers = (users.threads + LANES as i64 - 1) / LANES as i64;
         let payload = ahead.memories().into_iter().collect();
         let ring = Ring { name, payload, stages, full, empty, consumers };
         self.builder.program.rings.push(ring.clone());
@@ -192,7 +202,7 @@ impl Rotation<'_> {
 
     /// The barriers begin, and the copies of the first iterations start.
     fn begin(&mut self, copies: &BoxCopies, numbers: &Iteration) -> OpBlock {
-        let BoxCopies { ring, plan, title, .. } = copies;
+        let BoxCopies { ring, teams, plan, title, .. } = copies;
         let Iteration { counter, .. } = numbers;
         let stage = Var::new(self.builder.fresh("stage"), 0, ring.stages - 1);
         let at = Expr::var(&stage);
@@ -211,9 +221,9 @@ impl Rotation<'_> {
             let first = self.first_issue(copies, counter, &Expr::var(&var));
             body.push(Stmt::For { counter: Counter::of(var), unroll: Unroll::Auto, body: first });
         }
-        let mut all = self.in_first_warp(vec![Stmt::Elect { body }]);
-        all.push(self.sync(*plan, "all threads see the barriers of the stages"));
-        OpBlock::new(title.clone(), None, all, *plan)
+        let mut all = teams.all.by_first_of(&teams.issuers, vec![Stmt::Elect { body }]);
+        all.push(self.sync(*plan, &teams.all, "all threads see the barriers of the stages"));
+        OpBlock::new(title.clone(), None, all, *plan).of(teams.all.role)
     }
 
     /// Starts the copies of the iteration that is so far behind the first one, if there is one.
@@ -225,21 +235,20 @@ impl Rotation<'_> {
 
     /// The barriers end, so that they may begin again.
     fn end(&mut self, copies: &BoxCopies) -> OpBlock {
-        let BoxCopies { ring, plan, title, .. } = copies;
+        let BoxCopies { ring, teams, plan, title, .. } = copies;
         let stage = Var::new(self.builder.fresh("stage"), 0, ring.stages - 1);
         let invalid = |memory: Handle<Memory>| barrier_call(Inst::BarrierInvalidate, (memory, Expr::var(&stage)), None);
         let body = std::iter::once(ring.full).chain(ring.empty).map(invalid).collect();
         let body = vec![Stmt::For { counter: Counter::of(stage), unroll: Unroll::Auto, body }];
-        let sync = self.sync(*plan, "all threads have finished with the stages and their barriers");
-        let ends = self.in_first_warp(vec![Stmt::Elect { body }]);
+        let sync = self.sync(*plan, &teams.all, "all threads have finished with the stages and their barriers");
+        let ends = teams.all.by_first_of(&teams.issuers, vec![Stmt::Elect { body }]);
         let body = std::iter::once(sync).chain(ends).collect();
-        OpBlock::new(title.clone(), None, body, *plan).part("the barriers end")
+        OpBlock::new(title.clone(), None, body, *plan).part("the barriers end").of(teams.all.role)
     }
 
-    /// A barrier of the CTA, with its reason in the plan of the loop.
-    fn sync(&mut self, plan: usize, reason: &str) -> Stmt {
-        let is_warp = self.builder.program.threads <= LANES as i64;
-        let (sync, what) = if is_warp { (Inst::SyncWarp, "__syncwarp") } else { (Inst::SyncThreads, "__syncthreads") };
+    /// A barrier of the threads that go through the loop, with its reason in the plan of the loop.
+    fn sync(&mut self, plan: usize, team: &Team, reason: &str) -> Stmt {
+        let (sync, what) = self.sync_of(team.role);
         self.plans[plan].barriers.push(Barrier { what, reason: reason.to_string() });
         Stmt::from(Call::plain(sync))
     }
@@ -253,7 +262,7 @@ impl Rotation<'_> {
         numbers: Iteration,
     ) -> LoopBlock {
         let LoopBlock { inner, barrier, body, .. } = inner;
-        let BoxCopies { ring, plan, title, .. } = copies;
+        let BoxCopies { ring, teams, plan, title, .. } = copies;
         let exists = Cond::Less(numbers.next.clone(), numbers.counter.end.clone());
         let issue = self.issue(copies, &numbers.counter, &numbers.next, &numbers.next_stage);
         let waits = ring.empty.map(|empty| {
@@ -263,10 +272,19 @@ impl Rotation<'_> {
         let issue = under(&[exists], waits.into_iter().chain([Stmt::Elect { body: issue }]).collect());
         let parity = normalize(&(numbers.phase.clone() % 2));
         let wait = barrier_call(Inst::BarrierWait, (ring.full, numbers.stage.clone()), Some(parity));
-        let mut first = settled(self.in_first_warp(issue));
-        first.push(wait);
-        let first = OpBlock::new(title.clone(), None, first, *plan).part("fill a stage ahead, wait for this one");
-        let mut all = vec![Block::Op(first)];
+        let op = |body: Vec<Stmt>, part: &'static str, team: &Team| {
+            Block::Op(OpBlock::new(title.clone(), None, body, *plan).part(part).of(team.role))
+        };
+        let mut all = Vec::new();
+        if teams.is_one() {
+            let mut first = settled(teams.all.by_first_of(&teams.issuers, issue));
+            first.push(wait);
+            all.push(op(first, "fill a stage ahead, wait for this one", &teams.all));
+        } else {
+            let issue = settled(teams.issuers.by_first_of(&teams.issuers, issue));
+            all.push(op(issue, "fill a stage ahead", &teams.issuers));
+            all.push(op(vec![wait], "wait for a stage", &teams.users));
+        }
         all.extend(self.uses(body, ahead, &numbers.stage));
         let reasons = &mut self.plans[*plan].barriers;
         let full = "the copies of an iteration have arrived";
@@ -274,12 +292,11 @@ impl Rotation<'_> {
         if let Some(empty) = ring.empty {
             let reason = "all warps have finished with the stage that is copied to next";
             reasons.push(Barrier { what: "empty mbarriers", reason: reason.to_string() });
-            let lane = HwIndex::Lane.var(self.builder.program.threads, &self.builder.program.grid);
+            let lane = HwIndex::Lane.var(teams.users.threads, &self.builder.program.grid);
             let arrive = barrier_call(Inst::BarrierArrive, (empty, numbers.stage.clone()), None);
             let arrives = under(&[Cond::Equal(Expr::var(&lane), Expr::constant(0))], vec![arrive]);
             let release = std::iter::once(Stmt::from(Call::plain(Inst::SyncWarp))).chain(arrives).collect();
-            let release = OpBlock::new(title.clone(), None, release, *plan).part("this stage is empty");
-            all.push(Block::Op(release));
+            all.push(op(release, "this stage is empty", &teams.users));
         }
         let inner = LoopRef { names: stage_names(numbers.names, &all), ..inner };
         LoopBlock { inner, barrier, body: all, ahead: None }
@@ -308,16 +325,6 @@ impl Rotation<'_> {
         }
         all
     }
-
-    /// Statements of the first warp.
-    fn in_first_warp(&self, body: Vec<Stmt>) -> Vec<Stmt> {
-        let program = &self.builder.program;
-        if program.threads <= LANES as i64 {
-            return body;
-        }
-        let warp = HwIndex::Warp.var(program.threads, &program.grid);
-        under(&[Cond::Equal(Expr::var(&warp), Expr::constant(0))], body)
-    }
 }
 
 /// The copies of an iteration, and the ring that they fill.
@@ -326,6 +333,7 @@ struct BoxCopies {
     /// The tensor map of each.
     maps: Vec<Handle<TensorMapRecipe>>,
     ring: Ring,
+    teams: Teams,
     /// The plan of the loop, and its title.
     plan: usize,
     title: String,

@@ -24,6 +24,7 @@ mod boxes;
 mod choice;
 mod rotate;
 mod served;
+mod teams;
 mod through_registers;
 
 pub(crate) use rotate::Rotation;
@@ -34,7 +35,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
-use tilewright_ir::tile::BoxFill;
+use tilewright_ir::tile::{BoxFill, Role};
 
 use crate::measure::measure;
 use crate::sync::{Block, OpBlock};
@@ -130,6 +131,8 @@ pub(crate) struct Copy {
     /// The index of its plan, and its title.
     plan: usize,
     title: String,
+    /// The role that executes it, if not all threads do.
+    role: Option<Handle<Role>>,
     /// How the copy engine does the same, or why it cannot.
     boxes: Result<BoxFill, Reason>,
     /// All of its statements: with asynchronous copies, if these can do it, otherwise as they were lowered.
@@ -154,7 +157,7 @@ impl Copy {
         };
         let facts = measure(program, &statements, 0, String::new(), i64::MAX);
         let (Fill { block, boxes }, fills) = (fill.clone(), filled(program, &op.body));
-        Ok(Copy { block, plan: op.op, title: op.title.clone(), boxes, statements, halves, facts, fills })
+        Ok(Copy { block, plan: op.op, title: op.title.clone(), role: op.role, boxes, statements, halves, facts, fills })
     }
 
     /// The variant of the op.
@@ -198,8 +201,8 @@ impl RunsAhead {
     fn refuse_overlaps(&mut self, program: &Program, refused: &mut BTreeSet<Handle<Memory>>) {
         let mut stores: Vec<(Handle<Memory>, i64, i64)> = Vec::new();
         for copy in &self.copies {
-            let Trace { touches, is_whole } =
-                trace(program, &copy.statements, 0..(program.threads + 31) / 32, &Env::new());
+            let warps = copy.role.map_or((program.threads + 31) / 32, |role| program.roles[role].warps);
+            let Trace { touches, is_whole } = trace(program, &copy.statements, 0..warps, &Env::new());
             if !is_whole {
                 refused.extend(copy.fills.iter().copied());
             }

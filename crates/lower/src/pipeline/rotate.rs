@@ -7,14 +7,16 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Stmt, for_each_expr, for_each_stmt_mut};
+use tilewright_ir::tile::Role;
 use tilewright_ir::{Counter, Handle};
+use tilewright_layout::access::LANES;
 
 use super::choice::{Ways, bytes_of_stage};
 use super::served::Served;
 use super::{Copy, Halves, RunsAhead, SERIAL, TMA, in_order, unmet};
 use crate::builder::Builder;
 use crate::conditions::{settled, under};
-use crate::sync::{Block, Branch, LoopBlock, LoopRef, OpBlock, for_each_op};
+use crate::sync::{Block, Branch, LoopBlock, LoopRef, OpBlock, for_each_op, role_of};
 
 /// What loops are rotated with.
 pub(crate) struct Rotation<'a> {
@@ -188,10 +190,11 @@ impl<'a> Rotation<'a> {
     /// The loop, in which copies are ahead of what uses them.
     fn main(&mut self, inner: LoopBlock, ahead: RunsAhead, numbers: Iteration, stages: i64) -> LoopBlock {
         let LoopBlock { inner, barrier, body, .. } = inner;
+        let role = role_of(&body);
         let [mut loads, stores] = self.next_copies(&body, &ahead, &numbers);
         commit(&mut loads, &ahead);
         let rest = self.uses(body, &ahead, &numbers.stage);
-        let wait = Block::Op(self.wait(&ahead, stages));
+        let wait = Block::Op(self.wait(&ahead, stages, role));
         let all: Vec<Block> = std::iter::once(wait).chain(loads).chain(rest).chain(stores).collect();
         let inner = LoopRef { names: stage_names(numbers.names, &all), ..inner };
         LoopBlock { inner, barrier, body: all, ahead: None }
@@ -218,7 +221,15 @@ impl<'a> Rotation<'a> {
             match &copy.halves {
                 None => first.push(Block::Op(op.with_body(part(&copy.statements)))),
                 Some(Halves { declarations, loads, stores, .. }) => {
-                    let loads = declarations.iter().cloned().chain(part(loads)).collect();
+                    // The branch of a role is a block of its own: registers that outlive it are declared before it.
+                    let (mut loads, mut declarations) = (part(loads), declarations.clone());
+                    if op.role.is_some() {
+                        let held = OpBlock::new(op.title.clone(), None, declarations, op.op);
+                        first.push(Block::Op(held.part("registers for what is loaded ahead")));
+                    } else {
+                        declarations.append(&mut loads);
+                        loads = declarations;
+                    }
                     first.push(Block::Op(op.with_body(loads)));
                     last.push(Block::Op(op.with_body(part(stores))));
                 }
@@ -237,9 +248,8 @@ impl<'a> Rotation<'a> {
     }
 
     /// The block that waits for the copies of an iteration.
-    fn wait(&mut self, ahead: &RunsAhead, stages: i64) -> OpBlock {
-        let is_warp = self.builder.program.threads <= 32;
-        let (sync, what) = if is_warp { (Inst::SyncWarp, "__syncwarp") } else { (Inst::SyncThreads, "__syncthreads") };
+    fn wait(&mut self, ahead: &RunsAhead, stages: i64, role: Option<Handle<Role>>) -> OpBlock {
+        let (sync, what) = self.sync_of(role);
         let reason =
             "all threads see the copies of all threads, and have finished with the stage that is copied to next";
         let plan = &mut self.plans[ahead.plan];
@@ -247,7 +257,18 @@ impl<'a> Rotation<'a> {
         let pending = Call { arguments: vec![Expr::constant(stages - 2)], ..Call::plain(Inst::CopyAsyncWait) };
         let waits = ahead.has_async_copies().then(|| Stmt::from(pending));
         let body = waits.into_iter().chain([Stmt::from(Call::plain(sync))]).collect();
-        OpBlock::new(plan.title.clone(), None, body, ahead.plan).part("wait for a stage")
+        OpBlock::new(plan.title.clone(), None, body, ahead.plan).part("wait for a stage").of(role)
+    }
+
+    /// The barrier for all threads of a role, or of the CTA, and what it is called in plans.
+    pub(super) fn sync_of(&self, role: Option<Handle<Role>>) -> (Inst, &'static str) {
+        let program = &self.builder.program;
+        match role.map(|role| program.roles[role].warps) {
+            Some(1) => (Inst::SyncWarp, "__syncwarp"),
+            Some(_) => (Inst::SyncThreads, "barrier of the role"),
+            None if program.threads <= LANES as i64 => (Inst::SyncWarp, "__syncwarp"),
+            None => (Inst::SyncThreads, "__syncthreads"),
+        }
     }
 
     /// Statements of an op for another iteration, if there is such an iteration, at a stage.
@@ -335,10 +356,15 @@ impl Iteration {
     }
 }
 
-/// Closes the group of asynchronous copies.
+/// Closes the group of asynchronous copies, in each role that has some.
 fn commit(blocks: &mut [Block], ahead: &RunsAhead) {
-    if let Some(Block::Op(last)) = blocks.last_mut().filter(|_| ahead.has_async_copies()) {
-        last.body.push(Stmt::from(Call::plain(Inst::CopyAsyncCommit)));
+    let mut closed: Vec<Option<Handle<Role>>> = Vec::new();
+    for block in blocks.iter_mut().rev().filter(|_| ahead.has_async_copies()) {
+        let Block::Op(op) = block else { continue };
+        if !closed.contains(&op.role) {
+            closed.push(op.role);
+            op.body.push(Stmt::from(Call::plain(Inst::CopyAsyncCommit)));
+        }
     }
 }
 

@@ -108,7 +108,12 @@ impl Check<'_> {
                 "an address or a condition depends on data or on a table",
                 "tiles at indices that are expressions",
             )),
-            Stmt::Op { .. } | Stmt::Mma(_) | Stmt::Inst(_) | Stmt::Elect { .. } | Stmt::TensorCopy(_) => {
+            Stmt::Op { .. }
+            | Stmt::Mma(_)
+            | Stmt::Inst(_)
+            | Stmt::Role { .. }
+            | Stmt::Elect { .. }
+            | Stmt::TensorCopy(_) => {
                 Err(Reason::new("threads exchange elements on the way", "elements that a thread moves by itself"))
             }
             Stmt::Store { .. } | Stmt::Move { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => {

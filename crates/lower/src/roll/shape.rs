@@ -179,7 +179,8 @@ pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Place, &mut
             stmt.values_mut().iter_mut().for_each(|value: &mut Value| value.for_each_index_mut(&mut plain));
         }
         Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
-        Stmt::Move { .. } | Stmt::For { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) | Stmt::Elect { .. } => {}
+        Stmt::Move { .. } | Stmt::For { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) => {}
+        Stmt::Role { .. } | Stmt::Elect { .. } => {}
     }
     stmt.inner_mut().iter_mut().for_each(|inner| for_each_number(inner, visit));
 }

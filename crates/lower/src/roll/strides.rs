@@ -84,7 +84,7 @@ fn exceeds_an_int(index: &Expr) -> bool {
     index.range().hi > MOST_INT
 }
 
-/// Whether a stride gets a name before a loop: it is no number, and mentions nothing that the loop defines.
+/// Whether a stride gets a name before a loop: it is not a number, and mentions nothing that the loop defines.
 fn has_name(stride: &Expr, inside: &BTreeSet<Var>) -> bool {
     stride.as_const().is_none() && !inside.iter().any(|var| stride.mentions(var))
 }

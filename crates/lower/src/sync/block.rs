@@ -4,9 +4,10 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Counter;
 use tilewright_ir::plan::Barrier;
 use tilewright_ir::thread::{Cond, Inst, Stmt, Value};
+use tilewright_ir::tile::Role;
+use tilewright_ir::{Counter, Handle};
 use tilewright_layout::axis::Scope;
 
 use super::touched::Touched;
@@ -34,6 +35,9 @@ pub(crate) struct OpBlock {
     pub(crate) title: String,
     /// The condition under which a thread executes the op, if not all threads do.
     pub(crate) guard: Option<Cond>,
+    /// The role whose warps execute the op, if not all do. In its statements, warps and threads are counted from the first of
+    /// the role, and barriers are those of the role.
+    pub(crate) role: Option<Handle<Role>>,
     pub(crate) body: Vec<Stmt>,
     /// The barrier before the op.
     pub(crate) barrier: Option<RequiredBarrier>,
@@ -50,7 +54,17 @@ pub(crate) struct OpBlock {
 impl OpBlock {
     /// An op before which no barrier is known to be needed.
     pub(crate) fn new(title: String, guard: Option<Cond>, body: Vec<Stmt>, op: usize) -> OpBlock {
-        OpBlock { title, guard, body, barrier: None, op, is_async: false, part: None, touched: OnceCell::new() }
+        OpBlock {
+            title,
+            guard,
+            role: None,
+            body,
+            barrier: None,
+            op,
+            is_async: false,
+            part: None,
+            touched: OnceCell::new(),
+        }
     }
 
     /// The same op as a part of what its plan is about.
@@ -63,9 +77,14 @@ impl OpBlock {
         OpBlock { is_async: true, ..self }
     }
 
+    /// The same op, executed by the warps of a role.
+    pub(crate) fn of(self, role: Option<Handle<Role>>) -> OpBlock {
+        OpBlock { role, ..self }
+    }
+
     /// The same op with other statements.
     pub(crate) fn with_body(&self, body: Vec<Stmt>) -> OpBlock {
-        OpBlock::new(self.title.clone(), self.guard.clone(), body, self.op)
+        OpBlock::new(self.title.clone(), self.guard.clone(), body, self.op).of(self.role)
     }
 }
 
@@ -109,6 +128,8 @@ pub(crate) struct Branch {
 #[derive(Clone, Debug)]
 pub(crate) struct RequiredBarrier {
     pub(crate) scope: Scope,
+    /// The role whose warps wait for each other; `None` if all of the CTA do.
+    pub(crate) role: Option<Handle<Role>>,
     pub(crate) reasons: Vec<String>,
 }
 
@@ -119,20 +140,42 @@ impl RequiredBarrier {
 
     /// The barrier in the plan of an op, before which it stands, or before the loop around which.
     pub(crate) fn plan(&self, is_before_loop: bool) -> Barrier {
-        let what = match (self.scope <= Scope::Warp, is_before_loop) {
-            (true, false) => "__syncwarp",
-            (false, false) => "__syncthreads",
-            (true, true) => "__syncwarp before the loop",
-            (false, true) => "__syncthreads before the loop",
+        let what = match (self.scope <= Scope::Warp, self.role.is_some(), is_before_loop) {
+            (true, _, false) => "__syncwarp",
+            (false, false, false) => "__syncthreads",
+            (false, true, false) => "barrier of the role",
+            (true, _, true) => "__syncwarp before the loop",
+            (false, false, true) => "__syncthreads before the loop",
+            (false, true, true) => "barrier of the role before the loop",
         };
         Barrier { what, reason: self.reasons.join("; ") }
     }
 
     /// One barrier in place of both.
     pub(super) fn and(self, other: RequiredBarrier) -> RequiredBarrier {
-        let scope = self.scope.max(other.scope);
-        RequiredBarrier { scope, reasons: self.reasons.into_iter().chain(other.reasons).collect() }
+        let (scope, role) = (self.scope.max(other.scope), self.role.filter(|role| Some(*role) == other.role));
+        RequiredBarrier { scope, role, reasons: self.reasons.into_iter().chain(other.reasons).collect() }
     }
+}
+
+/// The role whose warps alone execute blocks; `None` if others execute some of them too, or wait at a barrier in them.
+pub(crate) fn role_of(blocks: &[Block]) -> Option<Handle<Role>> {
+    let roles = blocks.iter().map(|block| match block {
+        Block::Op(op) => op.role.filter(|_| is_of(op.role, op.barrier.as_ref())),
+        Block::Loop(inner) => {
+            let role = role_of(&inner.body);
+            role.filter(|_| is_of(role, inner.barrier.as_ref().map(|(barrier, _)| barrier)))
+        }
+        Block::If(_) => None,
+    });
+    let roles: Vec<Option<Handle<Role>>> = roles.collect();
+    let first = *roles.first()?;
+    first.filter(|_| roles.iter().all(|role| *role == first))
+}
+
+/// Whether a barrier, if there is one, is one of this role.
+fn is_of(role: Option<Handle<Role>>, barrier: Option<&RequiredBarrier>) -> bool {
+    barrier.is_none_or(|barrier| barrier.role == role)
 }
 
 /// Calls `visit` on all ops of blocks.
@@ -181,10 +224,15 @@ impl OpBlock {
         parts
     }
 
+    /// Statements of the op, for all threads of the CTA.
     fn guarded(&self, body: Vec<Stmt>) -> Vec<Stmt> {
-        match &self.guard {
+        let body = match &self.guard {
             None => body,
             Some(cond) => vec![Stmt::If { cond: cond.clone(), body }],
+        };
+        match self.role {
+            None => body,
+            Some(role) => vec![Stmt::Role { role, body }],
         }
     }
 }

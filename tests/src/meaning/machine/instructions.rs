@@ -31,7 +31,7 @@ impl Machine<'_> {
                 }
                 active.iter().zip(values).try_for_each(|(at, bytes)| self.put(*at, to, &bytes))
             }
-            (Inst::SyncWarp | Inst::SyncThreads, _) => Ok(()),
+            (Inst::SyncWarp | Inst::SyncThreads | Inst::SyncWarps, _) => Ok(()),
             _ => {
                 let (Some((count, is_transposed)), [(memory, index)], [from]) =
                     (stored_matrices(*inst), &memory[..], &from[..])

@@ -50,6 +50,8 @@ pub(super) struct Checker<'a> {
     pub(super) variables: Vec<(Var, Divergence)>,
     /// Declared arrays, with whether each element holds a value.
     pub(super) arrays: Vec<(Handle<RegArray>, Vec<bool>)>,
+    /// The threads that execute the current statement: those of the CTA, or of a role.
+    pub(super) threads: i64,
     /// Which threads may have diverged at the current statement.
     pub(super) divergence: Divergence,
     /// The current iterations of the unrolled loops around the current statement whose variables stand in indices.
@@ -72,6 +74,7 @@ impl<'a> Checker<'a> {
             found: Vec::new(),
             variables: HwIndex::ALL.into_iter().map(variable).chain(sizes).collect(),
             arrays: program.scalars.iter().map(|array| (*array, vec![true])).collect(),
+            threads: program.threads,
             divergence: Divergence::None,
             iterations: Vec::new(),
             is_elected: false,

@@ -10,13 +10,15 @@ use crate::target::Target;
 use crate::tile::buffer::{Buffer, Direction, Space};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::{element_index, index_title};
+use crate::tile::role::KernelsByRole;
 
 /// Threads in a warp.
 const THREADS_OF_A_WARP: i64 = 32;
 /// Warps in a warpgroup.
 const WARPS_OF_A_WARPGROUP: i64 = 4;
 
-pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(kernels: &KernelsByRole<'_>, target: Target, found: &mut Vec<Diagnostic>) {
+    let kernel = kernels.whole();
     let mut names: IndexMap<&str, Span> = IndexMap::new();
     for (handle, buffer) in kernel.buffers.iter() {
         check_name(&buffer.name, buffer.span, "a buffer", found);
@@ -30,7 +32,7 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
         }
         names.entry(buffer.name.as_str()).or_insert(buffer.span);
         check_sizes(kernel, buffer, found);
-        check_layout(kernel, buffer, found);
+        check_layout(kernels.seen_by(kernel.role_of(kernel.storage(handle))), buffer, found);
         check_view(kernel, handle, found);
     }
     check_parameters(kernel, found);

@@ -1,0 +1,148 @@
+//! Roles: ops that only some warps of a CTA execute, while other warps execute others.
+//!
+//! A role numbers its warps and threads from 0. Its ops are those of a CTA that has only these warps, so each check, layout
+//! and lowering of an op works on the kernel [as its role sees it](KernelsByRole).
+
+use tilewright_diag::Span;
+use tilewright_layout::access::LANES;
+
+use crate::arena::Handle;
+use crate::tile::buffer::{Buffer, Space};
+use crate::tile::element::ElementStmt;
+use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::value::{Access, Value};
+
+/// Adjacent warps of a CTA with statements of their own.
+#[derive(Clone, Debug)]
+pub struct Role {
+    /// What it is called in plans and CUDA.
+    pub name: String,
+    /// Its first warp.
+    pub first: i64,
+    /// The number of its warps.
+    pub warps: i64,
+    /// Where it was first written.
+    pub span: Span,
+}
+
+impl Role {
+    /// The number of its threads.
+    pub fn threads(&self) -> i64 {
+        self.warps.saturating_mul(LANES as i64)
+    }
+
+    /// The warp after its last one.
+    pub fn end(&self) -> i64 {
+        self.first.saturating_add(self.warps)
+    }
+}
+
+/// A kernel as each of its roles sees it: with the threads of the role alone.
+#[derive(Debug)]
+pub struct KernelsByRole<'a> {
+    whole: &'a Kernel,
+    parts: Vec<Kernel>,
+}
+
+impl<'a> KernelsByRole<'a> {
+    /// The views of a kernel.
+    pub fn of(whole: &'a Kernel) -> KernelsByRole<'a> {
+        let part = |role: &Role| Kernel { threads: role.threads(), threads_span: role.span, ..whole.clone() };
+        KernelsByRole { whole, parts: whole.roles.iter().map(|(_, role)| part(role)).collect() }
+    }
+
+    /// The kernel itself.
+    pub fn whole(&self) -> &'a Kernel {
+        self.whole
+    }
+
+    /// The kernel as a role sees it; outside of roles, the kernel itself.
+    pub fn seen_by(&self, role: Option<Handle<Role>>) -> &Kernel {
+        role.and_then(|role| self.parts.get(role.index())).unwrap_or(self.whole)
+    }
+}
+
+/// A use of a fragment: in a role, or outside of roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoleOfUse {
+    /// The role of the statement.
+    pub role: Option<Handle<Role>>,
+    /// The statement, or the access in it.
+    pub span: Span,
+}
+
+impl Kernel {
+    /// The role, unless it has all warps of the CTA.
+    pub fn part_of_cta(&self, role: Option<Handle<Role>>) -> Option<Handle<Role>> {
+        role.filter(|role| self.roles[*role].threads() != self.threads)
+    }
+
+    /// The role in which a fragment is used; `None` if all threads of the CTA use it, or if nothing does. A kernel that
+    /// verifies uses a fragment in one role.
+    pub fn role_of(&self, storage: Handle<Buffer>) -> Option<Handle<Role>> {
+        if self.roles.is_empty() {
+            return None;
+        }
+        let mut found = None;
+        self.for_each_fragment_use(&mut |fragment, of| {
+            if fragment == storage && found.is_none() {
+                found = of.role;
+            }
+        });
+        found
+    }
+
+    /// Calls `visit` with each use of a fragment, which is named by the one that owns the storage.
+    pub fn for_each_fragment_use(&self, visit: &mut dyn FnMut(Handle<Buffer>, RoleOfUse)) {
+        self.fragments_in(&self.body, visit);
+    }
+
+    fn fragments_in(&self, body: &[Stmt], visit: &mut dyn FnMut(Handle<Buffer>, RoleOfUse)) {
+        for stmt in body {
+            match stmt {
+                Stmt::Op(op) => {
+                    let op = &self.ops[*op];
+                    for tile in &op.operands {
+                        self.visit_fragment(tile.buffer, RoleOfUse { role: op.role, span: op.span }, visit);
+                    }
+                }
+                Stmt::Loop(inner) => self.fragments_in(&inner.body, visit),
+                Stmt::Parallel(parallel) => {
+                    let parallel = &self.parallels[*parallel];
+                    self.fragments_of_elements(&parallel.body, parallel.role, visit);
+                }
+                Stmt::EachThread(elements) => self.fragments_of_elements(elements, None, visit),
+                Stmt::If(branch) => {
+                    self.fragments_of_value(&branch.cond, visit);
+                    self.fragments_in(&branch.then, visit);
+                    self.fragments_in(&branch.otherwise, visit);
+                }
+            }
+        }
+    }
+
+    fn fragments_of_elements(
+        &self,
+        elements: &[ElementStmt],
+        role: Option<Handle<Role>>,
+        visit: &mut dyn FnMut(Handle<Buffer>, RoleOfUse),
+    ) {
+        for element in elements {
+            element.for_each_access(&mut |access, _| {
+                self.visit_fragment(access.buffer, RoleOfUse { role, span: access.span }, visit);
+            });
+        }
+    }
+
+    fn fragments_of_value(&self, value: &Value, visit: &mut dyn FnMut(Handle<Buffer>, RoleOfUse)) {
+        value.for_each_load(&mut |access: &Access| {
+            self.visit_fragment(access.buffer, RoleOfUse { role: None, span: access.span }, visit);
+        });
+    }
+
+    fn visit_fragment(&self, buffer: Handle<Buffer>, of: RoleOfUse, visit: &mut dyn FnMut(Handle<Buffer>, RoleOfUse)) {
+        if self.buffers[buffer].space == Space::Fragment {
+            visit(self.storage(buffer), of);
+        }
+    }
+}

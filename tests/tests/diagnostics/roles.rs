@@ -1,0 +1,66 @@
+//! Roles: warps that the CTA does not have, ops that a role cannot have, and registers of others.
+
+use super::*;
+
+/// A kernel with a tensor, a tile and a fragment of 128 elements.
+fn with_roles(threads: i64, body: impl FnOnce(&mut KernelBuilder, [Buffer; 4])) -> Kernel {
+    kernel("k", |k| {
+        let (x, y) = (k.input("x", F32, [128]), k.output("y", F32, [128]));
+        k.threads(threads);
+        let (tile, held) = (k.shared("tile", F32, [128]), k.fragment("held", F32, [128]));
+        body(k, [x, y, tile, held]);
+    })
+}
+
+#[test]
+fn roles_of_warps_that_do_not_exist() {
+    let loads = |warps| {
+        move |k: &mut KernelBuilder, [x, _, tile, _]: [Buffer; 4]| {
+            k.role("load", 1, |k| k.copy(tile, x));
+            k.role("math", warps, |k| k.fill(tile, 1.0));
+        }
+    };
+    assert_mistake("more_warps_in_roles_than_in_the_cta", with_roles(128, loads(4)));
+    assert_mistake("a_role_without_warps", with_roles(128, loads(0)));
+    let twice = with_roles(128, |k, [x, _, tile, _]| {
+        k.role("load", 1, |k| k.copy(tile, x));
+        k.role("load", 2, |k| k.copy(tile, x));
+    });
+    assert_mistake("a_role_with_two_numbers_of_warps", twice);
+    let many = with_roles(512, |k, [x, _, tile, _]| {
+        for role in 0..16 {
+            k.role(&format!("role{role}"), 1, |k| k.copy(tile, x));
+        }
+    });
+    assert_mistake("more_roles_than_barriers", many);
+}
+
+#[test]
+fn statements_that_a_role_cannot_have() {
+    let nested = with_roles(64, |k, [x, _, tile, _]| {
+        k.role("outer", 1, |k| k.role("inner", 1, |k| k.copy(tile, x)));
+    });
+    assert_mistake("a_role_in_a_role", nested);
+    let of_a_warp = with_roles(64, |k, [x, _, tile, _]| {
+        k.role("load", 1, |k| k.warp_at(0).copy(tile, x));
+    });
+    assert_mistake("an_op_of_a_warp_in_a_role", of_a_warp);
+    let of_all = with_roles(64, |k, [_, y, _, _]| {
+        k.role("store", 1, |k| k.each_thread(|k| k.store(y, (0,), 1.0).any_wins()));
+    });
+    assert_mistake("statements_of_each_thread_in_a_role", of_all);
+}
+
+#[test]
+fn registers_of_other_warps() {
+    let of_two = with_roles(64, |k, [x, y, _, held]| {
+        k.role("load", 1, |k| k.copy(held, x));
+        k.role("store", 1, |k| k.copy(y, held));
+    });
+    assert_mistake("a_fragment_of_two_roles", of_two);
+    let of_all = with_roles(64, |k, [x, y, _, held]| {
+        k.role("load", 1, |k| k.copy(held, x));
+        k.parallel([128], |k, [i]| k.store(y, (&i,), held.at((&i,))));
+    });
+    assert_mistake("a_fragment_of_a_role_and_of_all", of_all);
+}

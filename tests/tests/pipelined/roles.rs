@@ -1,0 +1,157 @@
+//! Roles: some warps copy, others compute, and barriers between them are derived.
+
+use tilewright::prelude::*;
+use tilewright_tests::pages::tensor;
+use tilewright_tests::toolchain::built_or_skipped;
+
+use super::in_flight::check_in_schedules;
+use super::{Launched, are_found, compiled, is_right, mutated, number};
+
+/// A row of `x` for each iteration, to one half of a ring of two rows, while the other half is summed up.
+fn two_halves() -> Kernel {
+    kernel("two_halves", |k| {
+        let rows = k.size("rows");
+        let x = k.input("x", F32, (rows, 128));
+        let y = k.output("y", F32, [128]);
+        k.threads(96);
+        let ring = k.shared("ring", F32, [2, 128]);
+        let sum = k.fragment("sum", F32, [128]);
+        k.role("math", 2, |k| k.fill(sum, 0.0));
+        k.serial("t", ..rows, |k, t| {
+            k.role("load", 1, |k| k.copy(ring.sub((&t % 2, ..)), x.sub((&t, ..))));
+            k.role("math", 2, |k| {
+                k.parallel([128], |k, [i]| k.store(sum, (&i,), sum.at((&i,)) + ring.at((&t % 2, 127 - &i))));
+            });
+        });
+        k.role("math", 2, |k| k.copy(y, sum));
+    })
+}
+
+fn turned(rows: i64) -> Launched {
+    let sum = |i: i64| (0..rows).map(|r| number(r * 128 + 127 - i)).sum::<f64>() + 0.0;
+    (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], tensor(F32, &[128], sum))
+}
+
+#[test]
+fn a_warp_copies_while_others_compute() {
+    let kernel = two_halves();
+    check_in_schedules(&kernel, &[1, 2, 3, 8].map(turned));
+}
+
+#[test]
+fn every_barrier_between_roles_is_needed() {
+    let Some(report) = mutated(&two_halves(), &[1, 2, 5].map(turned)) else { return };
+    assert!(report.mutants() >= 1 && report.survivors.is_empty(), "{report:#?}");
+}
+
+/// The same with a loop whose copies run ahead.
+fn pipelined(variant: &'static str, stages: i64) -> Kernel {
+    kernel("pipelined_roles", |k| {
+        let rows = k.size("rows");
+        let x = k.input("x", F32, (rows, 128));
+        let y = k.output("y", F32, [128]);
+        k.threads(128);
+        let row = k.shared("row", F32, [128]);
+        let sum = k.fragment("sum", F32, [128]);
+        k.role("idle", 1, |_| ());
+        k.role("math", 2, |k| k.fill(sum, 0.0));
+        k.pipelined("t", ..rows, Stages::of(stages).variant(variant), |k, t| {
+            k.role("load", 1, |k| k.copy(row, x.sub((&t, ..))));
+            k.role("math", 2, |k| {
+                k.parallel([128], |k, [i]| k.store(sum, (&i,), sum.at((&i,)) + row.at((127 - &i,))));
+            });
+        });
+        k.role("math", 2, |k| k.copy(y, sum));
+    })
+}
+
+#[test]
+fn the_copies_of_a_role_run_ahead() {
+    for (variant, stages) in [("cp_async", 3), ("cp_async", 2), ("tma", 3), ("tma", 2)] {
+        check_in_schedules(&pipelined(variant, stages), &[1, 2, 3, 8].map(turned));
+    }
+}
+
+#[test]
+fn every_barrier_of_a_pipeline_of_roles_is_needed() {
+    for variant in ["cp_async", "tma"] {
+        let Some(report) = mutated(&pipelined(variant, 3), &[7, 8].map(turned)) else { return };
+        assert!(are_found(&report), "{variant}: {report:#?}");
+    }
+}
+
+/// A role of two warps turns each row around twice, through shared memory: its barriers are its own.
+fn turned_twice() -> Kernel {
+    kernel("turned_twice", |k| {
+        let rows = k.size("rows");
+        let x = k.input("x", F32, (rows, 128));
+        let (y, z) = (k.output("y", F32, (rows, 128)), k.output("z", F32, (rows, 128)));
+        k.threads(160);
+        let [one, other] = ["one", "other"].map(|name| k.shared(name, F32, [128]));
+        let mut turn = |k: &mut KernelBuilder, to: Buffer, tile: Buffer| {
+            k.serial("t", ..rows, |k, t| {
+                k.copy(tile, x.sub((&t, ..)));
+                k.parallel([128], |k, [i]| k.store(to, (&t, &i), tile.at((127 - &i,)) + 1.0));
+            });
+        };
+        k.role("first", 1, |k| turn(k, y, one));
+        k.role("second", 3, |k| turn(k, z, other));
+    })
+}
+
+#[test]
+fn roles_of_several_warps_have_barriers_of_their_own() {
+    let kernel = turned_twice();
+    let cuda = compiled(&kernel).cuda().to_string();
+    assert!(!cuda.contains("__syncthreads"), "{cuda}");
+    let launch = |rows: i64| {
+        let of = |i: i64| number(i / 128 * 128 + 127 - i % 128) + 1.0;
+        let result = || tensor(F32, &[rows, 128], of);
+        (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], vec![result(), result()])
+    };
+    let artifact = compiled(&kernel);
+    let Some(built) = built_or_skipped(&artifact, "roles") else { return };
+    for (sizes, inputs, expected) in [1, 2, 5].map(launch) {
+        let bound = artifact.clone().for_sizes(&sizes).expect("sizes");
+        for seed in 0..20 {
+            assert_eq!(is_right((&bound, &built), &inputs, &expected, seed), Ok(true), "{seed}");
+        }
+    }
+}
+
+/// A warp loads, four multiply.
+fn product() -> Kernel {
+    kernel("product", |k| {
+        let (m, n, depth) = (k.size("m"), k.size("n"), k.size("k").multiple_of(8));
+        let a = k.input("a", BF16, (m, depth));
+        let b = k.input("b", BF16, (depth, n.clone()));
+        let c = k.output("c", F32, (m, n));
+        let [bx, by] = k.grid([n.ceil_div(64), m.ceil_div(64)]);
+        k.threads(160);
+        let (sa, sb) = (k.shared("sa", BF16, [64, 32]), k.shared("sb", BF16, [32, 64]));
+        let sums = k.fragment("sums", F32, [64, 64]);
+        k.role("math", 4, |k| k.fill(sums, 0.0));
+        k.pipelined("t", ..depth.ceil_div(32), 3, |k, t| {
+            k.role("load", 1, |k| {
+                k.copy(sa, a.sub((at(&by * 64, 64), at(&t * 32, 32))));
+                k.copy(sb, b.sub((at(&t * 32, 32), at(&bx * 64, 64))));
+            });
+            k.role("math", 4, |k| k.gemm(sums, sa, sb));
+        });
+        k.role("math", 4, |k| k.copy(c.sub((at(by * 64, 64), at(bx * 64, 64))), sums));
+    })
+}
+
+#[test]
+fn a_product_has_a_producer() {
+    let kernel = product();
+    let launch = |(m, n, depth): (i64, i64, i64)| {
+        let sum = |at: i64| {
+            let (row, column) = (at / n, at % n);
+            (0..depth).map(|k| number(row * depth + k) * number(k * n + column)).sum::<f64>()
+        };
+        let inputs = vec![tensor(BF16, &[m, depth], number), tensor(BF16, &[depth, n], number)];
+        (vec![("m", m), ("n", n), ("k", depth)], inputs, tensor(F32, &[m, n], sum))
+    };
+    check_in_schedules(&kernel, &[(64, 64, 32), (65, 72, 104), (3, 8, 8)].map(launch));
+}
