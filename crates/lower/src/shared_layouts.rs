@@ -58,7 +58,8 @@ impl OpenAccesses {
         }
         let mut patterns = Patterns::new(kernel, program, &open);
         let named = kernel.ops.iter().filter_map(|(_, op)| op.warp);
-        for position in named.chain([0]).collect::<BTreeSet<i64>>() {
+        let of_roles = program.roles.iter().map(|(_, role)| role.first);
+        for position in named.chain(of_roles).chain([0]).collect::<BTreeSet<i64>>() {
             let mut warp = WarpState::of(program, position);
             // The accesses up to an expression that cannot be evaluated are known.
             let _ = walk(program, &program.body, &mut warp, &mut patterns);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt, Value};
-use tilewright::ir::tile::ElementOp;
+use tilewright::ir::tile::{ElementOp, Role};
 use tilewright::ir::{Counter, Handle, HwIndex};
 use tilewright::layout::{DType, axis};
 
@@ -130,15 +130,18 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Executes branches of roles between which there is no barrier: if threads run backwards, the last one first.
+    /// Executes branches of roles between which there is no barrier, role by role: if threads run backwards, the last one first.
     fn roles(&mut self, branches: &[Stmt], active: &[usize]) -> Result<(), String> {
-        let mut order: Vec<&Stmt> = branches.iter().collect();
-        if self.order == Order::Backwards {
-            order.reverse();
+        let of_roles = branches.iter().filter_map(|stmt| match stmt {
+            Stmt::Role { role, body } => Some((&self.program.roles[*role], body)),
+            _ => None,
+        });
+        let mut order: Vec<(&Role, &Vec<Stmt>)> = of_roles.collect();
+        match self.order {
+            Order::Forwards => order.sort_by_key(|(role, _)| role.first),
+            Order::Backwards => order.sort_by_key(|(role, _)| -role.first),
         }
-        for branch in order {
-            let Stmt::Role { role, body } = branch else { continue };
-            let role = &self.program.roles[*role];
+        for (role, body) in order {
             let is_member = |at: &&usize| (role.first..role.end()).contains(&(**at as i64 / 32));
             let inside: Vec<usize> = active.iter().filter(is_member).copied().collect();
             self.first_warp = role.first;

@@ -43,7 +43,8 @@ impl Printer<'_> {
         let Role { first, warps, .. } = roles[role];
         let is_left =
             |warp: &i64| !others.iter().any(|other| (roles[*other].first..roles[*other].end()).contains(warp));
-        let left: Vec<i64> = (0..self.program.threads / LANES as i64).filter(is_left).collect();
+        let warps_of_cta = (self.program.threads + LANES as i64 - 1) / LANES as i64;
+        let left: Vec<i64> = (0..warps_of_cta).filter(is_left).collect();
         let (least, most) = (left.first().copied().unwrap_or(first), left.last().copied().unwrap_or(first));
         let last = first + warps - 1;
         if left.iter().all(|warp| (first..=last).contains(warp)) {

@@ -18,6 +18,8 @@ pub(super) struct Held {
     pub(super) stages: i64,
     /// What tells storages apart: views have that of their buffer.
     pub(super) storage: usize,
+    /// The role that a fragment belongs to.
+    pub(super) role: Option<usize>,
 }
 
 /// Variables of loops around, of the nest, and of loops inside.
@@ -46,6 +48,45 @@ pub(super) struct Maker<'r> {
     pub(super) target: usize,
     /// A size that is known only at launch.
     pub(super) size: Option<Size>,
+    /// The warps of each role, and the role of the statements at hand.
+    pub(super) roles: Vec<i64>,
+    pub(super) role: Option<usize>,
+}
+
+impl Maker<'_> {
+    /// The fragments that statements may use here.
+    pub(super) fn held(&self) -> Vec<Held> {
+        self.fragments.iter().copied().filter(|held| held.role == self.role).collect()
+    }
+
+    /// Adds statements of a role.
+    pub(super) fn in_role(
+        &mut self,
+        k: &mut KernelBuilder,
+        role: usize,
+        add: impl FnOnce(&mut Self, &mut KernelBuilder),
+    ) {
+        k.role(&role_name(role), self.roles[role], |k| {
+            self.role = Some(role);
+            add(self, k);
+            self.role = None;
+        });
+    }
+}
+
+/// The name of a role.
+pub(super) fn role_name(role: usize) -> String {
+    format!("role{role}")
+}
+
+/// Random roles of the warps of a CTA, which may leave some without a role; often none.
+pub(super) fn random_roles(rng: &mut Rng, threads: i64) -> Vec<i64> {
+    let (mut roles, mut left) = (Vec::new(), threads / 32);
+    while left > 0 && (threads > 32 && rng.percent(if roles.is_empty() { 30 } else { 70 })) {
+        roles.push(rng.within(1..=left));
+        left -= roles[roles.len() - 1];
+    }
+    roles
 }
 
 impl Held {

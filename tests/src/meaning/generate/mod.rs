@@ -11,7 +11,7 @@ use tilewright::prelude::*;
 
 use crate::rng::Rng;
 use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps, staged_layout};
-use maker::{DTYPES, Held, Maker, Scope};
+use maker::{DTYPES, Held, Maker, Scope, random_roles};
 use streams::random_stream;
 use values::CastTo;
 
@@ -54,7 +54,7 @@ impl<'r> Maker<'r> {
         let storages = std::cell::Cell::new(0);
         let viewed = |buffer: Buffer, dtype: DType, extents: [i64; 2]| {
             let (is_flat, storage) = (extents[0] == 1, storages.get());
-            Held { buffer, dtype, extents, is_flat, stages: 0, storage }
+            Held { buffer, dtype, extents, is_flat, stages: 0, storage, role: None }
         };
         let held = |buffer: Buffer, dtype: DType, extents: [i64; 2]| {
             storages.set(storages.get() + 1);
@@ -109,7 +109,11 @@ impl<'r> Maker<'r> {
             }
         }
         let mut fragments = Vec::new();
+        let roles = random_roles(rng, threads);
         for number in 0..rng.within(1..=3) {
+            let role = if roles.is_empty() || rng.percent(20) { None } else { Some(rng.below(roles.len())) };
+            let threads = role.map_or(threads, |role| roles[role] * 32);
+            let first = fragments.len();
             let extents = if rng.percent(80) { main } else { shape(rng) };
             let name = format!("f{number}");
             let layout = if rng.percent(25) { fragment_layout(rng, listed(extents), threads) } else { None };
@@ -124,6 +128,7 @@ impl<'r> Maker<'r> {
                 let view = k.view_as(&format!("w{number}"), buffer, narrow, Open(vec![count]));
                 fragments.push(viewed(view, narrow, [1, count]));
             }
+            fragments[first..].iter_mut().for_each(|held: &mut Held| held.role = role);
         }
         let (mut own, mut rows) = (Vec::new(), Vec::new());
         if threads > 32 && threads % 32 == 0 && rng.percent(30) {
@@ -158,9 +163,14 @@ impl<'r> Maker<'r> {
             names,
             target: 0,
             size: None,
+            roles,
+            role: None,
         };
         for held in [maker.fragments.clone(), maker.shared.clone()].concat() {
-            maker.start(k, held);
+            match held.role {
+                None => maker.start(k, held),
+                Some(role) => maker.in_role(k, role, |maker, k| maker.start(k, held)),
+            }
         }
         if let [.., shared] = maker.rows[..] {
             maker.start(k, shared);
@@ -204,17 +214,27 @@ impl<'r> Maker<'r> {
             let mut fragments = self.fragments.iter().copied();
             let from = fragments.rfind(|f| f.dtype == output.dtype && f.extents == output.extents);
             if let Some(from) = from.filter(|_| self.rng.percent(70)) {
-                k.copy(output.buffer, from.buffer);
+                let copy = |k: &mut KernelBuilder| _ = k.copy(output.buffer, from.buffer);
+                match from.role {
+                    None => copy(k),
+                    Some(role) => self.in_role(k, role, |_, k| copy(k)),
+                }
             }
         }
     }
 
     fn step(&mut self, k: &mut KernelBuilder, depth: usize) {
+        if self.role.is_none() && !self.roles.is_empty() && self.rng.percent(60) {
+            let (role, steps) = (self.rng.below(self.roles.len()), self.rng.within(1..=2));
+            return self.in_role(k, role, |maker, k| (0..steps).for_each(|_| maker.step(k, depth)));
+        }
         match self.rng.below(if depth > 0 { 14 } else { 11 }) {
             0..=5 => self.nest(k),
             6 | 7 => self.copy(k),
             8 if self.rng.percent(30) => self.scan(k),
             8 => self.reduce(k),
+            // Statements of single warps and of all threads stand outside of roles, and so does what conditions use.
+            9 | 13 if self.role.is_some() => self.nest(k),
             9 if !self.own.is_empty() => self.by_warps(k),
             9 if self.rng.percent(30) => self.by_one_warp(k),
             9 => self.each_thread(k),
@@ -226,7 +246,7 @@ impl<'r> Maker<'r> {
     }
 
     fn fill(&mut self, k: &mut KernelBuilder) {
-        let held = *self.rng.pick(&[self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat());
+        let held = *self.rng.pick(&[self.held(), self.shared.clone(), self.outputs.clone()].concat());
         let value = self.small(held.dtype);
         let tile = self.tile(held);
         k.fill(tile, value);
@@ -248,8 +268,8 @@ impl<'r> Maker<'r> {
     }
 
     fn copy(&mut self, k: &mut KernelBuilder) {
-        let to = *self.rng.pick(&[self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat());
-        let all = [self.fragments.clone(), self.shared.clone(), self.inputs.clone()].concat();
+        let to = *self.rng.pick(&[self.held(), self.shared.clone(), self.outputs.clone()].concat());
+        let all = [self.held(), self.shared.clone(), self.inputs.clone()].concat();
         let alike: Vec<Held> = all
             .into_iter()
             .filter(|from| from.dtype == to.dtype && from.extents == to.extents)
@@ -292,7 +312,7 @@ impl<'r> Maker<'r> {
             return self.copy(k);
         }
         let warp = self.rng.within(0..=warps - 1);
-        let to = *self.rng.pick(&[self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat());
+        let to = *self.rng.pick(&[self.held(), self.shared.clone(), self.outputs.clone()].concat());
         let value = self.small(to.dtype);
         let from = self.inputs.iter().copied().find(|x| x.dtype == to.dtype && x.extents == to.extents);
         let to = self.tile(to);
@@ -303,7 +323,7 @@ impl<'r> Maker<'r> {
     }
 
     fn scan(&mut self, k: &mut KernelBuilder) {
-        let wide: Vec<Held> = self.fragments.iter().copied().filter(|f| !f.is_flat).collect();
+        let wide: Vec<Held> = self.held().into_iter().filter(|f| !f.is_flat).collect();
         if wide.is_empty() {
             return;
         }
@@ -318,7 +338,7 @@ impl<'r> Maker<'r> {
     }
 
     fn reduce(&mut self, k: &mut KernelBuilder) {
-        let wide: Vec<Held> = self.fragments.iter().copied().filter(|f| !f.is_flat).collect();
+        let wide: Vec<Held> = self.held().into_iter().filter(|f| !f.is_flat).collect();
         if wide.is_empty() {
             return;
         }
@@ -338,7 +358,15 @@ impl<'r> Maker<'r> {
         }
         let storage = 1000 + self.names;
         let extents = [1, left];
-        self.fragments.push(Held { buffer: dst, dtype: src.dtype, extents, is_flat: true, stages: 0, storage });
+        self.fragments.push(Held {
+            buffer: dst,
+            dtype: src.dtype,
+            extents,
+            is_flat: true,
+            stages: 0,
+            storage,
+            role: self.role,
+        });
     }
 
     fn repeat(&mut self, k: &mut KernelBuilder, depth: usize) {
@@ -395,7 +423,7 @@ impl<'r> Maker<'r> {
             Some(layout) => k.shared(&name, from.dtype, layout),
             None => k.shared(&name, from.dtype, shape),
         };
-        (Held { buffer, extents: [rows, columns], stages: 0, storage: 1000 + self.names, ..from }, from)
+        (Held { buffer, extents: [rows, columns], stages: 0, storage: 1000 + self.names, role: None, ..from }, from)
     }
 
     /// Fills a buffer with a tile of an input, or with elements of which some are beyond its edge.
@@ -474,7 +502,7 @@ impl<'r> Maker<'r> {
 
     fn each_thread(&mut self, k: &mut KernelBuilder) {
         let warp = k.warp_id();
-        let targets = [self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat();
+        let targets = [self.held(), self.shared.clone(), self.outputs.clone()].concat();
         let to = *self.rng.pick(&targets);
         let uses_warp = self.rng.percent(40);
         k.each_thread(|k| {
@@ -493,7 +521,7 @@ impl<'r> Maker<'r> {
     }
 
     fn nest(&mut self, k: &mut KernelBuilder) {
-        let targets = [self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat();
+        let targets = [self.held(), self.shared.clone(), self.outputs.clone()].concat();
         let to = *self.rng.pick(&targets);
         let scope = self.scope.clone();
         let extents = to.extents;

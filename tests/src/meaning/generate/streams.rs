@@ -3,7 +3,7 @@
 use tilewright::prelude::*;
 
 use super::layouts::memory_layout;
-use super::maker::DTYPES;
+use super::maker::{DTYPES, role_name};
 use crate::rng::Rng;
 
 /// A tensor, and the tile of it that an iteration reads.
@@ -27,7 +27,12 @@ pub(super) fn random_stream(rng: &mut Rng) -> Kernel {
 
 fn sums<const N: usize>(rng: &mut Rng) -> Kernel {
     kernel("stream", |k| {
-        k.threads(*rng.pick(&[32, 32, 48, 64, 96, 128, 16]));
+        let threads = *rng.pick(&[32, 32, 48, 64, 96, 128, 16]);
+        k.threads(threads);
+        // A role that copies and one that adds, or all threads do both.
+        let warps = threads / 32;
+        let roles =
+            (warps > 1 && rng.percent(50)).then(|| rng.within(1..=warps - 1)).map(|first| [first, warps - first]);
         let dtype = *rng.pick(&DTYPES);
         let unit = 16 / dtype.bytes();
         let mut extents = [0; N].map(|_| *rng.pick(&[1, 1, 2, 3, 4, 8]));
@@ -37,7 +42,7 @@ fn sums<const N: usize>(rng: &mut Rng) -> Kernel {
         let streams: Vec<Stream<N>> = (0..count).map(|at| Stream::random(k, rng, dtype, extents, at, size)).collect();
         let y = k.output("y", dtype, extents);
         let sum = k.fragment("sum", dtype, extents);
-        k.fill(sum, 0.0);
+        in_role(k, roles, 1, |k| _ = k.fill(sum, 0.0));
         let trips = *rng.pick(&[0, 1, 2, 3, 4, 5, 8]);
         let stages = *rng.pick(&[2, 2, 3, 3, 4, 6]);
         let rows = rng.within(1..=3);
@@ -50,13 +55,14 @@ fn sums<const N: usize>(rng: &mut Rng) -> Kernel {
             let first = rng.within(0..=2);
             let counted = (Expr::from(first)..end + first).step(*rng.pick(&[1, 1, 1, 2]));
             k.pipelined("t", counted, stages, |k, t| {
-                streams.iter().for_each(|stream| stream.fill(k, row, t));
-                k.parallel(extents, |k, here| {
+                in_role(k, roles, 0, |k| streams.iter().for_each(|stream| stream.fill(k, row, t)));
+                let add = |k: &mut Elements, here: [Expr; N]| {
                     let opposite: [Expr; N] = std::array::from_fn(|at| extents[at] - 1 - here[at]);
                     let all = streams.iter().map(|stream| stream.tile.at(opposite));
                     let all = all.fold(sum.at(here), |all, one| all + one);
                     k.store(sum, here, all);
-                });
+                };
+                in_role(k, roles, 1, |k| _ = k.parallel(extents, add));
             });
         };
         match around {
@@ -64,8 +70,16 @@ fn sums<const N: usize>(rng: &mut Rng) -> Kernel {
             1 => unrolled(k, rows, body),
             _ => once(k, body),
         }
-        k.copy(y, sum);
+        in_role(k, roles, 1, |k| _ = k.copy(y, sum));
     })
+}
+
+/// Statements of one of two roles with so many warps, if there are roles.
+fn in_role(k: &mut KernelBuilder, roles: Option<[i64; 2]>, role: usize, add: impl FnOnce(&mut KernelBuilder)) {
+    match roles {
+        None => add(k),
+        Some(warps) => k.role(&role_name(role), warps[role], add),
+    }
 }
 
 fn unrolled(k: &mut KernelBuilder, rows: i64, body: impl FnOnce(&mut KernelBuilder, Expr)) {

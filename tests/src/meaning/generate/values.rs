@@ -57,7 +57,7 @@ impl Maker<'_> {
     /// A neighbour of an element if a condition says that it exists, otherwise a constant. Occasionally the condition
     /// is off by one.
     fn neighbour(&mut self, dtype: DType) -> Value {
-        let all = [self.fragments.clone(), self.shared.clone(), self.inputs.clone()].concat();
+        let all = [self.held(), self.shared.clone(), self.inputs.clone()].concat();
         let all: Vec<Held> = all.into_iter().filter(|from| from.storage != self.target).collect();
         if all.is_empty() {
             return Value::from(self.small(dtype));
@@ -195,8 +195,7 @@ impl Maker<'_> {
                 *self.rng.pick(&known)
             }
             _ => {
-                let all =
-                    [self.fragments.clone(), self.fragments.clone(), self.shared.clone(), self.inputs.clone()].concat();
+                let all = [self.held(), self.held(), self.shared.clone(), self.inputs.clone()].concat();
                 let from = *self.rng.pick(&all);
                 // The storage that the statement writes is usually read at the same index: other reads have no meaning.
                 let index = self.index(from, if from.storage == self.target { 93 } else { 60 });
