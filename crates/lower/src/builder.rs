@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
-use tilewright_ir::tile::{Buffer, CopiedTiles, Direction, Kernel, OpKind, ScalarParameter, Space};
+use tilewright_ir::tile::{Buffer, CopiedTiles, Direction, Kernel, OpKind, Role, ScalarParameter, Space};
 use tilewright_ir::{Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::map::Map;
 use tilewright_layout::{DType, Layout};
@@ -37,8 +37,10 @@ pub(crate) struct Builder {
     maps: RefCell<BTreeMap<(i64, Layout), Rc<Map>>>,
     /// What copies read of tiles in shared memory.
     pub(crate) copied_tiles: CopiedTiles,
-    /// Shared memory that conversions go through, one after the other.
-    staged: Vec<Handle<Memory>>,
+    /// Shared memory that ops of a role, or of all threads, go through, one after the other.
+    staged: Vec<(Option<Handle<Role>>, Handle<Memory>)>,
+    /// The role of the op that is being lowered.
+    pub(crate) role: Option<Handle<Role>>,
 }
 
 impl Builder {
@@ -67,6 +69,7 @@ impl Builder {
             maps: RefCell::default(),
             copied_tiles: CopiedTiles::of(kernel),
             staged: Vec::new(),
+            role: None,
         };
         for ScalarParameter { name, dtype, .. } in &kernel.scalars {
             let array = RegArray { name: name.clone(), dtype: *dtype, len: 1, vector: 1 };
@@ -246,21 +249,23 @@ impl Builder {
         }
         self.program.registers.truncate(mark.registers);
         self.program.memories.truncate(mark.memories);
-        self.staged.retain(|memory| memory.index() < mark.memories);
+        self.staged.retain(|(_, memory)| memory.index() < mark.memories);
     }
 
-    /// Shared memory of at least this many elements, for one op to go through: that of an earlier op if it is large enough.
+    /// Shared memory of at least this many elements, for one op to go through: that of an earlier op of the same role if it is
+    /// large enough. Ops of other roles run at the same time.
     pub(crate) fn staged(&mut self, dtype: DType, elements: i64, span: Span) -> Handle<Memory> {
         let memories = &self.program.memories;
-        let fits =
-            |memory: &&Handle<Memory>| memories[**memory].dtype == dtype && memories[**memory].elements >= elements;
-        if let Some(known) = self.staged.iter().find(fits) {
+        let fits = |(role, memory): &&(Option<Handle<Role>>, Handle<Memory>)| {
+            *role == self.role && memories[*memory].dtype == dtype && memories[*memory].elements >= elements
+        };
+        if let Some((_, known)) = self.staged.iter().find(fits) {
             return *known;
         }
         let (name, space, values) = (self.fresh("staged"), MemorySpace::Shared, Vec::new());
         let memory = Memory { name, dtype, elements, stages: 1, space, values, alignment: SHARED_ALIGNMENT, span };
         let memory = self.program.memories.push(memory);
-        self.staged.push(memory);
+        self.staged.push((self.role, memory));
         memory
     }
 

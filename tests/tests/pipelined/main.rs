@@ -31,7 +31,7 @@ fn number(at: i64) -> f64 {
 type Loops = fn(&mut KernelBuilder, Size, Stages, &mut dyn FnMut(&mut KernelBuilder, Expr));
 
 /// The variants in which copies are asynchronous.
-const VARIANTS: [&str; 2] = ["tma", "cp_async"];
+const VARIANTS: [&str; 3] = ["tma", "tma_warp_specialised", "cp_async"];
 
 /// `y[i]` is the sum of element `63 - i` of all tiles of `x`: another warp copies it.
 fn turned_sum(stages: Stages, loops: Loops) -> Kernel {

@@ -157,11 +157,11 @@ impl KernelLowering<'_> {
 
     /// Lowers something of a role, as if the CTA had only the threads of the role.
     pub(super) fn in_role<T>(&mut self, role: Option<Handle<Role>>, lower: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = (self.kernel, self.builder.program.threads);
+        let outer = (self.kernel, self.builder.program.threads, self.builder.role);
         self.kernel = self.kernels.seen_by(role);
-        self.builder.program.threads = self.kernel.threads;
+        (self.builder.program.threads, self.builder.role) = (self.kernel.threads, role);
         let lowered = lower(self);
-        (self.kernel, self.builder.program.threads) = outer;
+        (self.kernel, self.builder.program.threads, self.builder.role) = outer;
         lowered
     }
 

@@ -68,6 +68,7 @@ impl KernelLowering<'_> {
             }
         }
         ahead.find(&self.builder.program, &body, &blocks);
+        ahead.find_producer(&body, self.kernel.has_no_producer());
         (body, Some(ahead))
     }
 

@@ -7,9 +7,9 @@ use tilewright_ir::plan::{PlanFacts, Reason};
 use tilewright_ir::thread::Memory;
 use tilewright_ir::{Counter, Handle, SHARED_ALIGNMENT};
 
+use super::RunsAhead;
 use super::boxes::ByBoxes;
 use super::rotate::Rotation;
-use super::{RunsAhead, TMA};
 
 /// The most stages that are chosen.
 const MOST_CHOSEN: i64 = 8;
@@ -23,7 +23,7 @@ pub(super) struct Ways {
 impl Ways {
     /// Whether the copy engine is asked for, or takes fewer instructions, or allows more stages.
     pub(super) fn takes_boxes(&self, ahead: &RunsAhead) -> bool {
-        ahead.may_be(TMA)
+        ahead.may_be_boxes()
             && match (&self.boxes, &self.threads) {
                 (Ok(boxes), Ok((stages, facts))) => {
                     let is_cheaper = boxes.facts.instructions < facts.instructions || boxes.stages > *stages;

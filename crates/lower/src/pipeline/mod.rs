@@ -35,10 +35,10 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
-use tilewright_ir::tile::{BoxFill, Role};
+use tilewright_ir::tile::{BoxFill, Role, TMA_WARP_SPECIALISED};
 
 use crate::measure::measure;
-use crate::sync::{Block, OpBlock};
+use crate::sync::{Block, OpBlock, role_of};
 use crate::trace::{Env, Trace, trace};
 pub(crate) use asynchronous::asynchronous;
 use through_registers::{Halves, MOST_BYTES, halves};
@@ -53,7 +53,7 @@ pub(crate) const THROUGH_REGISTERS: &str = "through_registers";
 pub(crate) const SERIAL: &str = "serial";
 
 /// The variants of a loop.
-pub(crate) const VARIANTS: [&str; 4] = [TMA, CP_ASYNC, THROUGH_REGISTERS, SERIAL];
+pub(crate) const VARIANTS: [&str; 5] = [TMA, TMA_WARP_SPECIALISED, CP_ASYNC, THROUGH_REGISTERS, SERIAL];
 
 /// The variants of a loop in which nothing runs ahead, for these reasons.
 pub(crate) fn serial(reasons: Vec<Reason>) -> Vec<VariantResult> {
@@ -110,6 +110,8 @@ pub(crate) struct RunsAhead {
     pub(crate) copies: Vec<Copy>,
     /// Why others that fill shared buffers do not run ahead.
     pub(crate) against: Vec<Reason>,
+    /// Whether a role of their own executes the copies. Otherwise, why none can be made for them.
+    pub(crate) producer: Result<(), Reason>,
     /// The memory that they fill.
     refused: BTreeSet<Handle<Memory>>,
 }
@@ -169,7 +171,19 @@ impl Copy {
 impl RunsAhead {
     /// Nothing, in a loop with this plan.
     pub(crate) fn new(plan: usize, stages: Option<i64>, variant: Option<String>) -> RunsAhead {
-        RunsAhead { plan, stages, variant, copies: Vec::new(), against: Vec::new(), refused: BTreeSet::new() }
+        let producer = Err(Reason::new("no copies run ahead", "copies from tensors to shared buffers"));
+        RunsAhead { plan, stages, variant, copies: Vec::new(), against: Vec::new(), producer, refused: BTreeSet::new() }
+    }
+
+    /// Notes whether a role of their own executes the copies; `why_not` says why none was made for them.
+    pub(crate) fn find_producer(&mut self, body: &[Block], why_not: Option<Reason>) {
+        let Some(first) = self.copies.first() else { return };
+        let is_own = first.role.is_some() && self.copies.iter().all(|copy| copy.role == first.role);
+        let not_asked = || Reason::new("all threads take part in the copies", "`.variant(\"tma_warp_specialised\")`");
+        self.producer = match is_own && role_of(body).is_none() {
+            true => Ok(()),
+            false => Err(why_not.unwrap_or_else(not_asked)),
+        };
     }
 
     /// Leaves out what fills the same memory as an op that does not run ahead.
@@ -222,6 +236,16 @@ impl RunsAhead {
     /// Bytes that a thread holds for an iteration.
     fn held_bytes(&self) -> i64 {
         self.copies.iter().filter_map(|copy| copy.halves.as_ref()).map(|halves| halves.bytes).sum()
+    }
+
+    /// The variant in which the copy engine fills stages.
+    fn by_boxes(&self) -> &'static str {
+        if self.producer.is_ok() { TMA_WARP_SPECIALISED } else { TMA }
+    }
+
+    /// Whether the copy engine may fill the stages: a role that executes the copies is one for `tma` too.
+    fn may_be_boxes(&self) -> bool {
+        self.may_be(self.by_boxes()) || self.may_be(TMA)
     }
 
     /// Whether the user asks for a variant, or leaves the choice open.

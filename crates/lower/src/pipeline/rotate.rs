@@ -7,13 +7,13 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Stmt, for_each_expr, for_each_stmt_mut};
-use tilewright_ir::tile::Role;
+use tilewright_ir::tile::{Role, TMA_WARP_SPECIALISED};
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::access::LANES;
 
 use super::choice::{Ways, bytes_of_stage};
 use super::served::Served;
-use super::{Copy, Halves, RunsAhead, SERIAL, TMA, in_order, unmet};
+use super::{Copy, Halves, RunsAhead, SERIAL, in_order, unmet};
 use crate::builder::Builder;
 use crate::conditions::{settled, under};
 use crate::sync::{Block, Branch, LoopBlock, LoopRef, OpBlock, for_each_op, role_of};
@@ -99,11 +99,15 @@ impl<'a> Rotation<'a> {
         plan.forced = ahead.variant.is_some();
         plan.considered = vec![of(ahead.by_threads(), threads_answer)];
         if !ahead.copies.is_empty() {
-            plan.considered.insert(0, of(TMA, boxes_answer));
+            plan.considered.insert(0, of(ahead.by_boxes(), boxes_answer));
+        }
+        let asks_for_producer = ahead.variant.as_deref() == Some(TMA_WARP_SPECIALISED);
+        if let Some(reason) = ahead.producer.as_ref().err().filter(|_| asks_for_producer) {
+            plan.considered.insert(0, of(TMA_WARP_SPECIALISED, Err(vec![reason.clone()])));
         }
         match (boxes, threads) {
             (Ok(way), _) if is_served => {
-                plan.chosen = TMA;
+                plan.chosen = ahead.by_boxes();
                 self.rotated_by_boxes(inner, ahead, way)
             }
             (_, Ok((stages, _))) if ahead.may_be(ahead.by_threads()) => {
