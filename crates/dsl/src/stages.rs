@@ -26,8 +26,8 @@ impl Stages {
         Stages { count: None, variant: None }
     }
 
-    /// Takes this variant of the loop: `tma`, `cp_async`, `through_registers` or `serial`. It is an error if the loop cannot
-    /// have it.
+    /// Takes this variant of the loop: `tma`, `tma_warp_specialised`, `cp_async`, `through_registers` or `serial`. It is an
+    /// error if the loop cannot have it.
     pub fn variant(self, name: &str) -> Stages {
         Stages { variant: Some(name.to_string()), ..self }
     }

@@ -1,5 +1,6 @@
 //! Roles: some warps copy, others compute, and barriers between them are derived.
 
+use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright_tests::pages::tensor;
 use tilewright_tests::toolchain::built_or_skipped;
@@ -154,4 +155,36 @@ fn a_product_has_a_producer() {
         (vec![("m", m), ("n", n), ("k", depth)], inputs, tensor(F32, &[m, n], sum))
     };
     check_in_schedules(&kernel, &[(64, 64, 32), (65, 72, 104), (3, 8, 8)].map(launch));
+}
+
+/// Why a loop cannot have a producer warp.
+fn why_no_producer(threads: i64, more: impl FnOnce(&mut KernelBuilder, Buffer)) -> Vec<String> {
+    let kernel = kernel("refused", |k| {
+        let (x, y) = (k.input("x", F32, [256]), k.output("y", F32, [64]));
+        k.threads(threads);
+        let (tile, sum) = (k.shared("tile", F32, [64]), k.fragment("sum", F32, [64]));
+        k.fill(sum, 0.0);
+        k.pipelined("t", 0..4, Stages::of(2).variant("tma_warp_specialised"), |k, t| {
+            k.copy(tile, x.sub((at(t * 64, 64),)));
+            k.parallel([64], |k, [i]| k.store(sum, (&i,), sum.at((&i,)) + tile.at((63 - &i,))));
+        });
+        more(k, y);
+        k.copy(y, sum);
+    });
+    let found = compile(kernel, &Options::new(Target::Sm100a)).expect_err("there is no producer");
+    assert_eq!(found[0].code, "P0402", "{found:?}");
+    found[0].notes.clone()
+}
+
+#[test]
+fn a_kernel_that_needs_all_threads_has_no_producer() {
+    let of_threads = why_no_producer(48, |_, _| ());
+    let why = "a CTA of 48 threads cannot have a warp more; accepted: multiples of 32 threads, up to 992";
+    assert_eq!(of_threads, [format!("tma_warp_specialised: {why}")]);
+    let of_each = why_no_producer(64, |k, y| k.each_thread(|k| _ = k.store(y, (0,), 1.0).any_wins()));
+    let why = "the kernel has statements of each thread, or conditions on fragments";
+    assert_eq!(of_each, [format!("tma_warp_specialised: {why}; accepted: parallel loops, and conditions on memory")]);
+    let of_role = why_no_producer(64, |k, y| k.role("more", 1, |k| _ = k.fill(y, 0.0)));
+    let why = "the kernel has roles of its own; accepted: a role for the copies, written in the kernel";
+    assert_eq!(of_role, [format!("tma_warp_specialised: {why}")]);
 }
