@@ -187,3 +187,16 @@ impl Artifact {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared_between_threads<T: Send + Sync>() {}
+
+    /// What it is made of may not contain an `Rc`: this is checked when the test is compiled.
+    #[test]
+    fn an_artifact_may_be_launched_by_several_threads() {
+        shared_between_threads::<Artifact>();
+    }
+}

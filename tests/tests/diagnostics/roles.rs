@@ -49,6 +49,11 @@ fn statements_that_a_role_cannot_have() {
         k.role("store", 1, |k| k.each_thread(|k| k.store(y, (0,), 1.0).any_wins()));
     });
     assert_mistake("statements_of_each_thread_in_a_role", of_all);
+    let by_warp = with_roles(128, |k, [x, _, tile, _]| {
+        let warp = k.warp_id();
+        k.role("load", 2, |k| k.copy(tile.sub((at(warp % 2 * 64, 64),)), x.sub((at(warp % 2 * 64, 64),))));
+    });
+    assert_mistake("a_tile_of_the_warp_in_a_role", by_warp);
 }
 
 #[test]

@@ -351,6 +351,9 @@ impl<'r> Maker<'r> {
         let exact = [Max, Min, AbsMax];
         let all = [Sum, Max, Min, AbsMax, Product, And, Or, Xor];
         let kind = *self.rng.pick(if src.dtype.is_float() { &exact[..] } else { &all[..] });
+        if !is_whole && self.rng.percent(25) {
+            return self.extreme(k, src, dst, dimension);
+        }
         if is_whole {
             k.reduce(kind, dst, src.buffer, [0, 1]);
         } else {
@@ -367,6 +370,23 @@ impl<'r> Maker<'r> {
             storage,
             role: self.role,
         });
+    }
+
+    /// The extreme elements of rows, and where they are.
+    fn extreme(&mut self, k: &mut KernelBuilder, src: Held, values: Buffer, dimension: usize) {
+        let extents = [1, src.extents[1 - dimension]];
+        let name = self.name("places");
+        let places = k.fragment(&name, I32, [extents[1]]);
+        if self.rng.percent(50) {
+            k.argmax(values, places, src.buffer, dimension);
+        } else {
+            k.argmin(values, places, src.buffer, dimension);
+        }
+        for (buffer, dtype) in [(values, src.dtype), (places, I32)] {
+            let storage = 1000 + self.names;
+            self.names += 1;
+            self.fragments.push(Held { buffer, dtype, extents, is_flat: true, stages: 0, storage, role: self.role });
+        }
     }
 
     fn repeat(&mut self, k: &mut KernelBuilder, depth: usize) {

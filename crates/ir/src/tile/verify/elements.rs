@@ -452,15 +452,10 @@ impl<'a> ElementChecker<'a> {
         let mut unknown = None;
         expr.for_each_var(&mut |var| {
             if !self.vars.contains(var) {
-                unknown = Some(var.name().to_string());
+                unknown = Some(var.clone());
             }
         });
         self.found.extend(index::wrong(expr, title, span));
-        if let Some(name) = unknown {
-            let message = format!("`{name}` is not defined where `{title}` uses it");
-            self.found.push(Diagnostic::error("K0217", message).label(span, "used here").help(
-                "a loop variable is known only inside its loop, block and warp indices only after k.grid and k.threads",
-            ));
-        }
+        self.found.extend(unknown.map(|var| index::undefined(self.kernel, &var, title).label(span, "used here")));
     }
 }

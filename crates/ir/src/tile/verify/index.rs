@@ -1,7 +1,11 @@
-//! Index expressions that cannot be computed: they divide by something that is not positive, or exceed 2^60.
+//! Index expressions that cannot be computed: they divide by something that is not positive, exceed 2^60, or use a variable that
+//! has no value there.
 
 use tilewright_diag::{Diagnostic, Span};
-use tilewright_expr::{Expr, Node, ValueRange};
+use tilewright_expr::{Expr, Node, ValueRange, Var};
+
+use crate::hw_index::HwIndex;
+use crate::tile::kernel::Kernel;
 
 /// The greatest magnitude of a sum or product of indices. It leaves room in 64 bits, so that terms may be added in any
 /// order.
@@ -56,6 +60,18 @@ pub(super) fn too_large_finding(title: &str, part: &str, span: Span) -> Diagnost
         .label(span, "used here")
         .note("indices are computed exactly, with numbers of up to 2^60 in magnitude")
         .help("compute it as a value of a dtype, which wraps: Value::from(i).wrapping_cast(I64) * ..")
+}
+
+/// The error for a variable that has no value where an index uses it, without a label.
+pub(super) fn undefined(kernel: &Kernel, var: &Var, title: &str) -> Diagnostic {
+    if HwIndex::of(var) == Some(HwIndex::Warp) && !kernel.roles.is_empty() {
+        let message = format!("`{title}` depends on the warp, in a role whose warps execute it together");
+        return Diagnostic::error("K0275", message)
+            .help("use the variables of k.parallel, or give each of the warps a role of its own");
+    }
+    let message = format!("`{}` is not defined where `{title}` uses it", var.name());
+    Diagnostic::error("K0217", message)
+        .help("a loop variable is known only inside its loop, block and warp indices only after k.grid and k.threads")
 }
 
 #[cfg(test)]

@@ -194,16 +194,12 @@ fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found:
         let mut unknown = None;
         start.for_each_var(&mut |var| {
             if !known.contains(var) && !scope.iter().any(|l| l.counter.var == *var) {
-                unknown = Some(var.name().to_string());
+                unknown = Some(var.clone());
             }
         });
-        found.extend(super::index::wrong(start, &tile_title(kernel, tile), op.span));
-        if let Some(name) = unknown {
-            let message = format!("`{name}` is not defined where `{}` uses it", tile_title(kernel, tile));
-            found.push(Diagnostic::error("K0217", message).label(op.span, "in this op").help(
-                "a loop variable is known only inside its loop, block and warp indices only after k.grid and k.threads",
-            ));
-        }
+        let title = tile_title(kernel, tile);
+        found.extend(super::index::wrong(start, &title, op.span));
+        found.extend(unknown.map(|var| super::index::undefined(kernel, &var, &title).label(op.span, "in this op")));
     }
 }
 
