@@ -7,7 +7,7 @@ use tilewright_diag::Span;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{
-    Access, Buffer, Coord, Effect, ElementStmt, Kernel, Op, OpKind, Parallel, Stmt, Tile, Value,
+    Access, Buffer, Coord, Effect, ElementStmt, Kernel, Op, OpKind, Parallel, Role, Stmt, Tile, Value,
 };
 use tilewright_layout::axis::Scope;
 
@@ -112,20 +112,30 @@ fn convert_around(kernel: &mut Kernel, body: &mut Vec<Stmt>, at: usize, clash: &
     let name = kernel.free_name(&format!("{}_converted", buffer.name));
     let copy = kernel.buffers.push(Buffer { name, layout: None, span: clash.span, ..buffer });
     redirect(kernel, &body[at], clash.fragment, copy);
+    let role = role_of(kernel, &body[at]);
+    let mut conversion = |dst, src| conversion(kernel, [dst, src], role, clash.span);
     if found.writes {
-        let back = conversion(kernel, clash.fragment, copy, clash.span);
+        let back = conversion(clash.fragment, copy);
         body.insert(at + 1, back);
     }
     if found.reads || (is_written && !found.overwrites) {
-        let there = conversion(kernel, copy, clash.fragment, clash.span);
+        let there = conversion(copy, clash.fragment);
         body.insert(at, there);
     }
 }
 
-fn conversion(kernel: &mut Kernel, dst: Handle<Buffer>, src: Handle<Buffer>, span: Span) -> Stmt {
+/// The role that executes a statement.
+fn role_of(kernel: &Kernel, stmt: &Stmt) -> Option<Handle<Role>> {
+    match stmt {
+        Stmt::Op(op) => kernel.ops[*op].role,
+        Stmt::Parallel(parallel) => kernel.parallels[*parallel].role,
+        Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => None,
+    }
+}
+
+fn conversion(kernel: &mut Kernel, [dst, src]: [Handle<Buffer>; 2], role: Option<Handle<Role>>, span: Span) -> Stmt {
     let operands = vec![whole(kernel, dst), whole(kernel, src)];
     let (kind, scope) = (OpKind::ConvertLayout, Scope::Cta);
-    let role = kernel.role_of(kernel.storage(src));
     let op = Op { kind, scope, warp: None, role, operands, variant: None, name: None, layout: None, span };
     Stmt::Op(kernel.ops.push(op))
 }

@@ -188,3 +188,32 @@ fn a_kernel_that_needs_all_threads_has_no_producer() {
     let why = "the kernel has roles of its own; accepted: a role for the copies, written in the kernel";
     assert_eq!(of_role, [format!("tma_warp_specialised: {why}")]);
 }
+
+/// Two written layouts of a role, between which elements pass through shared memory: the conversion is one of the role.
+#[test]
+fn fragments_of_a_role_are_converted_by_the_role() {
+    let kernel = kernel("converted", |k| {
+        let (x, y) = (k.input("x", F32, [64, 2]), k.output("y", F32, [128]));
+        let z = k.output("z", F32, [64, 2]);
+        k.threads(128);
+        k.allow_conversions();
+        let pairs =
+            k.fragment("pairs", F32, ([64i64, 2], "S[(64,2):(1@tx,1@reg)]".parse::<TileLayout>().expect("pairs")));
+        let halves =
+            k.fragment("halves", F32, ([128i64], "S[(2,64):(1@reg,1@tx)]".parse::<TileLayout>().expect("halves")));
+        k.role("copy", 2, |k| k.copy(z, x));
+        k.role("math", 2, |k| {
+            k.copy(pairs, x);
+            k.parallel([128], |k, [i]| k.store(halves, (&i,), pairs.at((&i / 2, &i % 2)) + 1.0));
+            k.copy(y, halves);
+        });
+    });
+    let artifact = compiled(&kernel);
+    assert!(!artifact.cuda().contains("__syncthreads"), "{}", artifact.cuda());
+    assert!(artifact.cuda().contains("sync_warps<2, 64>"), "{}", artifact.cuda());
+    let Some(built) = built_or_skipped(&artifact, "roles") else { return };
+    let (x, y) = (tensor(F32, &[64, 2], number), tensor(F32, &[128], |i| number(i) + 1.0));
+    for seed in 0..20 {
+        assert_eq!(is_right((&artifact, &built), &[x.clone()], &[y.clone(), x.clone()], seed), Ok(true));
+    }
+}
