@@ -184,6 +184,8 @@ impl<'a> Printer<'a> {
 
     /// One list of statements if all conditions hold, else the other.
     fn choice(&mut self, conds: &[Cond], inside: &[Stmt], otherwise: &[Stmt]) -> Result<(), Diagnostic> {
+        // Some of these are printed as a part of something else.
+        [inside, otherwise].into_iter().for_each(|body| self.find_indices(body));
         if let Some(copy) = asynchronous::filling_copy(inside, otherwise) {
             let call = self.call(copy)?;
             let call = call.strip_suffix(')').unwrap_or(&call);

@@ -1,6 +1,6 @@
 //! The values of sums for all values of their variables.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -12,7 +12,7 @@ use crate::linear::{Linear, linear};
 #[derive(Clone, Debug)]
 pub struct Split {
     /// The part that depends on the variables, with the constant; the last variable is the fastest.
-    pub own: Rc<Vec<i64>>,
+    pub own: Arc<Vec<i64>>,
     /// The least and the greatest value of that part; `None` if the variables have no values.
     pub ends: Option<[i64; 2]>,
     /// The part that does not depend on the variables.
@@ -23,7 +23,7 @@ impl Split {
     /// The sum of a part with these values and another part.
     pub fn new(own: Vec<i64>, other: Expr) -> Split {
         let ends = own.iter().min().zip(own.iter().max()).map(|(least, most)| [*least, *most]);
-        Split { own: Rc::new(own), ends, other }
+        Split { own: Arc::new(own), ends, other }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
@@ -32,9 +32,9 @@ pub(crate) struct Builder {
     /// The register array of each fragment.
     fragments: BTreeMap<Handle<Buffer>, Handle<RegArray>>,
     /// What [`Builder::fragment_registers`] found so far.
-    resolved: RefCell<BTreeMap<Handle<Buffer>, Rc<FragmentRegisters>>>,
+    resolved: RefCell<BTreeMap<Handle<Buffer>, Arc<FragmentRegisters>>>,
     /// The maps of layouts on so many threads, each listed once: many fragments and loops share a layout.
-    maps: RefCell<BTreeMap<(i64, Layout), Rc<Map>>>,
+    maps: RefCell<BTreeMap<(i64, Layout), Arc<Map>>>,
     /// What copies read of tiles in shared memory.
     pub(crate) copied_tiles: CopiedTiles,
     /// Shared memory that ops of a role, or of all threads, go through, one after the other.
@@ -167,13 +167,13 @@ impl Builder {
     }
 
     /// The map of a layout on the threads of the kernel, or of the role that is being lowered. Error: as of [`Map::of_layout`].
-    pub(crate) fn map_of(&self, layout: &Layout) -> Result<Rc<Map>, String> {
+    pub(crate) fn map_of(&self, layout: &Layout) -> Result<Arc<Map>, String> {
         let key = (self.program.threads, layout.clone());
         if let Some(known) = self.maps.borrow().get(&key) {
-            return Ok(Rc::clone(known));
+            return Ok(Arc::clone(known));
         }
-        let map = Rc::new(Map::of_layout(layout, self.program.threads.max(1) as usize)?);
-        self.maps.borrow_mut().insert(key, Rc::clone(&map));
+        let map = Arc::new(Map::of_layout(layout, self.program.threads.max(1) as usize)?);
+        self.maps.borrow_mut().insert(key, Arc::clone(&map));
         Ok(map)
     }
 
@@ -182,17 +182,17 @@ impl Builder {
         &self,
         kernel: &Kernel,
         buffer: Handle<Buffer>,
-    ) -> Result<Rc<FragmentRegisters>, String> {
+    ) -> Result<Arc<FragmentRegisters>, String> {
         if let Some(known) = self.resolved.borrow().get(&buffer) {
-            return Ok(Rc::clone(known));
+            return Ok(Arc::clone(known));
         }
         let array = self.fragment(buffer);
         let register = self.program.registers[array].dtype;
         let owner = &kernel.buffers[kernel.storage(buffer)];
         let layout = owner.layout.as_ref().ok_or_else(|| format!("`{}` has no layout", owner.name))?;
         let map = self.map_of(layout).map_err(|why| format!("the layout of `{}` {why}", owner.name))?;
-        let resolved = Rc::new(FragmentRegisters::of(kernel, buffer, &map, (array, register)));
-        self.resolved.borrow_mut().insert(buffer, Rc::clone(&resolved));
+        let resolved = Arc::new(FragmentRegisters::of(kernel, buffer, &map, (array, register)));
+        self.resolved.borrow_mut().insert(buffer, Arc::clone(&resolved));
         Ok(resolved)
     }
 

@@ -1,6 +1,6 @@
 //! Resolved operands of a tile op: the memory or registers, and where the tile lies in them.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use num_integer::Integer;
 use tilewright_diag::Diagnostic;
@@ -150,7 +150,7 @@ pub(crate) fn whole_fragments<const N: usize>(
     kernel: &Kernel,
     op: &Op,
     tiles: [&Tile; N],
-) -> Result<[Rc<FragmentRegisters>; N], Diagnostic> {
+) -> Result<[Arc<FragmentRegisters>; N], Diagnostic> {
     let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
     let mut found = Vec::with_capacity(N);
     for tile in tiles {

@@ -1,6 +1,6 @@
 //! Choosing among the variants of an op.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{PlanFacts, Reason, VariantResult};
@@ -90,7 +90,7 @@ pub(crate) struct Choice<'a> {
 
 /// A schedule with the input of its variant.
 struct CandidateSchedule<C, S> {
-    context: Rc<C>,
+    context: Arc<C>,
     schedule: S,
 }
 
@@ -114,12 +114,12 @@ impl<C: 'static, S: Schedule<C> + 'static> Variants for VariantList<C, S> {
     }
 
     fn offers<'a>(&self, builder: &Builder, kernel: &'a Kernel, op: &Op) -> Result<Vec<Offer<'a>>, Diagnostic> {
-        let context = Rc::new((self.context)(builder, kernel, op)?);
+        let context = Arc::new((self.context)(builder, kernel, op)?);
         let floor = (self.floor)(&context);
         let mut offers = Vec::with_capacity(self.variants.len());
         for variant in self.variants {
             let candidate = |schedule: S| -> Box<dyn Candidate + 'a> {
-                Box::new(CandidateSchedule { context: Rc::clone(&context), schedule })
+                Box::new(CandidateSchedule { context: Arc::clone(&context), schedule })
             };
             let candidates = (variant.accept)(&context).map(|all| all.into_iter().map(candidate).collect());
             offers.push(Offer { variant: variant.name, floor, candidates });

@@ -89,7 +89,7 @@ fn turned_twice() -> Kernel {
         let (y, z) = (k.output("y", F32, (rows, 128)), k.output("z", F32, (rows, 128)));
         k.threads(160);
         let [one, other] = ["one", "other"].map(|name| k.shared(name, F32, [128]));
-        let mut turn = |k: &mut KernelBuilder, to: Buffer, tile: Buffer| {
+        let turn = |k: &mut KernelBuilder, to: Buffer, tile: Buffer| {
             k.serial("t", ..rows, |k, t| {
                 k.copy(tile, x.sub((&t, ..)));
                 k.parallel([128], |k, [i]| k.store(to, (&t, &i), tile.at((127 - &i,)) + 1.0));
@@ -125,7 +125,7 @@ fn product() -> Kernel {
     kernel("product", |k| {
         let (m, n, depth) = (k.size("m"), k.size("n"), k.size("k").multiple_of(8));
         let a = k.input("a", BF16, (m, depth));
-        let b = k.input("b", BF16, (depth, n.clone()));
+        let b = k.input("b", BF16, (depth, n));
         let c = k.output("c", F32, (m, n));
         let [bx, by] = k.grid([n.ceil_div(64), m.ceil_div(64)]);
         k.threads(160);
@@ -184,7 +184,7 @@ fn a_kernel_that_needs_all_threads_has_no_producer() {
     let of_each = why_no_producer(64, |k, y| k.each_thread(|k| _ = k.store(y, (0,), 1.0).any_wins()));
     let why = "the kernel has statements of each thread, or conditions on fragments";
     assert_eq!(of_each, [format!("tma_warp_specialised: {why}; accepted: parallel loops, and conditions on memory")]);
-    let of_role = why_no_producer(64, |k, y| k.role("more", 1, |k| _ = k.fill(y, 0.0)));
+    let of_role = why_no_producer(64, |k, y| k.role("more", 1, |k| k.fill(y, 0.0)));
     let why = "the kernel has roles of its own; accepted: a role for the copies, written in the kernel";
     assert_eq!(of_role, [format!("tma_warp_specialised: {why}")]);
 }
@@ -214,6 +214,68 @@ fn fragments_of_a_role_are_converted_by_the_role() {
     let Some(built) = built_or_skipped(&artifact, "roles") else { return };
     let (x, y) = (tensor(F32, &[64, 2], number), tensor(F32, &[128], |i| number(i) + 1.0));
     for seed in 0..20 {
-        assert_eq!(is_right((&artifact, &built), &[x.clone()], &[y.clone(), x.clone()], seed), Ok(true));
+        assert_eq!(is_right((&artifact, &built), std::slice::from_ref(&x), &[y.clone(), x.clone()], seed), Ok(true));
     }
+}
+
+/// Two roles read the stages that a third one fills; a warp of the CTA has no role.
+fn two_consumers(variant: &'static str) -> Kernel {
+    kernel("two_consumers", |k| {
+        let rows = k.size("rows");
+        let x = k.input("x", F32, (rows, 128));
+        let outputs = ["y", "z"].map(|name| k.output(name, F32, [128]));
+        k.threads(192);
+        let row = k.shared("row", F32, [128]);
+        let sums = ["up", "down"].map(|name| k.fragment(name, F32, [128]));
+        let roles = [("even", 1), ("odd", 3)];
+        k.role("load", 1, |_| ());
+        for ((name, warps), sum) in roles.into_iter().zip(sums) {
+            k.role(name, warps, |k| k.fill(sum, 0.0));
+        }
+        k.pipelined("t", ..rows, Stages::of(3).variant(variant), |k, t| {
+            k.role("load", 1, |k| k.copy(row, x.sub((&t, ..))));
+            for ((name, warps), sum) in roles.into_iter().zip(sums) {
+                k.role(name, warps, |k| {
+                    k.parallel([128], |k, [i]| k.store(sum, (&i,), sum.at((&i,)) + row.at((127 - &i,))));
+                });
+            }
+        });
+        for ((name, warps), (sum, output)) in roles.into_iter().zip(sums.into_iter().zip(outputs)) {
+            k.role(name, warps, |k| k.copy(output, sum));
+        }
+    })
+}
+
+#[test]
+fn only_roles_that_use_stages_wait_for_them() {
+    let cuda = compiled(&two_consumers("tma")).cuda().to_string();
+    assert!(cuda.contains("mbarrier_init(&t_empty[stage1], 4);"), "{cuda}");
+    for variant in ["tma", "cp_async"] {
+        let artifact = compiled(&two_consumers(variant));
+        let Some(built) = built_or_skipped(&artifact, "roles") else { return };
+        for (sizes, inputs, expected) in [1, 2, 3, 8].map(turned) {
+            let bound = artifact.clone().for_sizes(&sizes).expect("sizes");
+            for seed in 0..20 {
+                let both = [expected.clone(), expected.clone()];
+                assert_eq!(is_right((&bound, &built), &inputs, &both, seed), Ok(true), "{variant} {seed}");
+            }
+        }
+    }
+}
+
+/// A copy under a condition that all threads share is one line of CUDA; its indices are declared all the same.
+#[test]
+fn indices_of_a_masked_copy_are_declared() {
+    let kernel = kernel("masked", |k| {
+        let rows = k.size("rows");
+        let x = k.input("x", F32, (rows, 128));
+        let y = k.output("y", F32, [128]);
+        k.threads(96);
+        let row = k.shared("row", F32, [128]);
+        k.role("load", 1, |k| k.copy_async(row, x.sub((1, ..))));
+        k.role("math", 2, |k| k.parallel([128], |k, [i]| k.store(y, (&i,), row.at((127 - &i,)))));
+    });
+    let row = |rows: i64| tensor(F32, &[128], move |i| if rows > 1 { number(128 + 127 - i) } else { 0.0 });
+    let launch = |rows: i64| (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], row(rows));
+    check_in_schedules(&kernel, &[1, 2, 3].map(launch));
 }

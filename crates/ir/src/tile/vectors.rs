@@ -11,7 +11,7 @@ mod gathered;
 mod movable;
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use num_integer::Integer;
 use tilewright_expr::Expr;
@@ -35,7 +35,7 @@ pub const WIDEST: i64 = 16;
 const MAX_COMPARED: i64 = 1 << 20;
 
 /// The threads that take part in a step.
-pub type Mask = Rc<Vec<bool>>;
+pub type Mask = Arc<Vec<bool>>;
 
 /// The most elements of a dtype that a thread moves at once, in up to `bytes` bytes: a power of two, limited by `vector`
 /// if the user set it.
@@ -57,14 +57,14 @@ pub struct Chunk {
 /// of the steps that the same threads execute, so that vectors fit.
 pub fn chunks(steps: &Map, together: usize) -> Vec<Chunk> {
     if steps.columns().all(|column| !column.contains(&NONE)) {
-        let everyone: Mask = Rc::new(vec![true; steps.threads()]);
+        let everyone: Mask = Arc::new(vec![true; steps.threads()]);
         let ends = (0..steps.slots()).step_by(together).map(|step| step..(step + together).min(steps.slots()));
-        return ends.map(|steps| Chunk { steps, mask: Rc::clone(&everyone) }).collect();
+        return ends.map(|steps| Chunk { steps, mask: Arc::clone(&everyone) }).collect();
     }
     let takes_part = |step: usize| steps.column(step).iter().map(|iteration| *iteration != NONE);
     let (mut found, mut step) = (Vec::new(), 0);
     while step < steps.slots() {
-        let mask: Mask = Rc::new(takes_part(step).collect());
+        let mask: Mask = Arc::new(takes_part(step).collect());
         let most = together.min(steps.slots() - step);
         let alike = (0..most).take_while(|next| takes_part(step + next).eq(mask.iter().copied())).count();
         let count = if alike == most { most } else { 1 << alike.max(1).ilog2() };
@@ -80,7 +80,7 @@ pub fn firsts(steps: &Map, owners: &Owners) -> Vec<Mask> {
     let is_first = |(thread, iteration): (usize, &u32)| {
         *iteration != NONE && owners.of(*iteration as usize).first() == Some(&(thread as u32))
     };
-    steps.columns().map(|column| Rc::new(column.iter().enumerate().map(is_first).collect())).collect()
+    steps.columns().map(|column| Arc::new(column.iter().enumerate().map(is_first).collect())).collect()
 }
 
 /// The mask in `by_step` of the steps of a chunk, if it is the same for all of them.
@@ -125,9 +125,9 @@ pub struct Vectors {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Listed {
     /// The number of each iteration.
-    own: Rc<Vec<i64>>,
+    own: Arc<Vec<i64>>,
     /// For numbers that depend on sizes, a divisor of each of them whatever the sizes are.
-    divisors: Option<Rc<Vec<i64>>>,
+    divisors: Option<Arc<Vec<i64>>>,
     /// A number that divides the rest and, for a bound, the extent that the sum must be below, or what strides that depend
     /// on sizes add to numbers; 0 if all are 0.
     rest: i64,
@@ -186,7 +186,7 @@ impl Places {
     }
 
     /// The positions by iteration, without the rest that is the same for all iterations.
-    pub fn positions(&self) -> Option<&Rc<Vec<i64>>> {
+    pub fn positions(&self) -> Option<&Arc<Vec<i64>>> {
         self.position.as_ref().map(|position| &position.own)
     }
 
@@ -262,9 +262,9 @@ impl Listed {
     /// The numbers of several elements of each iteration; `None` if there are none for one of them.
     fn joined(each: Vec<Option<&Listed>>) -> Option<Listed> {
         let each: Vec<&Listed> = each.into_iter().collect::<Option<_>>()?;
-        let in_turn = |lists: Vec<&Rc<Vec<i64>>>| {
+        let in_turn = |lists: Vec<&Arc<Vec<i64>>>| {
             let iterations = lists.iter().map(|list| list.len()).min().unwrap_or(0);
-            Rc::new((0..iterations).flat_map(|at| lists.iter().map(move |list| list[at])).collect())
+            Arc::new((0..iterations).flat_map(|at| lists.iter().map(move |list| list[at])).collect())
         };
         let divisors: Option<Vec<_>> = each.iter().map(|listed| listed.divisors.as_ref()).collect();
         Some(Listed {
@@ -339,7 +339,7 @@ impl Strided {
             }
             rest = rest.gcd(&(split.other.clone() * stride.clone()).multiple());
         }
-        Some(Listed { own: Rc::new(own), divisors: Some(Rc::new(divisors)), rest })
+        Some(Listed { own: Arc::new(own), divisors: Some(Arc::new(divisors)), rest })
     }
 }
 
@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     fn places(own: impl IntoIterator<Item = i64>, rest: i64) -> Places {
-        let listed = Listed { own: Rc::new(own.into_iter().collect()), divisors: None, rest };
+        let listed = Listed { own: Arc::new(own.into_iter().collect()), divisors: None, rest };
         Places { position: Some(listed), bounds: Vec::new(), data: Vec::new() }
     }
 
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_vector_is_inside_or_outside_as_a_whole() {
-        let bound = |own: Vec<i64>, rest| Some(Listed { own: Rc::new(own), divisors: None, rest });
+        let bound = |own: Vec<i64>, rest| Some(Listed { own: Arc::new(own), divisors: None, rest });
         let within = |bound| Places { bounds: vec![bound], ..places(0..256, 0) };
         assert_eq!(width(&within(bound((0..256).collect(), 100))), 4);
         assert_eq!(width(&within(bound((0..256).collect(), 102))), 2);
@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn the_first_of_several_threads_writes() {
         let steps = Map::replicated(2, 2);
-        assert_eq!(firsts(&steps, &steps.owners()), [Rc::new(vec![true, false]), Rc::new(vec![true, false])]);
+        assert_eq!(firsts(&steps, &steps.owners()), [Arc::new(vec![true, false]), Arc::new(vec![true, false])]);
     }
 
     #[test]

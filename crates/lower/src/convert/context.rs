@@ -1,6 +1,6 @@
 //! What the variants of `convert_layout` decide on.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
@@ -16,8 +16,8 @@ use crate::refusal::Refusal;
 
 /// What the variants look at.
 pub(crate) struct Context {
-    pub(super) source: Rc<FragmentRegisters>,
-    pub(super) result: Rc<FragmentRegisters>,
+    pub(super) source: Arc<FragmentRegisters>,
+    pub(super) result: Arc<FragmentRegisters>,
     /// Which element each slot of the destination holds.
     pub(super) wanted: Map,
     pub(super) threads: usize,

@@ -1,7 +1,7 @@
 //! Accesses to elements of fragments: the slots that an index may refer to, and the conditions for each.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::points::Split;
@@ -100,19 +100,19 @@ impl Lowering<'_> {
         &mut self,
         buffer: Handle<Buffer>,
         held: &FragmentRegisters,
-        (own, other): (&Rc<Vec<i64>>, i64),
+        (own, other): (&Arc<Vec<i64>>, i64),
         place: &ActiveStep,
-    ) -> Rc<HeldSlots> {
+    ) -> Arc<HeldSlots> {
         let is_same = |known: &&KnownSlots| {
-            Rc::ptr_eq(&known.own, own) && (known.other, known.step) == (other, place.step) && known.mask == place.mask
+            Arc::ptr_eq(&known.own, own) && (known.other, known.step) == (other, place.step) && known.mask == place.mask
         };
         if let Some(known) = self.slots.get(&buffer).filter(is_same) {
-            return Rc::clone(&known.slots);
+            return Arc::clone(&known.slots);
         }
         let elements = self.points.steps_values(own, place.step, &place.mask);
-        let slots = Rc::new(held.held_slots(elements.map(|own| own.map(|own| own + other))));
-        let (own, mask) = (Rc::clone(own), Rc::clone(&place.mask));
-        self.slots.insert(buffer, KnownSlots { own, other, step: place.step, mask, slots: Rc::clone(&slots) });
+        let slots = Arc::new(held.held_slots(elements.map(|own| own.map(|own| own + other))));
+        let (own, mask) = (Arc::clone(own), Arc::clone(&place.mask));
+        self.slots.insert(buffer, KnownSlots { own, other, step: place.step, mask, slots: Arc::clone(&slots) });
         slots
     }
 

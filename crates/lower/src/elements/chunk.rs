@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, RegArray, Regs, Stmt};
@@ -138,7 +138,7 @@ impl<'a> Lowering<'a> {
 
     /// The threads that are the first to execute their iterations, if they are the same threads in all steps.
     fn firsts_of(&self, chunk: &Chunk) -> Option<Mask> {
-        common_mask(&self.firsts, chunk).map(Rc::clone)
+        common_mask(&self.firsts, chunk).map(Arc::clone)
     }
 
     /// Declares the registers of an access that the steps of a chunk make together, and records it.

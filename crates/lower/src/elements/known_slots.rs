@@ -1,6 +1,6 @@
 //! Slots of fragments that are looked up once.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_ir::tile::vectors::Mask;
 
@@ -9,9 +9,9 @@ use crate::fragment_registers::HeldSlots;
 /// The slots of the last access to a fragment: statements of one step often access the same elements.
 pub(super) struct KnownSlots {
     /// The number of each iteration, and what is added to it.
-    pub(super) own: Rc<Vec<i64>>,
+    pub(super) own: Arc<Vec<i64>>,
     pub(super) other: i64,
     pub(super) step: usize,
     pub(super) mask: Mask,
-    pub(super) slots: Rc<HeldSlots>,
+    pub(super) slots: Arc<HeldSlots>,
 }

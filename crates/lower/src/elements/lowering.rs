@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
@@ -114,7 +114,7 @@ impl<'a> Lowering<'a> {
     /// The threads that have an iteration in a step.
     pub(super) fn mask(&self, step: usize) -> Mask {
         let steps = &self.nest.steps;
-        Rc::new((0..steps.threads()).map(|thread| steps.at(thread, step).is_some()).collect())
+        Arc::new((0..steps.threads()).map(|thread| steps.at(thread, step).is_some()).collect())
     }
 
     /// The statements that `make` adds, kept apart from those added so far.
@@ -170,7 +170,7 @@ impl<'a> Lowering<'a> {
         (array, at)
     }
 
-    pub(super) fn fragment(&mut self, buffer: Handle<Buffer>) -> Result<Rc<FragmentRegisters>, Refusal> {
+    pub(super) fn fragment(&mut self, buffer: Handle<Buffer>) -> Result<Arc<FragmentRegisters>, Refusal> {
         Ok(self.builder.fragment_registers(self.kernel, buffer)?)
     }
 }

@@ -1,6 +1,6 @@
 //! Elements of global and shared memory: their addresses, and the conditions under which they are in bounds.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use num_integer::Integer;
 use tilewright_expr::linear::normalize;
@@ -22,13 +22,13 @@ pub(super) enum Address {
     /// A position per iteration, and a part that does not depend on the iteration.
     Split(Split),
     /// The same for a swizzled layout: the position after the swizzle, and the element's index before it.
-    Swizzled { position: Split, element: Split, layout: Rc<Layout> },
+    Swizzled { position: Split, element: Split, layout: Arc<Layout> },
     /// The same for each dimension of a tensor whose strides depend on sizes.
     Strided(Strided),
     /// The position as an expression.
     Expr(Expr),
     /// An element whose position is looked up in a table, and the positions of all elements.
-    Listed(Expr, Rc<Vec<i64>>),
+    Listed(Expr, Arc<Vec<i64>>),
 }
 
 impl Address {
@@ -38,7 +38,7 @@ impl Address {
         if let Some(position) = position(buffer, index, &mut points.splits) {
             let swizzled = buffer.layout.as_ref().filter(|layout| matches!(layout, Layout::Compose(_)));
             return match swizzled.zip(points.split(&flat)) {
-                Some((layout, element)) => Address::Swizzled { position, element, layout: Rc::new(layout.clone()) },
+                Some((layout, element)) => Address::Swizzled { position, element, layout: Arc::new(layout.clone()) },
                 None => Address::Split(position),
             };
         }
@@ -50,7 +50,7 @@ impl Address {
             (None, None) => Address::Expr(flat),
             (None, Some(layout)) => match layout.memory_expr(&flat) {
                 Ok(position) => Address::Expr(position),
-                Err(_) => Address::Listed(flat, Rc::new(layout.memory_positions())),
+                Err(_) => Address::Listed(flat, Arc::new(layout.memory_positions())),
             },
         }
     }

@@ -1,6 +1,6 @@
 //! Expressions of a nest's variables as expressions of the thread, step by step.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::points::{Split, Splits};
@@ -16,7 +16,7 @@ use crate::threads::{Fitted, fit, looked_up};
 /// An expression that was found for the numbers of one step.
 struct CachedExpr {
     /// The number of each iteration.
-    own: Rc<Vec<i64>>,
+    own: Arc<Vec<i64>>,
     step: usize,
     /// The threads for which the expression was found.
     mask: Mask,
@@ -34,7 +34,7 @@ pub(super) struct Points<'a> {
     /// The expressions found so far.
     known: Vec<CachedExpr>,
     /// Numbers of all iterations, with their digits.
-    fitted: Vec<(Rc<Vec<i64>>, Option<Fitted>)>,
+    fitted: Vec<(Arc<Vec<i64>>, Option<Fitted>)>,
 }
 
 impl<'a> Points<'a> {
@@ -57,7 +57,7 @@ impl<'a> Points<'a> {
     /// numbers, it divides the expression.
     pub(super) fn numbers(
         &mut self,
-        own: &Rc<Vec<i64>>,
+        own: &Arc<Vec<i64>>,
         multiple: i64,
         place: &ActiveStep,
         builder: &mut Builder,
@@ -70,13 +70,13 @@ impl<'a> Points<'a> {
     }
 
     /// The same, if digits of the thread express it.
-    pub(super) fn digits(&mut self, own: &Rc<Vec<i64>>, multiple: i64, place: &ActiveStep) -> Option<Expr> {
+    pub(super) fn digits(&mut self, own: &Arc<Vec<i64>>, multiple: i64, place: &ActiveStep) -> Option<Expr> {
         let (step, mask) = (place.step, &place.mask);
         let moved = |known: &CachedExpr| {
             distance(self.steps_values(&known.own, known.step, mask), self.steps_values(own, step, mask))
         };
         let is_known = |known: &&CachedExpr| {
-            known.mask == *mask && Rc::ptr_eq(&known.own, own) && known.expr.multiple() % multiple == 0
+            known.mask == *mask && Arc::ptr_eq(&known.own, own) && known.expr.multiple() % multiple == 0
         };
         let same = self.known.iter().filter(is_known);
         if let Some((expr, apart)) = same.into_iter().find_map(|known| Some((known.expr.clone(), moved(known)?))) {
@@ -94,8 +94,8 @@ impl<'a> Points<'a> {
     }
 
     /// The numbers as digits of the iteration, if there are any. All iterations are looked at once, not in each step.
-    fn by_iteration(&mut self, own: &Rc<Vec<i64>>) -> Option<Fitted> {
-        if let Some((_, fitted)) = self.fitted.iter().find(|(known, _)| Rc::ptr_eq(known, own)) {
+    fn by_iteration(&mut self, own: &Arc<Vec<i64>>) -> Option<Fitted> {
+        if let Some((_, fitted)) = self.fitted.iter().find(|(known, _)| Arc::ptr_eq(known, own)) {
             return fitted.clone();
         }
         let numbers: Vec<Option<i64>> = own.iter().copied().map(Some).collect();

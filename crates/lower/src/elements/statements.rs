@@ -1,6 +1,6 @@
 //! Lowers statements on elements.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::Span;
 use tilewright_expr::linear::normalize;
@@ -75,7 +75,7 @@ impl Lowering<'_> {
     fn first_only(&self, place: &ActiveStep) -> ActiveStep {
         let firsts = &self.firsts[place.step];
         let mask = place.mask.iter().zip(firsts.iter()).map(|(here, first)| *here && *first).collect();
-        ActiveStep { step: place.step, mask: Rc::new(mask) }
+        ActiveStep { step: place.step, mask: Arc::new(mask) }
     }
 
     fn atomic(&mut self, op: AtomicOp, to: &Access, value: &Value, place: &ActiveStep) -> Result<(), Refusal> {
@@ -128,7 +128,7 @@ impl Lowering<'_> {
             for (branch, wanted) in [(then, true), (otherwise, false)] {
                 let mask: Vec<bool> = truths.iter().map(|truth| *truth == Truth::Known(wanted)).collect();
                 if mask.contains(&true) {
-                    let inner = ActiveStep { step: place.step, mask: Rc::new(mask.clone()) };
+                    let inner = ActiveStep { step: place.step, mask: Arc::new(mask.clone()) };
                     let body = self.aside(|this| this.elements(branch, &inner))?;
                     self.guarded(&mask, &place.mask, body);
                 }
@@ -142,7 +142,7 @@ impl Lowering<'_> {
         for (branch, wanted) in [(then, 1), (otherwise, 0)] {
             // Threads for which one part of the condition decides need nothing for the other branch.
             let mask = truths.iter().map(|truth| [Truth::Known(wanted == 1), Truth::OfData].contains(truth)).collect();
-            let inner = ActiveStep { step: place.step, mask: Rc::new(mask) };
+            let inner = ActiveStep { step: place.step, mask: Arc::new(mask) };
             let body = self.aside(|this| this.elements(branch, &inner))?;
             let compared = vec![ThreadValue::reg(array, 0), number(wanted)];
             let cond = ThreadValue::Op(ElementOp::Eq, compared);

@@ -159,7 +159,7 @@ impl Rotation<'_> {
     }
 
     /// The ring of a loop.
-    fn ring(&mut self, ahead: &RunsAhead, counter: &Counter, stages: i64, users: &Team) -> Ring {
+    fn ring(&mut self, ahead: &RunsAhead, counter: &Counter, stages: i64, users: &[Team]) -> Ring {
         let name = counter.var.name().to_string();
         let mut barriers = |what: &str| {
             let memory = Memory {
@@ -177,7 +177,7 @@ impl Rotation<'_> {
         let full = barriers("full");
         // As many stages as iterations are filled once.
         let empty = (counter.most_trips() > stages).then(|| barriers("empty"));
-        let consumers = (users.threads + LANES as i64 - 1) / LANES as i64;
+        let consumers = users.iter().map(|team| (team.threads + LANES as i64 - 1) / LANES as i64).sum();
         let payload = ahead.memories().into_iter().collect();
         let ring = Ring { name, payload, stages, full, empty, consumers };
         self.builder.program.rings.push(ring.clone());
@@ -283,7 +283,7 @@ impl Rotation<'_> {
         } else {
             let issue = settled(teams.issuers.by_first_of(&teams.issuers, issue));
             all.push(op(issue, "fill a stage ahead", &teams.issuers));
-            all.push(op(vec![wait], "wait for a stage", &teams.users));
+            all.extend(teams.users.iter().map(|users| op(vec![wait.clone()], "wait for a stage", users)));
         }
         all.extend(self.uses(body, ahead, &numbers.stage));
         let reasons = &mut self.plans[*plan].barriers;
@@ -292,11 +292,13 @@ impl Rotation<'_> {
         if let Some(empty) = ring.empty {
             let reason = "all warps have finished with the stage that is copied to next";
             reasons.push(Barrier { what: "empty mbarriers", reason: reason.to_string() });
-            let lane = HwIndex::Lane.var(teams.users.threads, &self.builder.program.grid);
             let arrive = barrier_call(Inst::BarrierArrive, (empty, numbers.stage.clone()), None);
-            let arrives = under(&[Cond::Equal(Expr::var(&lane), Expr::constant(0))], vec![arrive]);
-            let release = std::iter::once(Stmt::from(Call::plain(Inst::SyncWarp))).chain(arrives).collect();
-            all.push(op(release, "this stage is empty", &teams.users));
+            for users in &teams.users {
+                let lane = HwIndex::Lane.var(users.threads, &self.builder.program.grid);
+                let arrives = under(&[Cond::Equal(Expr::var(&lane), Expr::constant(0))], vec![arrive.clone()]);
+                let release = std::iter::once(Stmt::from(Call::plain(Inst::SyncWarp))).chain(arrives).collect();
+                all.push(op(release, "this stage is empty", users));
+            }
         }
         let inner = LoopRef { names: stage_names(numbers.names, &all), ..inner };
         LoopBlock { inner, barrier, body: all, ahead: None }

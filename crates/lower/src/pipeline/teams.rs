@@ -1,5 +1,7 @@
 //! Who takes part in a loop whose stages boxes fill: all threads, or those of roles.
 
+use std::collections::BTreeSet;
+
 use tilewright_expr::Expr;
 use tilewright_ir::thread::{Cond, Program, Stmt, for_each_stmt};
 use tilewright_ir::tile::Role;
@@ -35,32 +37,34 @@ impl Team {
     }
 }
 
-/// Who takes part in a loop. Where all copies, or all uses of the stages, are those of one role, no other warp takes part in
-/// them.
+/// Who takes part in a loop. Where all copies are those of one role, no other warp issues any, and where all uses of the stages
+/// are those of roles, no other warps wait for stages.
 pub(super) struct Teams {
     pub(super) all: Team,
     /// Those of which one thread issues the copies.
     pub(super) issuers: Team,
     /// Those that wait for a stage and release it.
-    pub(super) users: Team,
+    pub(super) users: Vec<Team>,
 }
 
 impl Teams {
     pub(super) fn of(program: &Program, ahead: &RunsAhead, body: &[Block]) -> Teams {
         let all = role_of(body);
-        let common = |roles: Vec<Option<Handle<Role>>>| {
-            let first = roles.first().copied().flatten();
-            first.filter(|_| roles.iter().all(|role| *role == first)).or(all)
-        };
-        let of_copies = ahead.copies.iter().map(|copy| copy.role).collect();
-        let [all, issuers, users] =
-            [all, common(of_copies), common(roles_of_uses(program, ahead, body))].map(|role| Team::of(program, role));
-        Teams { all, issuers, users }
+        let of_first = ahead.copies.first().and_then(|copy| copy.role);
+        let issuers = of_first.filter(|_| ahead.copies.iter().all(|copy| copy.role == of_first)).or(all);
+        let of_uses: Option<BTreeSet<Handle<Role>>> = roles_of_uses(program, ahead, body).into_iter().collect();
+        let users = of_uses.filter(|roles| !roles.is_empty());
+        let users = users.map_or(vec![all], |roles| roles.into_iter().map(Some).collect());
+        Teams {
+            all: Team::of(program, all),
+            issuers: Team::of(program, issuers),
+            users: users.into_iter().map(|role| Team::of(program, role)).collect(),
+        }
     }
 
     /// Whether all threads take part in everything.
     pub(super) fn is_one(&self) -> bool {
-        (self.issuers.role, self.users.role) == (self.all.role, self.all.role)
+        self.issuers.role == self.all.role && matches!(&self.users[..], [users] if users.role == self.all.role)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a reduction is: its operands, which threads hold which parts, and in which type they are combined.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
@@ -21,15 +21,15 @@ pub(crate) struct Context {
     /// What to reduce: the kind, the dimension, and whether the old result is cleared.
     pub(super) attributes: Reduce,
     /// The fragment that is reduced.
-    pub(super) source: Rc<FragmentRegisters>,
+    pub(super) source: Arc<FragmentRegisters>,
     /// The fragment of the results.
-    pub(super) result: Rc<FragmentRegisters>,
+    pub(super) result: Arc<FragmentRegisters>,
     /// By thread, the rows whose result it must hold, and the slot of each.
     pub(super) owned: Vec<BTreeMap<usize, Slot>>,
     /// The parts of all rows.
-    pub(super) rows: Rc<Rows>,
+    pub(super) rows: Arc<Rows>,
     /// The same, with every element counted on only one of its threads.
-    pub(super) single: Rc<Rows>,
+    pub(super) single: Arc<Rows>,
     /// The index of a thread in its CTA.
     pub(super) thread: Expr,
     /// Type in which parts are combined.
@@ -54,7 +54,7 @@ impl Context {
         let single = Rows::of(&map.once_in_place(), dst.elements() as usize, row_of, is_idempotent, Order::Rows);
         let (by_slot, by_row) = (in_order(Order::Slots), in_order(Order::Rows));
         let rows = if by_slot.complete().is_none() && by_row.complete().is_some() { by_row } else { by_slot };
-        let (rows, single) = (Rc::new(rows), Rc::new(single));
+        let (rows, single) = (Arc::new(rows), Arc::new(single));
         let mut owned = vec![BTreeMap::new(); map.threads()];
         for (thread, _, row) in result.map(dst.elements() as usize).entries() {
             let slot = result.slot(thread, row as i64);

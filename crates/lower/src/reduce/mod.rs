@@ -7,7 +7,7 @@ mod rows;
 mod staging;
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::counted;
 use tilewright_ir::plan::Reason;
@@ -24,7 +24,7 @@ use rows::{Rows, ShuffleMask};
 /// How the parts of rows are combined.
 pub(crate) struct ReduceSchedule {
     /// The parts that are combined.
-    rows: Rc<Rows>,
+    rows: Arc<Rows>,
     /// The shuffles within warps.
     exchange: ShuffleMask,
     /// By row, the threads that put their part in shared memory; `None` if the shuffles complete the rows.
@@ -53,8 +53,8 @@ fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>
             accepted: "rows held by lanes of one warp whose numbers differ only in some bits".to_string(),
         }]
     };
-    let plain = context.rows.complete().map(|exchange| (Rc::clone(&context.rows), exchange));
-    let padded = || context.rows.padded_complete().map(|(rows, exchange)| (Rc::new(rows), exchange));
+    let plain = context.rows.complete().map(|exchange| (Arc::clone(&context.rows), exchange));
+    let padded = || context.rows.padded_complete().map(|(rows, exchange)| (Arc::new(rows), exchange));
     let complete = plain.filter(|(rows, _)| have_parts(rows)).or_else(padded);
     if let Some((rows, exchange)) = complete.filter(|(rows, _)| have_parts(rows)) {
         return Ok(vec![ReduceSchedule { rows, exchange, leaders: None }]);
@@ -66,8 +66,8 @@ fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>
 }
 
 fn accept_across(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
-    let padded = context.rows.padded_partial().map(|(rows, exchange)| (Rc::new(rows), exchange));
-    let (rows, exchange) = padded.unwrap_or_else(|| (Rc::clone(&context.rows), context.rows.partial()));
+    let padded = context.rows.padded_partial().map(|(rows, exchange)| (Arc::new(rows), exchange));
+    let (rows, exchange) = padded.unwrap_or_else(|| (Arc::clone(&context.rows), context.rows.partial()));
     let leaders = rows.leaders(exchange).map_err(|text| {
         vec![Reason {
             text,
@@ -85,7 +85,7 @@ fn accept_single(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> 
         .single
         .leaders(exchange)
         .map_err(|text| vec![Reason { text, accepted: "sources in which every element has an owner".to_string() }])?;
-    Ok(vec![ReduceSchedule { rows: Rc::clone(&context.single), exchange, leaders: Some(leaders) }])
+    Ok(vec![ReduceSchedule { rows: Arc::clone(&context.single), exchange, leaders: Some(leaders) }])
 }
 
 impl Schedule<Context> for ReduceSchedule {

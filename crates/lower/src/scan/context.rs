@@ -1,6 +1,6 @@
 //! What a scan is: its operands, and which thread holds which elements.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
@@ -18,8 +18,8 @@ use crate::refusal::Refusal;
 /// What the variants of `scan` decide on.
 pub(crate) struct Context {
     pub(super) attributes: Scan,
-    pub(super) source: Rc<FragmentRegisters>,
-    pub(super) result: Rc<FragmentRegisters>,
+    pub(super) source: Arc<FragmentRegisters>,
+    pub(super) result: Arc<FragmentRegisters>,
     /// By thread, the parts of rows that it holds.
     pub(super) runs: Vec<Vec<Run>>,
     /// Number of rows, and of elements in each.

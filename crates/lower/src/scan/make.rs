@@ -1,7 +1,7 @@
 //! The statements of a scan in registers.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
@@ -329,11 +329,11 @@ fn follows(cell: &Option<Cell>) -> bool {
 }
 
 /// The threads that have their runs at the same places.
-fn by_places(cells: &[Option<Cell>]) -> BTreeMap<Rc<[Place]>, Vec<bool>> {
-    let mut found: BTreeMap<Rc<[Place]>, Vec<bool>> = BTreeMap::new();
+fn by_places(cells: &[Option<Cell>]) -> BTreeMap<Arc<[Place]>, Vec<bool>> {
+    let mut found: BTreeMap<Arc<[Place]>, Vec<bool>> = BTreeMap::new();
     for (thread, cell) in cells.iter().enumerate() {
         if let Some(cell) = cell.as_ref().filter(|cell| !cell.run.places.is_empty()) {
-            found.entry(Rc::clone(&cell.run.places)).or_insert_with(|| vec![false; cells.len()])[thread] = true;
+            found.entry(Arc::clone(&cell.run.places)).or_insert_with(|| vec![false; cells.len()])[thread] = true;
         }
     }
     found

@@ -1,7 +1,7 @@
 //! Which thread holds which parts of the rows of a scan, and which threads combine theirs by shuffles.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::fragment_registers::Slot;
 
@@ -20,7 +20,7 @@ pub(crate) struct Run {
     pub(super) row: usize,
     /// How many elements precede it in its row.
     pub(super) start: usize,
-    pub(super) places: Rc<[Place]>,
+    pub(super) places: Arc<[Place]>,
 }
 
 impl Run {
@@ -161,7 +161,7 @@ fn rounds_of(runs: &[Vec<Run>], members: &[usize]) -> Option<Vec<Vec<Cell>>> {
             let mut cells = Vec::with_capacity(members.len());
             for list in &lists {
                 // Threads behind the end of the row have empty runs.
-                let none = || Run { row, start: end, places: Rc::new([]) };
+                let none = || Run { row, start: end, places: Arc::new([]) };
                 let run = list.get(round).cloned().unwrap_or_else(none);
                 if run.start != end {
                     return None;

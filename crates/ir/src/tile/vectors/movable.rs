@@ -1,7 +1,7 @@
 //! The accesses of a nest that neighbouring steps may execute together.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use num_integer::Integer;
 use tilewright_expr::Expr;
@@ -179,7 +179,7 @@ const MOST_WITHOUT_GAPS: usize = 8;
 struct Line {
     alike: Alike,
     /// The position of each iteration, plus what does not depend on the iteration, for the first access.
-    own: Rc<Vec<i64>>,
+    own: Arc<Vec<i64>>,
     /// The distance of each access from the first one, and its place in the list of accesses.
     accesses: BTreeMap<i64, usize>,
 }
@@ -189,7 +189,7 @@ struct Line {
 struct Alike {
     buffer: Handle<Buffer>,
     /// Positions along dimensions whose strides depend on sizes, for each iteration.
-    across: Vec<Rc<Vec<i64>>>,
+    across: Vec<Arc<Vec<i64>>>,
     /// The parts of the position and of its bounds that do not depend on the iteration, and the extents of the bounds.
     rest: Vec<Expr>,
 }
@@ -230,7 +230,7 @@ fn interleaved(kernel: &Kernel, accesses: Vec<StaticAccess>, splits: &mut Splits
 
 impl Alike {
     /// What an access has in common with others on its line, and its position on the line for each iteration.
-    fn of(kernel: &Kernel, access: &StaticAccess, splits: &mut Splits<'_>) -> Option<(Alike, Rc<Vec<i64>>)> {
+    fn of(kernel: &Kernel, access: &StaticAccess, splits: &mut Splits<'_>) -> Option<(Alike, Arc<Vec<i64>>)> {
         let (buffer, index) = (&kernel.buffers[access.buffer], &access.elements[0]);
         let (mut across, mut rest) = (Vec::new(), Vec::new());
         let own = match position(buffer, index, splits) {
