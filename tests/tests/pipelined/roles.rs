@@ -181,10 +181,10 @@ fn a_kernel_that_needs_all_threads_has_no_producer() {
     let of_threads = why_no_producer(48, |_, _| ());
     let why = "a CTA of 48 threads cannot have a warp more; accepted: multiples of 32 threads, up to 992";
     assert_eq!(of_threads, [format!("tma_warp_specialised: {why}")]);
-    let of_each = why_no_producer(64, |k, y| k.each_thread(|k| _ = k.store(y, (0,), 1.0).any_wins()));
+    let of_each = why_no_producer(64, |k, y| k.each_thread(|k| k.store(y, (0,), 1.0).any_wins()));
     let why = "the kernel has statements of each thread, or conditions on fragments";
     assert_eq!(of_each, [format!("tma_warp_specialised: {why}; accepted: parallel loops, and conditions on memory")]);
-    let of_role = why_no_producer(64, |k, y| k.role("more", 1, |k| k.fill(y, 0.0)));
+    let of_role = why_no_producer(64, |k, y| _ = k.role("more", 1, |k| k.fill(y, 0.0)));
     let why = "the kernel has roles of its own; accepted: a role for the copies, written in the kernel";
     assert_eq!(of_role, [format!("tma_warp_specialised: {why}")]);
 }
