@@ -5,11 +5,12 @@ use std::sync::Arc;
 use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::Stmt;
-use tilewright_ir::tile::{Kernel, Op};
+use tilewright_ir::tile::{Kernel, Op, OpKind};
 
 use crate::builder::Builder;
 use crate::conditions::merged;
 use crate::measure::measure;
+use crate::pipeline::CP_ASYNC;
 use crate::refusal::{Against, Refusal};
 
 /// An implementation of an op. `C` is the input that the op's variants share, `S` the type of their schedules.
@@ -267,7 +268,8 @@ fn reason(why: &Refusal) -> Reason {
 }
 
 fn unknown_variant(name: &str, known: &[Offer], kernel: &Kernel, op: &Op) -> Diagnostic {
-    let known: Vec<&str> = known.iter().map(|offer| offer.variant).collect();
+    let of_async = (op.kind == OpKind::CopyAsync).then_some(CP_ASYNC);
+    let known: Vec<&str> = known.iter().map(|offer| offer.variant).chain(of_async).collect();
     Diagnostic::error("P0401", format!("`{}` has no variant `{name}`", op.kind.info().name))
         .label(op.span, kernel.op_title(op))
         .help(format!("its variants are {}", known.join(", ")))

@@ -65,6 +65,8 @@ impl<'a> KernelsByRole<'a> {
 /// A use of a fragment: in a role, or outside of roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoleOfUse {
+    /// Whether it is in a condition around ops, which all threads evaluate.
+    pub is_condition: bool,
     /// The role of the statement.
     pub role: Option<Handle<Role>>,
     /// The statement, or the access in it.
@@ -72,6 +74,12 @@ pub struct RoleOfUse {
 }
 
 impl Kernel {
+    /// The role that sees the kernel like this: the span of its threads is then that of the role.
+    pub fn seen_by_role(&self) -> Option<&Role> {
+        let is_view = |role: &&Role| (role.span, role.threads()) == (self.threads_span, self.threads);
+        self.roles.iter().map(|(_, role)| role).find(is_view)
+    }
+
     /// The role, unless it has all warps of the CTA.
     pub fn part_of_cta(&self, role: Option<Handle<Role>>) -> Option<Handle<Role>> {
         role.filter(|role| self.roles[*role].threads() != self.threads)
@@ -103,7 +111,11 @@ impl Kernel {
                 Stmt::Op(op) => {
                     let op = &self.ops[*op];
                     for tile in &op.operands {
-                        self.visit_fragment(tile.buffer, RoleOfUse { role: op.role, span: op.span }, visit);
+                        self.visit_fragment(
+                            tile.buffer,
+                            RoleOfUse { is_condition: false, role: op.role, span: op.span },
+                            visit,
+                        );
                     }
                 }
                 Stmt::Loop(inner) => self.fragments_in(&inner.body, visit),
@@ -129,14 +141,14 @@ impl Kernel {
     ) {
         for element in elements {
             element.for_each_access(&mut |access, _| {
-                self.visit_fragment(access.buffer, RoleOfUse { role, span: access.span }, visit);
+                self.visit_fragment(access.buffer, RoleOfUse { is_condition: false, role, span: access.span }, visit);
             });
         }
     }
 
     fn fragments_of_value(&self, value: &Value, visit: &mut dyn FnMut(Handle<Buffer>, RoleOfUse)) {
         value.for_each_load(&mut |access: &Access| {
-            self.visit_fragment(access.buffer, RoleOfUse { role: None, span: access.span }, visit);
+            self.visit_fragment(access.buffer, RoleOfUse { is_condition: true, role: None, span: access.span }, visit);
         });
     }
 

@@ -6,15 +6,20 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Call, Cond, Memory, Program, Stmt, for_each_expr};
 use tilewright_ir::{Handle, HwIndex};
 
-/// The statements without those that access global memory, and without the conditions on block indices and `unknown`
-/// variables: they touch at least what the statements touch in shared memory.
-pub(super) fn in_shared(program: &Program, unknown: &BTreeSet<Var>, body: &[Stmt]) -> Vec<Stmt> {
-    with_used_names(Reduction { program, unknown }.body(body))
+/// The statements without those that access global memory, and without the conditions on block indices, on `unknown`
+/// variables, and on what `is_open`: they touch at least what the statements touch in shared memory.
+pub(super) fn in_shared(
+    program: &Program,
+    (unknown, is_open): (&BTreeSet<Var>, &dyn Fn(&Expr) -> bool),
+    body: &[Stmt],
+) -> Vec<Stmt> {
+    with_used_names(Reduction { program, unknown, is_open }.body(body))
 }
 
 struct Reduction<'a> {
     program: &'a Program,
     unknown: &'a BTreeSet<Var>,
+    is_open: &'a dyn Fn(&Expr) -> bool,
 }
 
 impl Reduction<'_> {
@@ -49,7 +54,7 @@ impl Reduction<'_> {
             found |= self.unknown.contains(var) || matches!(HwIndex::of(var), Some(HwIndex::Block(_)));
         };
         cond.sides().into_iter().for_each(|side: &Expr| side.for_each_var(&mut add));
-        found
+        found || cond.sides().into_iter().any(self.is_open)
     }
 
     fn accesses_global_memory(&self, stmt: &Stmt) -> bool {

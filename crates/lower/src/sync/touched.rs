@@ -134,11 +134,14 @@ impl Touched {
         Touched { body, effects, loops: relevant, blocks, cases: OnceCell::new(), in_shared: OnceCell::new() }
     }
 
-    /// What is touched in shared memory if conditions on block indices, sizes and data may hold or not: at least what is
-    /// touched.
+    /// What is touched in shared memory if conditions on block indices, sizes and data may hold or not, and those on long loops
+    /// in which they are not periodic: at least what is touched.
     pub(super) fn in_shared(&self, program: &Program, loops: &[LoopRef]) -> &Touched {
         self.in_shared.get_or_init(|| {
-            let body = in_shared(program, &unknown(program, &self.body), &self.body);
+            let long = self.loops.iter().filter(|counter| counter.most_trips() > MOST_CASES as i64);
+            let long: Vec<&Var> = long.map(|counter| &counter.var).collect();
+            let is_open = |side: &Expr| long.iter().any(|var| common_period(side, var, 1).is_none());
+            let body = in_shared(program, (&unknown(program, &self.body), &is_open), &self.body);
             Box::new(Touched::of(program, body, loops))
         })
     }

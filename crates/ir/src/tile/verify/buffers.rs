@@ -156,11 +156,14 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut 
         };
         let reach = layout.span_on(&axis);
         if reach > most {
-            let message = format!("`{}` names {reach} positions on `{axis}`, but the kernel has {most}", buffer.name);
+            let role = kernel.seen_by_role();
+            let team = role.map_or("the kernel".to_string(), |role| format!("the role `{}`", role.name));
+            let message = format!("`{}` names {reach} positions on `{axis}`, but {team} has {most}", buffer.name);
+            let more = if role.is_some() { "the role more warps" } else { "the kernel more threads" };
             found.push(
                 Diagnostic::error("K0227", message)
                     .label(buffer.span, buffer.laid_out())
-                    .help("give each thread more registers, or the kernel more threads"),
+                    .help(format!("give each thread more registers, or {more}")),
             );
         }
     }

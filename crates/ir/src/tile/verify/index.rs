@@ -62,12 +62,17 @@ pub(super) fn too_large_finding(title: &str, part: &str, span: Span) -> Diagnost
         .help("compute it as a value of a dtype, which wraps: Value::from(i).wrapping_cast(I64) * ..")
 }
 
+/// The error for an index that depends on the warp in a role, without a label.
+pub(super) fn of_the_warp(title: &str) -> Diagnostic {
+    let message = format!("`{title}` depends on the warp, in a role whose warps execute it together");
+    Diagnostic::error("K0275", message)
+        .help("use the variables of k.parallel, or give each of the warps a role of its own")
+}
+
 /// The error for a variable that has no value where an index uses it, without a label.
 pub(super) fn undefined(kernel: &Kernel, var: &Var, title: &str) -> Diagnostic {
     if HwIndex::of(var) == Some(HwIndex::Warp) && !kernel.roles.is_empty() {
-        let message = format!("`{title}` depends on the warp, in a role whose warps execute it together");
-        return Diagnostic::error("K0275", message)
-            .help("use the variables of k.parallel, or give each of the warps a role of its own");
+        return of_the_warp(title);
     }
     let message = format!("`{}` is not defined where `{title}` uses it", var.name());
     Diagnostic::error("K0217", message)

@@ -15,6 +15,9 @@ use crate::tile::role::{Role, RoleOfUse};
 /// The most roles of a CTA: each has a barrier of its own, and one of the sixteen is that of the CTA (PTX ISA, `barrier`).
 const MOST_ROLES: usize = 15;
 
+/// The most threads of a CTA, on every target.
+const MOST_THREADS: i64 = 1024;
+
 pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     if kernel.roles.is_empty() {
         return;
@@ -48,9 +51,13 @@ fn beyond_the_cta(kernel: &Kernel) -> Option<Diagnostic> {
     let finding = Diagnostic::error("K0274", message)
         .label(role.span, format!("`{}` begins at warp {}", role.name, role.first))
         .label(kernel.threads_span, "the threads of the CTA");
-    Some(
-        finding.help(format!("call k.threads({}), or give the roles fewer warps", needed.saturating_mul(LANES as i64))),
-    )
+    let threads = needed.saturating_mul(LANES as i64);
+    Some(match threads > MOST_THREADS {
+        true => {
+            finding.help(format!("k.role takes warps, not threads; a CTA has up to {}", MOST_THREADS / LANES as i64))
+        }
+        false => finding.help(format!("call k.threads({threads}), or give the roles fewer warps")),
+    })
 }
 
 /// The error for an op of single warps in a role, whose warps execute its ops together.
@@ -83,6 +90,7 @@ fn crosses(kernel: &Kernel, fragment: Handle<Buffer>, uses: [RoleOfUse; 2]) -> D
     let buffer = &kernel.buffers[fragment];
     let who = |of: RoleOfUse| match of.role {
         Some(role) => format!("by the role `{}`", kernel.roles[role].name),
+        None if of.is_condition => "in a condition, which all threads evaluate".to_string(),
         None => "by all threads, outside of roles".to_string(),
     };
     let [one, other] = uses;
@@ -91,5 +99,6 @@ fn crosses(kernel: &Kernel, fragment: Handle<Buffer>, uses: [RoleOfUse; 2]) -> D
         .label(one.span, format!("used {}", who(one)))
         .label(other.span, format!("used {}", who(other)))
         .label(buffer.span, "declared here")
-        .help("copy it to shared memory in one role, and from there in the other: the barrier between them is derived")
+        .help("use it in one role only: also its first fill or copy stands inside of k.role(..)")
+        .help("or copy it to shared memory in one role, and use that in the other: the barrier between them is derived")
 }
