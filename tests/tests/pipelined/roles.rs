@@ -279,3 +279,21 @@ fn indices_of_a_masked_copy_are_declared() {
     let launch = |rows: i64| (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], row(rows));
     check_in_schedules(&kernel, &[1, 2, 3].map(launch));
 }
+
+/// Whether an iteration exists is a condition on the loop's variable; which stage it has repeats.
+#[test]
+fn a_loop_over_many_numbers_has_one_barrier() {
+    let kernel = kernel("numbers", |k| {
+        let (x, y) = (k.input("x", F32, [256, 32]), k.output("y", F32, [256, 32]));
+        k.threads(64);
+        let tile = k.shared("tile", F32, [4, 32]);
+        k.pipelined("t", 0..64, Stages::of(3).variant("cp_async"), |k, t| {
+            k.role("load", 1, |k| k.copy(tile, x.sub((at(&t * 4, 4), ..))));
+            k.role("store", 1, |k| k.copy(y.sub((at(&t * 4, 4), ..)), tile));
+        });
+    });
+    let cuda = compiled(&kernel).cuda().to_string();
+    assert_eq!(cuda.matches("__syncthreads();").count(), 1, "{cuda}");
+    let x = || tensor(F32, &[256, 32], number);
+    check_in_schedules(&kernel, &[(Vec::new(), vec![x()], x())]);
+}
