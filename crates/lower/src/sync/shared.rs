@@ -10,8 +10,9 @@ use tilewright_ir::{Handle, HwIndex};
 /// variables, and on what `is_open`: they touch at least what the statements touch in shared memory.
 pub(super) fn in_shared(
     program: &Program,
-    (unknown, is_open): (&BTreeSet<Var>, &dyn Fn(&Expr) -> bool),
     body: &[Stmt],
+    unknown: &BTreeSet<Var>,
+    is_open: &dyn Fn(&Expr) -> bool,
 ) -> Vec<Stmt> {
     with_used_names(Reduction { program, unknown, is_open }.body(body))
 }

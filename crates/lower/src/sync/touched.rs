@@ -141,7 +141,7 @@ impl Touched {
             let long = self.loops.iter().filter(|counter| counter.most_trips() > MOST_CASES as i64);
             let long: Vec<&Var> = long.map(|counter| &counter.var).collect();
             let is_open = |side: &Expr| long.iter().any(|var| common_period(side, var, 1).is_none());
-            let body = in_shared(program, (&unknown(program, &self.body), &is_open), &self.body);
+            let body = in_shared(program, &self.body, &unknown(program, &self.body), &is_open);
             Box::new(Touched::of(program, body, loops))
         })
     }
