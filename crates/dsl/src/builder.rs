@@ -1,3 +1,5 @@
+mod roles;
+
 use std::cell::Cell;
 
 use tilewright_diag::{Diagnostic, Span, counted, counted_as, in_op, is_in_op};
@@ -41,6 +43,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         ops: Arena::new(),
         parallels: Arena::new(),
         roles: Arena::new(),
+        seen_by: None,
         body: Vec::new(),
         allow_conversions: false,
         widest_global: WIDEST,
@@ -460,50 +463,6 @@ impl<'k> KernelBuilder<'k> {
         let (span, cond) = (Span::here(), cond.into().resolved());
         let (then, otherwise) = (self.inside(span, then), self.inside(span, otherwise));
         self.kernel.body.push(Stmt::If(If { cond, then, otherwise, span }));
-    }
-
-    /// Statements that only some warps execute: the role `name`, which has `warps` warps. Roles get their warps in the order in
-    /// which they are first named, the first role from warp 0 on; the warps of the CTA that are left have none. A role may be
-    /// named several times, with the same number of warps.
-    ///
-    /// The results are those of all statements in their order; the barriers between roles are derived. Between these, roles run
-    /// at the same time. Inside of a role, ops are executed by the threads of the role together, and layouts count threads and
-    /// warps from the first of the role. A fragment belongs to one role; data passes from one to another through shared memory.
-    #[track_caller]
-    pub fn role<T>(&mut self, name: &str, warps: i64, body: impl FnOnce(&mut KernelBuilder<'k>) -> T) -> T {
-        let span = Span::here();
-        if let Some(outer) = self.role {
-            let message = format!("the role `{name}` inside of the role `{}`", self.kernel.roles[outer].name);
-            let finding = Diagnostic::error("K0275", message).label(span, "this role");
-            nodes::mistake(finding.help("a warp has one role: end the outer one first"));
-            return body(self);
-        }
-        let known = self.kernel.roles.iter().find(|(_, role)| role.name == name);
-        let known = known.map(|(handle, role)| (handle, role.clone()));
-        let role = match known {
-            Some((handle, known)) => {
-                if known.warps != warps {
-                    let message = format!(
-                        "the role `{name}` has {} and {}",
-                        counted(known.warps, "warp"),
-                        counted(warps, "warp")
-                    );
-                    let finding = Diagnostic::error("K0274", message).label(span, "named again here");
-                    nodes::mistake(
-                        finding.label(known.span, "first named here").help("give it the same number of warps"),
-                    );
-                }
-                handle
-            }
-            None => {
-                let first = self.kernel.roles.iter().map(|(_, role)| role.end()).last().unwrap_or(0);
-                self.kernel.roles.push(Role { name: name.to_string(), first, warps, span })
-            }
-        };
-        self.role = Some(role);
-        let result = body(self);
-        self.role = None;
-        result
     }
 
     /// Statements that make up an op of your own, under a name: plans and CUDA comments show it in front of each statement, with

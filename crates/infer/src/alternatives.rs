@@ -67,7 +67,7 @@ fn others(kernel: &Kernel, fragment: Handle<Buffer>, taken: &Placed) -> Option<V
     let laid_out = laid_out_loops(&kernels, &graph).ok()?;
     let touches = |at: &usize| graph.uses.of_op(*at).contains(&fragment);
     let members = graph.uses.components().into_iter().find(|members| members.iter().any(touches))?;
-    let mut tables = Tables::new(threads_of(kernels.seen_by(kernel.role_of(fragment))));
+    let mut tables = Tables::new(threads_of(kernels.seen_by_user_of(fragment)));
     let scene = Scene::of(&mut tables, (&graph, &storages), &known, &laid_out, &members);
     let storage = scene.storages.iter().position(|stored| stored.handle == fragment)?;
     let mut start = scene.start();

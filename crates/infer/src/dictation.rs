@@ -123,6 +123,7 @@ mod tests {
             ops,
             parallels: Arena::new(),
             roles: Arena::new(),
+            seen_by: None,
             body,
             allow_conversions: false,
             widest_global: 16,

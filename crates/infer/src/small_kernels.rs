@@ -94,6 +94,7 @@ impl Small {
             ops: Arena::new(),
             parallels: self.parallels,
             roles: Arena::new(),
+            seen_by: None,
             body: self.body,
             allow_conversions: false,
             widest_global: WIDEST,

@@ -43,7 +43,7 @@ fn written(kernels: &KernelsByRole<'_>, storages: &Storages, known: &mut Known, 
     let kernel = kernels.whole();
     for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.space == Space::Fragment) {
         let Some(layout) = &buffer.layout else { continue };
-        let threads = threads_of(kernels.seen_by(kernel.role_of(kernel.storage(handle))));
+        let threads = threads_of(kernels.seen_by_user_of(kernel.storage(handle)));
         let map = match Map::of_layout(layout, threads) {
             Ok(map) => map,
             Err(what) => {

@@ -20,7 +20,6 @@ pub(crate) fn unwritten(program: &Program, body: &[Stmt]) -> BTreeSet<Handle<Reg
         fragments: body.iter().filter_map(declared).collect(),
         lets: BTreeMap::new(),
         guards: Vec::new(),
-        role: None,
         branches: 0,
         written: BTreeMap::new(),
         found: BTreeSet::new(),
@@ -49,8 +48,6 @@ struct Scan<'a> {
     lets: BTreeMap<Var, Expr>,
     /// Those around the current statement, outermost first.
     guards: Vec<Guard>,
-    /// The role of the current statement.
-    role: Option<Handle<Role>>,
     /// Branches on data seen so far.
     branches: usize,
     /// The guards under which each register was written.
@@ -77,26 +74,27 @@ impl Scan<'_> {
                 let value = self.resolved(value);
                 self.lets.insert(var.clone(), value);
             }
-            Stmt::If { cond, body } => self.guarded(Guard::Holds(self.role, self.resolved_cond(cond)), body),
+            Stmt::If { cond, body } => self.guarded(Guard::Holds(self.role(), self.resolved_cond(cond)), body),
             Stmt::Unless { conds, body } => {
                 let conds: Vec<Cond> = conds.iter().map(|cond| self.resolved_cond(cond)).collect();
-                self.guarded(Guard::NotAll(self.role, conds.clone()), body);
+                self.guarded(Guard::NotAll(self.role(), conds.clone()), body);
                 self.joined(&conds);
             }
             Stmt::IfValue { body, .. } => {
                 self.branches += 1;
                 self.guarded(Guard::Branch(self.branches), body);
             }
-            Stmt::Role { role, body } => {
-                self.role = Some(*role);
-                self.guarded(Guard::Of(*role), body);
-                self.role = None;
-            }
+            Stmt::Role { role, body } => self.guarded(Guard::Of(*role), body),
             Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::Elect { body } => self.body(body),
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
             Stmt::Move { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => {}
             Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => {}
         }
+    }
+
+    /// The role of the current statement.
+    fn role(&self) -> Option<Handle<Role>> {
+        self.guards.iter().find_map(|guard| if let Guard::Of(role) = guard { Some(*role) } else { None })
     }
 
     fn guarded(&mut self, guard: Guard, body: &[Stmt]) {
@@ -110,7 +108,7 @@ impl Scan<'_> {
         let under = |guards: &[Guard], more: &mut dyn Iterator<Item = Guard>| -> Vec<Guard> {
             guards.iter().cloned().chain(more).collect()
         };
-        let role = self.role;
+        let role = self.role();
         let all = under(&self.guards, &mut conds.iter().cloned().map(|cond| Guard::Holds(role, cond)));
         let not_all = under(&self.guards, &mut std::iter::once(Guard::NotAll(role, conds.to_vec())));
         for writes in self.written.values_mut() {
@@ -193,8 +191,7 @@ impl Scan<'_> {
     /// The threads of a role.
     fn members(&self, role: Handle<Role>) -> Vec<bool> {
         let role = &self.program.roles[role];
-        let warp = |thread: i64| thread / LANES as i64;
-        (0..self.program.threads).map(|thread| (role.first..role.end()).contains(&warp(thread))).collect()
+        (0..self.program.threads).map(|thread| role.has_warp(thread / LANES as i64)).collect()
     }
 
     /// The threads for which a condition holds; of a role, only its own.
@@ -213,17 +210,17 @@ impl Scan<'_> {
         let mut warp = WarpState::first();
         for position in 0..threads.div_ceil(LANES) {
             warp.place([0; 3], position as i64);
-            let mut holds = [false; LANES];
-            match role.map(|role| warp.enter_role(&self.program.roles[role])) {
-                // A warp of another role.
-                Some(None) => {}
-                None => holds = warp.holds(cond).ok()?,
-                Some(Some(outer)) => {
-                    holds = warp.holds(cond).ok()?;
+            let Some(role) = role else {
+                mask.extend(warp.holds(cond).ok()?);
+                continue;
+            };
+            match warp.enter_role(&self.program.roles[role]) {
+                None => mask.extend([false; LANES]),
+                Some(outer) => {
+                    mask.extend(warp.holds(cond).ok()?);
                     warp.leave_role(outer);
                 }
             }
-            mask.extend(holds);
         }
         mask.truncate(threads);
         Some(mask)

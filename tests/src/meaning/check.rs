@@ -7,7 +7,7 @@ use tilewright::diag::Diagnostic;
 use tilewright::infer::{Inferred, is_laid_out, lay_out};
 use tilewright::ir::thread::Program;
 use tilewright::ir::tile::{
-    Access, Buffer, Coord, Direction, ElementStmt, Role, Space, Stmt, Value, prepare, verify, with_open_placed,
+    Access, Buffer, Coord, Direction, ElementStmt, KernelsByRole, Space, Stmt, Value, prepare, verify, with_open_placed,
 };
 use tilewright::ir::{Handle, VerifiedKernel, VerifiedProgram, thread};
 use tilewright::layout::DType;
@@ -242,8 +242,9 @@ fn ran(
     };
     let mut memories: Memories =
         given.iter().filter_map(|(handle, bytes)| Some((named(handle)?, bytes.clone()))).collect();
+    let kernels = KernelsByRole::of(kernel);
     let copies: Vec<Copies> =
-        kernel.buffers.iter().filter_map(|(handle, buffer)| copies(kernel, handle, buffer)).collect();
+        kernel.buffers.iter().filter_map(|(handle, buffer)| copies(&kernels, handle, buffer)).collect();
     execute(program, &mut memories, order, &copies)
         .map_err(|why| wrong("the program fails", format!("{order:?}: {why}")))?;
     for (handle, bytes) in expected {
@@ -254,13 +255,11 @@ fn ran(
     Ok(())
 }
 
-fn copies(kernel: &Kernel, handle: Handle<Buffer>, buffer: &Buffer) -> Option<Copies> {
+fn copies(kernels: &KernelsByRole<'_>, handle: Handle<Buffer>, buffer: &Buffer) -> Option<Copies> {
     let is_owner = buffer.space == Space::Fragment && buffer.view_of.is_none();
     let layout = buffer.layout.as_ref().filter(|_| is_owner)?;
-    let role = kernel.role_of(handle).map(|role| &kernel.roles[role]);
-    let threads = role.map_or(kernel.threads, Role::threads);
-    let first = role.map_or(0, |role| role.first as usize * 32);
-    let map = Map::of_layout(layout, threads as usize).ok()?;
+    let first = kernels.role_of(handle).map_or(0, |role| kernels.whole().roles[role].first as usize * 32);
+    let map = Map::of_layout(layout, kernels.seen_by_user_of(handle).threads as usize).ok()?;
     let bytes = buffer.dtype.bytes() as usize;
     let mut places: Vec<Vec<(usize, usize)>> = vec![Vec::new(); map.elements()];
     for (thread, slot, element) in map.entries() {

@@ -142,7 +142,7 @@ impl Machine<'_> {
             Order::Backwards => order.sort_by_key(|(role, _)| -role.first),
         }
         for (role, body) in order {
-            let is_member = |at: &&usize| (role.first..role.end()).contains(&(**at as i64 / 32));
+            let is_member = |at: &&usize| role.has_warp(**at as i64 / 32);
             let inside: Vec<usize> = active.iter().filter(is_member).copied().collect();
             self.first_warp = role.first;
             self.body(body, &inside)?;

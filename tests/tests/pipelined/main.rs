@@ -74,6 +74,17 @@ fn is_right(
     Ok(compared.iter().all(|comparison| comparison.mismatch.is_none()))
 }
 
+/// Checks the results of a launch in 20 schedules of the virtual GPU.
+fn check_all_in_schedules(kernel: &Kernel, sizes: &[(&str, i64)], inputs: &[HostTensor], expected: &[HostTensor]) {
+    let artifact = compiled(kernel);
+    let Some(built) = built_or_skipped(&artifact, &kernel.name) else { return };
+    let bound = artifact.clone().for_sizes(sizes).expect("sizes");
+    for seed in 0..20 {
+        let found = is_right((&bound, &built), inputs, expected, seed);
+        assert_eq!(found, Ok(true), "{sizes:?}, schedule {seed}\n{}", artifact.cuda());
+    }
+}
+
 #[test]
 fn every_number_of_stages_gives_the_result_of_the_serial_loop() {
     let all = VARIANTS.iter().flat_map(|variant| (2..=6).map(move |count| Stages::of(count).variant(variant)));

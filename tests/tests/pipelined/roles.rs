@@ -3,10 +3,9 @@
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright_tests::pages::tensor;
-use tilewright_tests::toolchain::built_or_skipped;
 
 use super::in_flight::check_in_schedules;
-use super::{Launched, are_found, compiled, is_right, mutated, number};
+use super::{Launched, are_found, check_all_in_schedules, compiled, mutated, number};
 
 /// A row of `x` for each iteration, to one half of a ring of two rows, while the other half is summed up.
 fn two_halves() -> Kernel {
@@ -110,13 +109,8 @@ fn roles_of_several_warps_have_barriers_of_their_own() {
         let result = || tensor(F32, &[rows, 128], of);
         (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], vec![result(), result()])
     };
-    let artifact = compiled(&kernel);
-    let Some(built) = built_or_skipped(&artifact, "roles") else { return };
     for (sizes, inputs, expected) in [1, 2, 5].map(launch) {
-        let bound = artifact.clone().for_sizes(&sizes).expect("sizes");
-        for seed in 0..20 {
-            assert_eq!(is_right((&bound, &built), &inputs, &expected, seed), Ok(true), "{seed}");
-        }
+        check_all_in_schedules(&kernel, &sizes, &inputs, &expected);
     }
 }
 
@@ -211,11 +205,8 @@ fn fragments_of_a_role_are_converted_by_the_role() {
     let artifact = compiled(&kernel);
     assert!(!artifact.cuda().contains("__syncthreads"), "{}", artifact.cuda());
     assert!(artifact.cuda().contains("sync_warps<2, 64>"), "{}", artifact.cuda());
-    let Some(built) = built_or_skipped(&artifact, "roles") else { return };
-    let (x, y) = (tensor(F32, &[64, 2], number), tensor(F32, &[128], |i| number(i) + 1.0));
-    for seed in 0..20 {
-        assert_eq!(is_right((&artifact, &built), std::slice::from_ref(&x), &[y.clone(), x.clone()], seed), Ok(true));
-    }
+    let (x, y) = (|| tensor(F32, &[64, 2], number), tensor(F32, &[128], |i| number(i) + 1.0));
+    check_all_in_schedules(&kernel, &[], &[x()], &[y, x()]);
 }
 
 /// Two roles read the stages that a third one fills; a warp of the CTA has no role.
@@ -251,14 +242,8 @@ fn only_roles_that_use_stages_wait_for_them() {
     let cuda = compiled(&two_consumers("tma")).cuda().to_string();
     assert!(cuda.contains("mbarrier_init(&t_empty[stage1], 4);"), "{cuda}");
     for variant in ["tma", "cp_async"] {
-        let artifact = compiled(&two_consumers(variant));
-        let Some(built) = built_or_skipped(&artifact, "roles") else { return };
         for (sizes, inputs, expected) in [1, 2, 3, 8].map(turned) {
-            let bound = artifact.clone().for_sizes(&sizes).expect("sizes");
-            for seed in 0..20 {
-                let both = [expected.clone(), expected.clone()];
-                assert_eq!(is_right((&bound, &built), &inputs, &both, seed), Ok(true), "{variant} {seed}");
-            }
+            check_all_in_schedules(&two_consumers(variant), &sizes, &inputs, &[expected.clone(), expected]);
         }
     }
 }
@@ -296,4 +281,39 @@ fn a_loop_over_many_numbers_has_one_barrier() {
     assert_eq!(cuda.matches("__syncthreads();").count(), 1, "{cuda}");
     let x = || tensor(F32, &[256, 32], number);
     check_in_schedules(&kernel, &[(Vec::new(), vec![x()], x())]);
+}
+
+/// A role that copies some elements asynchronously and others through registers closes one group in each iteration.
+#[test]
+fn a_role_closes_one_group_in_each_iteration() {
+    let kernel = kernel("mixed", |k| {
+        let rows = k.size("rows");
+        let (x, halves) = (k.input("x", F32, (rows, 128)), k.input("halves", F16, (rows, 128)));
+        let y = k.output("y", F32, [128]);
+        k.threads(96);
+        let (row, wide) = (k.shared("row", F32, [128]), k.shared("wide", F32, [128]));
+        let sum = k.fragment("sum", F32, [128]);
+        k.role("math", 2, |k| k.fill(sum, 0.0));
+        k.pipelined("t", ..rows, Stages::of(3).variant("cp_async"), |k, t| {
+            k.role("load", 1, |k| {
+                k.copy(row, x.sub((&t, ..)));
+                k.parallel([128], |k, [i]| k.store(wide, (&i,), halves.at((&t, &i)).cast(F32)));
+            });
+            k.role("math", 2, |k| {
+                k.parallel([128], |k, [i]| {
+                    k.store(sum, (&i,), sum.at((&i,)) + row.at((127 - &i,)) * wide.at((&i,)));
+                });
+            });
+        });
+        k.role("math", 2, |k| k.copy(y, sum));
+    });
+    let cuda = compiled(&kernel).cuda().to_string();
+    // Ahead of the loop, and in it.
+    assert_eq!(cuda.matches("cp_async_commit();").count(), 2, "{cuda}");
+    let launch = |rows: i64| {
+        let of = |i: i64| (0..rows).map(|r| number(r * 128 + 127 - i) * number(r * 128 + i)).sum::<f64>() + 0.0;
+        let inputs = vec![tensor(F32, &[rows, 128], number), tensor(F16, &[rows, 128], number)];
+        (vec![("rows", rows)], inputs, tensor(F32, &[128], of))
+    };
+    check_in_schedules(&kernel, &[1, 2, 3, 8].map(launch));
 }

@@ -41,10 +41,8 @@ impl Printer<'_> {
     fn of_warps(&mut self, role: Handle<Role>, others: &[Handle<Role>]) -> Option<String> {
         let roles = &self.program.roles;
         let Role { first, warps, .. } = roles[role];
-        let is_left =
-            |warp: &i64| !others.iter().any(|other| (roles[*other].first..roles[*other].end()).contains(warp));
-        let warps_of_cta = (self.program.threads + LANES as i64 - 1) / LANES as i64;
-        let left: Vec<i64> = (0..warps_of_cta).filter(is_left).collect();
+        let is_left = |warp: &i64| !others.iter().any(|other| roles[*other].has_warp(*warp));
+        let left: Vec<i64> = (0..self.program.warps()).filter(is_left).collect();
         let (least, most) = (left.first().copied().unwrap_or(first), left.last().copied().unwrap_or(first));
         let last = first + warps - 1;
         if left.iter().all(|warp| (first..=last).contains(warp)) {

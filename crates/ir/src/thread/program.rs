@@ -1,6 +1,7 @@
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
+use tilewright_layout::access::LANES;
 
 use crate::arena::{Arena, Handle};
 use crate::counter::Counter;
@@ -74,6 +75,11 @@ impl Program {
             body: Vec::new(),
             plans: Vec::new(),
         }
+    }
+
+    /// Warps of one CTA; the last one may have fewer threads.
+    pub fn warps(&self) -> i64 {
+        (self.threads + LANES as i64 - 1) / LANES as i64
     }
 
     /// The ring whose barriers order all accesses to a memory.

@@ -77,8 +77,7 @@ impl WarpState {
     /// Enters the statements of a role, in which warps and threads are counted from the first of the role. Returns what
     /// [`WarpState::leave_role`] takes; `None` if the warp does not belong to the role.
     pub fn enter_role(&mut self, role: &Role) -> Option<i64> {
-        let is_member = (role.first..role.end()).contains(&self.position);
-        is_member.then(|| std::mem::replace(&mut self.first, role.first))
+        role.has_warp(self.position).then(|| std::mem::replace(&mut self.first, role.first))
     }
 
     /// Leaves the statements of a role.

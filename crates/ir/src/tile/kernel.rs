@@ -44,6 +44,8 @@ pub struct Kernel {
     pub parallels: Arena<Parallel>,
     /// The roles that ops and parallel loops have.
     pub roles: Arena<Role>,
+    /// The role whose threads alone count, if this is the kernel [as a role sees it](crate::tile::KernelsByRole).
+    pub seen_by: Option<Handle<Role>>,
     /// Its statements.
     pub body: Vec<Stmt>,
     /// Whether inference may copy fragments through shared memory where their uses do not agree on one layout.

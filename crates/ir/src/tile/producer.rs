@@ -7,6 +7,7 @@ use tilewright_layout::axis::Scope;
 
 use crate::arena::{Arena, Handle};
 use crate::plan::Reason;
+use crate::target::Target;
 use crate::tile::buffer::Space;
 use crate::tile::element::Parallel;
 use crate::tile::kernel::{If, Kernel, Loop, Stmt, Unroll};
@@ -16,14 +17,10 @@ use crate::tile::role::Role;
 /// The variant of a pipelined loop in which the copy engine fills stages, and a warp of its own issues the copies.
 pub const TMA_WARP_SPECIALISED: &str = "tma_warp_specialised";
 
-/// The most threads of a CTA, on every target.
-const MOST_THREADS: i64 = 1024;
-
 /// The kernel with a producer warp for the loops that ask for it, by their variant or by that of the options: the statements
 /// that copy ahead are those of the role `producer`, a warp more, and all others those of the role `consumer`. A kernel that
 /// [cannot have one](Kernel::has_no_producer) stays as it is.
-pub fn with_producer(kernel: Kernel, asked: Option<&str>) -> Kernel {
-    let mut kernel = kernel;
+pub fn with_producer(mut kernel: Kernel, target: Target, asked: Option<&str>) -> Kernel {
     if asked == Some(TMA_WARP_SPECIALISED) {
         kernel.body = asking(std::mem::take(&mut kernel.body));
     }
@@ -32,7 +29,7 @@ pub fn with_producer(kernel: Kernel, asked: Option<&str>) -> Kernel {
     for (inner, fills) in loops.iter().filter(|(inner, _)| inner.variant.as_deref() == Some(TMA_WARP_SPECIALISED)) {
         fills.statements.iter().for_each(|at| copies.add(&inner.body[*at]));
     }
-    if copies == Statements::default() || kernel.has_no_producer().is_some() {
+    if copies == Statements::default() || kernel.has_no_producer(target).is_some() {
         return kernel;
     }
     let span = loops.first().map_or(kernel.span, |(inner, _)| inner.span);
@@ -86,17 +83,17 @@ fn asking(body: Vec<Stmt>) -> Vec<Stmt> {
 
 impl Kernel {
     /// Why a kernel cannot have a warp that copies for all others; `None` if it can.
-    pub fn has_no_producer(&self) -> Option<Reason> {
-        let lanes = LANES as i64;
+    pub fn has_no_producer(&self, target: Target) -> Option<Reason> {
+        let (lanes, most) = (LANES as i64, target.max_threads());
         if !self.roles.is_empty() {
             return Some(Reason::new(
                 "the kernel has roles of its own",
                 "a role for the copies, written in the kernel",
             ));
         }
-        if self.threads % lanes != 0 || self.threads + lanes > MOST_THREADS {
+        if self.threads % lanes != 0 || self.threads + lanes > most {
             let text = format!("a CTA of {} threads cannot have a warp more", self.threads);
-            return Some(Reason::new(text, format!("multiples of {lanes} threads, up to {}", MOST_THREADS - lanes)));
+            return Some(Reason::new(text, format!("multiples of {lanes} threads, up to {}", most - lanes)));
         }
         if self.ops.iter().any(|(_, op)| op.scope == Scope::Warp || op.warp.is_some()) {
             return Some(Reason::new("the kernel has ops of single warps", "ops of the CTA"));

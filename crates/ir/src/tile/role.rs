@@ -3,6 +3,8 @@
 //! A role numbers its warps and threads from 0. Its ops are those of a CTA that has only these warps, so each check, layout
 //! and lowering of an op works on the kernel [as its role sees it](KernelsByRole).
 
+use std::collections::BTreeMap;
+
 use tilewright_diag::Span;
 use tilewright_layout::access::LANES;
 
@@ -31,6 +33,11 @@ impl Role {
         self.warps.saturating_mul(LANES as i64)
     }
 
+    /// Whether a warp of the CTA belongs to it.
+    pub fn has_warp(&self, warp: i64) -> bool {
+        (self.first..self.end()).contains(&warp)
+    }
+
     /// The warp after its last one.
     pub fn end(&self) -> i64 {
         self.first.saturating_add(self.warps)
@@ -42,13 +49,37 @@ impl Role {
 pub struct KernelsByRole<'a> {
     whole: &'a Kernel,
     parts: Vec<Kernel>,
+    /// The role in which each fragment is used, if one is.
+    of_fragments: BTreeMap<Handle<Buffer>, Handle<Role>>,
 }
 
 impl<'a> KernelsByRole<'a> {
     /// The views of a kernel.
     pub fn of(whole: &'a Kernel) -> KernelsByRole<'a> {
-        let part = |role: &Role| Kernel { threads: role.threads(), threads_span: role.span, ..whole.clone() };
-        KernelsByRole { whole, parts: whole.roles.iter().map(|(_, role)| part(role)).collect() }
+        let part = |(handle, role): (Handle<Role>, &Role)| {
+            let (threads, seen_by) = (role.threads(), Some(handle));
+            Kernel { threads, threads_span: role.span, seen_by, ..whole.clone() }
+        };
+        let mut of_fragments = BTreeMap::new();
+        if !whole.roles.is_empty() {
+            whole.for_each_fragment_use(&mut |fragment, of| {
+                if let Some(role) = of.role {
+                    of_fragments.entry(fragment).or_insert(role);
+                }
+            });
+        }
+        KernelsByRole { whole, parts: whole.roles.iter().map(part).collect(), of_fragments }
+    }
+
+    /// The role in which a fragment is used; `None` if all threads of the CTA use it, or if nothing does. A kernel that
+    /// verifies uses a fragment in one role. The fragment is named by the one that owns the storage.
+    pub fn role_of(&self, storage: Handle<Buffer>) -> Option<Handle<Role>> {
+        self.of_fragments.get(&storage).copied()
+    }
+
+    /// The kernel as the role of a fragment sees it.
+    pub fn seen_by_user_of(&self, storage: Handle<Buffer>) -> &Kernel {
+        self.seen_by(self.role_of(storage))
     }
 
     /// The kernel itself.
@@ -74,30 +105,9 @@ pub struct RoleOfUse {
 }
 
 impl Kernel {
-    /// The role that sees the kernel like this: the span of its threads is then that of the role.
-    pub fn seen_by_role(&self) -> Option<&Role> {
-        let is_view = |role: &&Role| (role.span, role.threads()) == (self.threads_span, self.threads);
-        self.roles.iter().map(|(_, role)| role).find(is_view)
-    }
-
     /// The role, unless it has all warps of the CTA.
     pub fn part_of_cta(&self, role: Option<Handle<Role>>) -> Option<Handle<Role>> {
         role.filter(|role| self.roles[*role].threads() != self.threads)
-    }
-
-    /// The role in which a fragment is used; `None` if all threads of the CTA use it, or if nothing does. A kernel that
-    /// verifies uses a fragment in one role.
-    pub fn role_of(&self, storage: Handle<Buffer>) -> Option<Handle<Role>> {
-        if self.roles.is_empty() {
-            return None;
-        }
-        let mut found = None;
-        self.for_each_fragment_use(&mut |fragment, of| {
-            if fragment == storage && found.is_none() {
-                found = of.role;
-            }
-        });
-        found
     }
 
     /// Calls `visit` with each use of a fragment, which is named by the one that owns the storage.

@@ -76,7 +76,7 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
     }
     launch_shape(&kernel, target, &mut found);
     let before = found.len();
-    roles::check(&kernel, &mut found);
+    roles::check(&kernel, target, &mut found);
     // Everything else is checked with the threads of the roles.
     if found.len() > before {
         return Err(found);

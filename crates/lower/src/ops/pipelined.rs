@@ -68,7 +68,7 @@ impl KernelLowering<'_> {
             }
         }
         ahead.find(&self.builder.program, &body, &blocks);
-        ahead.find_producer(&body, self.kernel.has_no_producer());
+        ahead.find_producer(&body, self.kernel.has_no_producer(self.builder.program.target));
         (body, Some(ahead))
     }
 

@@ -215,7 +215,7 @@ impl RunsAhead {
     fn refuse_overlaps(&mut self, program: &Program, refused: &mut BTreeSet<Handle<Memory>>) {
         let mut stores: Vec<(Handle<Memory>, i64, i64)> = Vec::new();
         for copy in &self.copies {
-            let warps = copy.role.map_or((program.threads + 31) / 32, |role| program.roles[role].warps);
+            let warps = copy.role.map_or(program.warps(), |role| program.roles[role].warps);
             let Trace { touches, is_whole } = trace(program, &copy.statements, 0..warps, &Env::new());
             if !is_whole {
                 refused.extend(copy.fills.iter().copied());

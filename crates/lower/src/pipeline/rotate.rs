@@ -226,15 +226,14 @@ impl<'a> Rotation<'a> {
                 None => first.push(Block::Op(op.with_body(part(&copy.statements)))),
                 Some(Halves { declarations, loads, stores, .. }) => {
                     // The branch of a role is a block of its own: registers that outlive it are declared before it.
-                    let (mut loads, mut declarations) = (part(loads), declarations.clone());
+                    let (loads, held) = (part(loads), declarations.clone());
                     if op.role.is_some() {
-                        let held = OpBlock::new(op.title.clone(), None, declarations, op.op);
+                        let held = OpBlock::new(op.title.clone(), None, held, op.op);
                         first.push(Block::Op(held.part("registers for what is loaded ahead")));
+                        first.push(Block::Op(op.with_body(loads)));
                     } else {
-                        declarations.append(&mut loads);
-                        loads = declarations;
+                        first.push(Block::Op(op.with_body([held, loads].concat())));
                     }
-                    first.push(Block::Op(op.with_body(loads)));
                     last.push(Block::Op(op.with_body(part(stores))));
                 }
             }
@@ -360,13 +359,16 @@ impl Iteration {
     }
 }
 
-/// Closes the group of asynchronous copies, in each role that has some.
+/// Closes the group of asynchronous copies, in each role that has some: behind the last of its blocks.
 fn commit(blocks: &mut [Block], ahead: &RunsAhead) {
-    let mut closed: Vec<Option<Handle<Role>>> = Vec::new();
-    for block in blocks.iter_mut().rev().filter(|_| ahead.has_async_copies()) {
-        let Block::Op(op) = block else { continue };
-        if !closed.contains(&op.role) {
-            closed.push(op.role);
+    let roles: BTreeSet<Option<Handle<Role>>> =
+        ahead.copies.iter().filter(|copy| copy.halves.is_none()).map(|copy| copy.role).collect();
+    for role in roles {
+        let of_role = blocks.iter_mut().rev().find_map(|block| match block {
+            Block::Op(op) if op.role == role => Some(op),
+            Block::Op(_) | Block::Loop(_) | Block::If(_) => None,
+        });
+        if let Some(op) = of_role {
             op.body.push(Stmt::from(Call::plain(Inst::CopyAsyncCommit)));
         }
     }

@@ -169,7 +169,7 @@ impl Touched {
     /// there are more than [`MOST_CASES`] assignments, or too many accesses to list.
     pub(super) fn cases(&self, program: &Program) -> Option<&[Case]> {
         let traced = |env: Env| {
-            let Trace { touches, is_whole } = trace(program, &self.body, 0..(program.threads + 31) / 32, &env);
+            let Trace { touches, is_whole } = trace(program, &self.body, 0..program.warps(), &env);
             let is_ordered = |touch: &Touch| program.ring_of(touch.memory).is_some();
             let touches: Vec<Touch> = touches.into_iter().filter(|touch| !is_ordered(touch)).collect();
             is_whole.then(|| Case { bytes: byte_ranges(program, &touches), env })

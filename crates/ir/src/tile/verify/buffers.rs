@@ -32,7 +32,7 @@ pub(super) fn check(kernels: &KernelsByRole<'_>, target: Target, found: &mut Vec
         }
         names.entry(buffer.name.as_str()).or_insert(buffer.span);
         check_sizes(kernel, buffer, found);
-        check_layout(kernels.seen_by(kernel.role_of(kernel.storage(handle))), buffer, found);
+        check_layout(kernels.seen_by_user_of(kernel.storage(handle)), buffer, found);
         check_view(kernel, handle, found);
     }
     check_parameters(kernel, found);
@@ -156,7 +156,7 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut 
         };
         let reach = layout.span_on(&axis);
         if reach > most {
-            let role = kernel.seen_by_role();
+            let role = kernel.seen_by.map(|role| &kernel.roles[role]);
             let team = role.map_or("the kernel".to_string(), |role| format!("the role `{}`", role.name));
             let message = format!("`{}` names {reach} positions on `{axis}`, but {team} has {most}", buffer.name);
             let more = if role.is_some() { "the role more warps" } else { "the kernel more threads" };

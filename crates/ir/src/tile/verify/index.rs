@@ -71,7 +71,7 @@ pub(super) fn of_the_warp(title: &str) -> Diagnostic {
 
 /// The error for a variable that has no value where an index uses it, without a label.
 pub(super) fn undefined(kernel: &Kernel, var: &Var, title: &str) -> Diagnostic {
-    if HwIndex::of(var) == Some(HwIndex::Warp) && !kernel.roles.is_empty() {
+    if HwIndex::of(var) == Some(HwIndex::Warp) && kernel.seen_by.is_some() {
         return of_the_warp(title);
     }
     let message = format!("`{}` is not defined where `{title}` uses it", var.name());

@@ -7,6 +7,7 @@ use tilewright_layout::axis::Scope;
 
 use super::identifiers::check_name;
 use crate::arena::Handle;
+use crate::target::Target;
 use crate::tile::buffer::Buffer;
 use crate::tile::kernel::Kernel;
 use crate::tile::op::Op;
@@ -15,15 +16,12 @@ use crate::tile::role::{Role, RoleOfUse};
 /// The most roles of a CTA: each has a barrier of its own, and one of the sixteen is that of the CTA (PTX ISA, `barrier`).
 const MOST_ROLES: usize = 15;
 
-/// The most threads of a CTA, on every target.
-const MOST_THREADS: i64 = 1024;
-
-pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     if kernel.roles.is_empty() {
         return;
     }
     kernel.roles.iter().for_each(|(_, role)| check_name(&role.name, role.span, "a role", found));
-    found.extend(too_many_roles(kernel).or_else(|| beyond_the_cta(kernel)));
+    found.extend(too_many_roles(kernel).or_else(|| beyond_the_cta(kernel, target)));
     found.extend(kernel.ops.iter().filter_map(|(_, op)| of_one_warp(kernel, op)));
     crossing(kernel, found);
 }
@@ -35,7 +33,7 @@ fn too_many_roles(kernel: &Kernel) -> Option<Diagnostic> {
 }
 
 /// The error for roles that have more warps than the CTA, or none.
-fn beyond_the_cta(kernel: &Kernel) -> Option<Diagnostic> {
+fn beyond_the_cta(kernel: &Kernel, target: Target) -> Option<Diagnostic> {
     let is_empty = |role: &&Role| role.warps < 1;
     if let Some(role) = kernel.roles.iter().map(|(_, role)| role).find(is_empty) {
         let message = format!("the role `{}` cannot have {}", role.name, counted(role.warps, "warp"));
@@ -52,10 +50,9 @@ fn beyond_the_cta(kernel: &Kernel) -> Option<Diagnostic> {
         .label(role.span, format!("`{}` begins at warp {}", role.name, role.first))
         .label(kernel.threads_span, "the threads of the CTA");
     let threads = needed.saturating_mul(LANES as i64);
-    Some(match threads > MOST_THREADS {
-        true => {
-            finding.help(format!("k.role takes warps, not threads; a CTA has up to {}", MOST_THREADS / LANES as i64))
-        }
+    Some(match threads > target.max_threads() {
+        true => finding
+            .help(format!("k.role takes warps, not threads; a CTA has up to {}", target.max_threads() / LANES as i64)),
         false => finding.help(format!("call k.threads({threads}), or give the roles fewer warps")),
     })
 }

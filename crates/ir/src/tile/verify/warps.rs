@@ -90,7 +90,7 @@ fn tile_of_a_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> Option<Diagnostic> {
     let is_moved = kernel.warps() > 1 && tile.starts.iter().any(|start| start.mentions(&kernel.warp()));
     is_moved.then(|| {
         let (name, title) = (op.kind.info().name, tile_title(kernel, tile));
-        if kernel.seen_by_role().is_some() {
+        if kernel.seen_by.is_some() {
             return super::index::of_the_warp(&title).label(op.span, "in this op");
         }
         Diagnostic::error("K0248", format!("`{name}` runs on the CTA, but its tile `{title}` depends on the warp"))
