@@ -24,7 +24,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         STAGES,
         THREADS,
     ],
-    dtypes: &[F16, BF16, F32, I8],
+    dtypes: &[F16, BF16, F32, I8, E4M3, E5M2],
     build: gemm,
     run_time: |_| &["m", "n", "k"],
     inputs: |c| {
@@ -40,6 +40,8 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         (F16, &[("m", 33), ("n", 22), ("k", 11), ("layout", 21), ("tile", 32)]),
         (F32, &[("m", 40), ("n", 64), ("k", 64), ("layout", 22), ("tile", 32)]),
         (I8, &[("m", 1), ("n", 1), ("k", 1), ("layout", 12), ("tile", 32)]),
+        (E4M3, &[("m", 100), ("n", 48), ("k", 200), ("layout", 12), ("step", 64)]),
+        (E5M2, &[("m", 30), ("n", 50), ("k", 70), ("tile", 32)]),
     ],
 };
 

@@ -5,7 +5,7 @@ use tilewright::runtime::HostTensor;
 
 use crate::Config;
 use crate::config::ShapeKey;
-use crate::numbers::{elements, scattered};
+use crate::numbers::{elements, scattered, small};
 
 /// Rows of the result.
 pub(crate) const M: ShapeKey = ShapeKey { name: "m", default: 64, about: "rows of the result" };
@@ -82,7 +82,9 @@ impl Product {
 
 /// Two factors with as many numbers: `a` of `rows` rows and `b` of `cols` columns for each of `batch`.
 pub(crate) fn factors(config: &Config, a: &[i64], b: &[i64]) -> Vec<HostTensor> {
-    vec![scattered(config.dtype, a, 1), scattered(config.dtype, b, 2)]
+    // Tensor cores keep fewer bits of sums of 8-bit floats than f32 has.
+    let numbers = if config.dtype.saturation().is_some() { small } else { scattered };
+    vec![numbers(config.dtype, a, 1), numbers(config.dtype, b, 2)]
 }
 
 /// The product of matrices one after the other, as numbers in row-major order. Factors are M x K and K x N unless they are

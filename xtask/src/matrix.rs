@@ -21,6 +21,22 @@ const SHAPES: [(i64, i64); 8] = [(50, 64), (50, 128), (50, 24), (50, 40), (50, 4
 /// Threads of a CTA.
 const THREADS: [i64; 5] = [32, 64, 128, 192, 256];
 
+/// How many values each size that is known at launch has, in every dtype.
+const RAGGED: i64 = 6;
+
+/// The value of a size that is known at launch, `place` of them behind the first: tiny ones, ones beside the default, and ones
+/// that nothing divides.
+fn ragged(value: i64, place: i64, default: i64) -> i64 {
+    match value {
+        0 => 1,
+        1 => 2 + place,
+        2 => 17 + 16 * place,
+        3 => (default - 1).max(1),
+        4 => default + 1,
+        _ => 2 * default + 3 + place,
+    }
+}
+
 /// A kernel in one size for one target.
 struct Job {
     entry: &'static KernelEntry,
@@ -113,8 +129,8 @@ fn toolchain() -> Result<Toolchain, Exit> {
     Ok(toolchain)
 }
 
-/// Every kernel in the configurations that the tests run, and each with a size `threads` in all combinations of its sizes,
-/// for every target.
+/// Every kernel in the configurations that the tests run, each with a size `threads` in all combinations of its sizes, and each
+/// with sizes that are known at launch in ragged ones, for every target.
 fn jobs(name: &str) -> Result<Vec<Job>, ConfigError> {
     let has = |entry: &KernelEntry, size: &str| entry.shape.iter().any(|key| key.name == size);
     let mut jobs: Vec<Job> = Vec::new();
@@ -135,11 +151,30 @@ fn jobs(name: &str) -> Result<Vec<Job>, ConfigError> {
                 }
             }
         }
+        for config in ragged_configs(entry)? {
+            if !configs.contains(&config) {
+                configs.push(config);
+            }
+        }
         for config in configs {
             jobs.extend(Target::ALL.iter().map(|target| Job { entry, config: config.clone(), target: *target }));
         }
     }
     Ok(jobs)
+}
+
+/// A kernel in every dtype, with ragged values of the sizes that are known at launch.
+fn ragged_configs(entry: &KernelEntry) -> Result<Vec<Config>, ConfigError> {
+    let default = entry.config(None, &[])?;
+    let sizes = entry.sizes(&default);
+    let values = if sizes.is_empty() { 0 } else { RAGGED };
+    let with = |dtype, value| {
+        let at = |(place, (name, default)): (i64, &(&str, i64))| (name.to_string(), ragged(value, place, *default));
+        let given: Vec<(String, i64)> = (0..).zip(&sizes).map(at).collect();
+        entry.config(Some(dtype), &given)
+    };
+    let all = entry.dtypes.iter().flat_map(|dtype| (0..values).map(move |value| (*dtype, value)));
+    all.map(|(dtype, value)| with(dtype, value)).collect()
 }
 
 impl Job {
@@ -214,7 +249,8 @@ mod tests {
         assert_eq!(count("sf_transpose"), Ok((tested("sf_transpose") + tested("sf_transpose_global")) * 2));
         // The default configuration has 64 threads.
         assert_eq!(count("plan_then_buffer_layout"), Ok(5 * 2));
-        assert_eq!(count("transpose_2d"), Ok(tested("transpose_2d") * 2));
+        // Six dtypes, each in six ragged sizes.
+        assert_eq!(count("transpose_2d"), Ok((tested("transpose_2d") + 6 * 6) * 2));
     }
 
     #[test]

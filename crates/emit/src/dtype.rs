@@ -1,12 +1,12 @@
 //! How dtypes, vectors of them and constants are written in CUDA C++, without any header.
 
 use tilewright_diag::Diagnostic;
-use tilewright_ir::{Scalar, nearest_bf16, nearest_f16};
+use tilewright_ir::{ByteFloat, Scalar, nearest_bf16, nearest_f16};
 use tilewright_layout::DType;
 
 use crate::defect::unprintable;
 
-/// The C++ type of one element. A half-precision element is held as its bits; 16 opaque bytes are a `uint4`.
+/// The C++ type of one element. A float of 16 or 8 bits is held as its bits; 16 opaque bytes are a `uint4`.
 pub(crate) fn c_type(dtype: DType) -> &'static str {
     match dtype {
         DType::F64 => "double",
@@ -16,7 +16,7 @@ pub(crate) fn c_type(dtype: DType) -> &'static str {
         DType::I16 => "short",
         DType::I32 => "int",
         DType::I64 => "long long",
-        DType::U8 | DType::B8 => "unsigned char",
+        DType::E4M3 | DType::E5M2 | DType::U8 | DType::B8 => "unsigned char",
         DType::U32 | DType::B32 => "unsigned int",
         DType::U64 | DType::B64 => "unsigned long long",
         DType::B128 => "uint4",
@@ -41,6 +41,8 @@ pub(crate) fn vector_type(dtype: DType, count: i64) -> Result<String, Diagnostic
         (
             DType::F16
             | DType::BF16
+            | DType::E4M3
+            | DType::E5M2
             | DType::I8
             | DType::I16
             | DType::U8
@@ -75,8 +77,8 @@ pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
         DType::F64 => format!("__longlong_as_double({:#x}ll)", real.to_bits()),
         DType::F32 if (real as f32).is_finite() => format!("{:?}f", real as f32),
         DType::F32 => format!("__int_as_float({:#x})", (real as f32).to_bits()),
-        DType::F16 => format!("{:#06x}", nearest_f16(real).to_bits()),
-        DType::BF16 => format!("{:#06x}", nearest_bf16(real).to_bits()),
+        DType::F16 | DType::BF16 => format!("{:#06x}", narrow_bits(dtype, real)),
+        DType::E4M3 | DType::E5M2 => format!("{:#04x}", narrow_bits(dtype, real)),
         DType::I64 => format!("{whole}ll"),
         // A number above `i64::MAX` is held as its bits.
         DType::U64 | DType::B64 => format!("{}ull", whole as u64),
@@ -89,10 +91,23 @@ pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
     }
 }
 
-/// The nearest number of a 16-bit floating-point dtype, as a constant of type `float`.
+/// The bits of the nearest number of a floating-point dtype of 16 or 8 bits.
+fn narrow_bits(dtype: DType, real: f64) -> u16 {
+    match (ByteFloat::of(dtype), dtype) {
+        (Some(format), _) => u16::from(format.nearest(real)),
+        (None, DType::BF16) => nearest_bf16(real).to_bits(),
+        (None, _) => nearest_f16(real).to_bits(),
+    }
+}
+
+/// The nearest number of a floating-point dtype of 16 or 8 bits, as a constant of type `float`.
 pub(crate) fn widened_literal(dtype: DType, value: Scalar) -> String {
     let real = value.real(dtype);
-    let widened = if dtype == DType::BF16 { nearest_bf16(real).to_f64() } else { nearest_f16(real).to_f64() };
+    let widened = match (ByteFloat::of(dtype), dtype) {
+        (Some(format), _) => format.value(format.nearest(real)),
+        (None, DType::BF16) => nearest_bf16(real).to_f64(),
+        (None, _) => nearest_f16(real).to_f64(),
+    };
     literal(DType::F32, Scalar::Float(widened))
 }
 
@@ -112,8 +127,7 @@ pub(crate) fn vector_literal(dtype: DType, count: i64, value: Scalar) -> Result<
 /// A 32-bit word of narrower elements that all are this constant; shorter vectors take its low bytes.
 fn word_literal(dtype: DType, value: Scalar) -> String {
     let bits = match (dtype, value) {
-        (DType::F16, _) => nearest_f16(value.real(dtype)).to_bits(),
-        (DType::BF16, _) => nearest_bf16(value.real(dtype)).to_bits(),
+        (dtype, _) if dtype.is_narrow_float() => narrow_bits(dtype, value.real(dtype)),
         (_, Scalar::Int(v)) => v as u16,
         (_, Scalar::Float(v)) => v as i64 as u16,
     };

@@ -159,9 +159,9 @@ impl<'a> Values<'a> {
         let (text, level) = c_operand(index);
         let text = Text::new(text, level);
         let range = index.range();
-        if is_half(dtype) {
-            // An integer that a float would round is infinite as f16, but not as bf16.
-            if dtype == DType::F16 || range.within(-FLOAT_INTEGERS, FLOAT_INTEGERS + 1) {
+        if dtype.is_narrow_float() {
+            // An integer that a float would round is beyond the numbers of the other dtypes, but not of bf16.
+            if dtype != DType::BF16 || range.within(-FLOAT_INTEGERS, FLOAT_INTEGERS + 1) {
                 return self.narrowed(dtype, DType::F32, Text::cast("float", text));
             }
             return self.narrowed(dtype, DType::I64, Text::cast("long long", text));
@@ -191,7 +191,7 @@ impl<'a> Values<'a> {
             return self.print(of);
         }
         if let (ElementOp::Select, [cond, then, otherwise]) = (op, operands) {
-            // Halves are selected as bits, without a conversion.
+            // Narrow floats are selected as bits, without a conversion.
             return Ok(Text::choice(self.print(cond)?, self.print(then)?, self.print(otherwise)?));
         }
         let last = operands.last().ok_or_else(|| wrong_arity(op, operands))?;
@@ -202,7 +202,7 @@ impl<'a> Values<'a> {
         let result = self.computed(op, operands, dtype, in_sum)?;
         Ok(match op.class() {
             ElementClass::Comparison | ElementClass::Choice => result,
-            ElementClass::Arithmetic | ElementClass::Floating if is_half(dtype) => {
+            ElementClass::Arithmetic | ElementClass::Floating if dtype.is_narrow_float() => {
                 self.narrowed(dtype, DType::F32, result)
             }
             ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Integral | ElementClass::Bitwise => {
@@ -237,7 +237,7 @@ impl<'a> Values<'a> {
         Ok(Text::new(format!("{}{sign}{}", side(left), side(right)), level))
     }
 
-    /// The result in the type in which C++ computes: `float` for halves, `int` for narrow integers.
+    /// The result in the type in which C++ computes: `float` for narrow floats, `int` for narrow integers.
     fn computed(&mut self, op: ElementOp, operands: &[Value], dtype: DType, in_sum: bool) -> Printed {
         if let Some(helper) = self.defined_everywhere(op, operands, dtype) {
             let helper = self.helper(helper);
@@ -333,10 +333,10 @@ impl<'a> Values<'a> {
     /// The value in the type in which C++ computes.
     fn number(&mut self, value: &Value) -> Printed {
         let dtype = self.dtype(value)?;
-        if is_half(dtype) { self.widened(dtype, value) } else { self.print(value) }
+        if dtype.is_narrow_float() { self.widened(dtype, value) } else { self.print(value) }
     }
 
-    /// A half as a `float`.
+    /// A narrow float as a `float`.
     fn widened(&mut self, dtype: DType, value: &Value) -> Printed {
         match value {
             Value::Const(_, value) => return Ok(Text::constant(widened_literal(dtype, *value))),
@@ -344,7 +344,7 @@ impl<'a> Values<'a> {
                 if let Some(value) = index.as_const() {
                     return Ok(Text::constant(widened_literal(dtype, Scalar::Int(value))));
                 }
-                let exact = if dtype == DType::BF16 { 1 << 8 } else { 1 << 11 };
+                let exact = exact_integers(dtype);
                 if index.range().within(-exact, exact + 1) {
                     let (text, level) = c_operand(index);
                     return Ok(Text::cast("float", Text::new(text, level)));
@@ -355,7 +355,11 @@ impl<'a> Values<'a> {
             Value::Reg(..) | Value::Op(..) | Value::Cast(..) => {}
             Value::Bits(..) | Value::Part(..) | Value::With(..) => {}
         }
-        let helper = if dtype == DType::BF16 { Helper::FromBf16 } else { Helper::FromF16 };
+        let helper = match dtype {
+            DType::BF16 => Helper::FromBf16,
+            DType::E4M3 | DType::E5M2 => Helper::FromByte(dtype),
+            _ => Helper::FromF16,
+        };
         let held = self.print(value)?;
         Ok(Text::call(&self.helper(helper), &held.text))
     }
@@ -366,10 +370,10 @@ impl<'a> Values<'a> {
             return self.print(of);
         }
         let number = self.number(of)?;
-        if is_half(to) {
+        if to.is_narrow_float() {
             return Ok(self.narrowed(to, from, number));
         }
-        if is_half(from) && to == DType::F32 {
+        if from.is_narrow_float() && to == DType::F32 {
             return Ok(number);
         }
         if from.is_float() && to.is_integer() {
@@ -419,12 +423,15 @@ impl<'a> Values<'a> {
         text
     }
 
-    /// A number, computed from values of dtype `from`, as a half.
+    /// A number, computed from values of dtype `from`, as a narrow float.
     fn narrowed(&mut self, to: DType, from: DType, number: Text) -> Text {
+        if to.saturation().is_some() {
+            return self.narrowed_to_byte(to, from, number);
+        }
         let is_brain = to == DType::BF16;
         let of_float = if is_brain { Helper::FloatToBf16 } else { Helper::FloatToF16 };
         let (helper, number) = match from {
-            DType::F32 | DType::F16 | DType::BF16 => (of_float, number),
+            DType::F32 | DType::F16 | DType::BF16 | DType::E4M3 | DType::E5M2 => (of_float, number),
             DType::F64 if is_brain => (Helper::DoubleToBf16, number),
             DType::F64 => (Helper::DoubleToF16, number),
             DType::I64 if is_brain => (Helper::SignedToBf16, number),
@@ -437,6 +444,16 @@ impl<'a> Values<'a> {
         };
         Text::call(&self.helper(helper), &number.text)
     }
+
+    /// The same as an 8-bit float. Integers that a `float` rounds are beyond its numbers.
+    fn narrowed_to_byte(&mut self, to: DType, from: DType, number: Text) -> Text {
+        let (helper, number) = match from {
+            DType::F64 => (Helper::DoubleToByte(to), number),
+            from if from.is_float() => (Helper::FloatToByte(to), number),
+            _ => (Helper::FloatToByte(to), Text::cast("float", number)),
+        };
+        Text::call(&self.helper(helper), &number.text)
+    }
 }
 
 /// The error for an operation with another number of operands than it takes.
@@ -446,6 +463,16 @@ fn wrong_arity(op: ElementOp, operands: &[Value]) -> Diagnostic {
 
 /// A `float` holds every integer up to this one.
 const FLOAT_INTEGERS: i64 = 1 << 24;
+
+/// A narrow float holds every integer up to this one.
+fn exact_integers(dtype: DType) -> i64 {
+    match dtype {
+        DType::BF16 => 1 << 8,
+        DType::E4M3 => 1 << 4,
+        DType::E5M2 => 1 << 3,
+        _ => 1 << 11,
+    }
+}
 
 fn constant(dtype: DType, value: Scalar) -> Text {
     // The magnitude of the least integer is too large for its type.
@@ -479,10 +506,6 @@ fn is_plain_divisor(divisor: &Value) -> bool {
         Value::Index(_, index) => index.range().lo > 0 || index.range().hi < -1,
         _ => false,
     }
-}
-
-fn is_half(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::BF16)
 }
 
 /// Whether the result is an operand or its negative, so that no rounding is needed.

@@ -5,6 +5,7 @@
 //! and must pass a verifier: lowering takes a [`VerifiedKernel`], and emission a [`VerifiedProgram`].
 
 mod arena;
+mod byte_floats;
 mod counter;
 mod halves;
 mod hw_index;
@@ -16,6 +17,7 @@ pub mod thread;
 pub mod tile;
 
 pub use arena::{Arena, Handle};
+pub use byte_floats::ByteFloat;
 pub use counter::Counter;
 pub use halves::{nearest_bf16, nearest_f16};
 pub use hw_index::{Dim, HwIndex};

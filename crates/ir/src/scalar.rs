@@ -2,6 +2,7 @@ use std::fmt;
 
 use tilewright_layout::DType;
 
+use crate::byte_floats::ByteFloat;
 use crate::halves::{nearest_bf16, nearest_f16, round_to_odd_f64};
 
 /// A constant element value, such as the one that `fill` writes.
@@ -36,14 +37,16 @@ impl Scalar {
     }
 
     /// True if `dtype` accepts the constant: an integer in its range, or for a floating dtype anything that rounding
-    /// does not make infinite. Opaque dtypes take only 0, which is all bits zero.
+    /// does not make infinite; 8-bit floats do not accept infinities either, as conversions to them saturate. Opaque dtypes
+    /// take only 0, which is all bits zero.
     pub fn fits(self, dtype: DType) -> bool {
         match (self, dtype.integers()) {
             (Scalar::Int(value), Some((least, most))) => (least..=most).contains(&i128::from(value)),
             (Scalar::Float(_), Some(_)) => false,
             (_, None) if dtype.is_opaque() => self == Scalar::Int(0),
             (Scalar::Int(_), None) => is_held(self.real(dtype), dtype),
-            (Scalar::Float(value), None) => !value.is_finite() || is_held(value, dtype),
+            (Scalar::Float(value), None) if value.is_infinite() => dtype.saturation().is_none(),
+            (Scalar::Float(value), None) => value.is_nan() || is_held(value, dtype),
         }
     }
 }
@@ -56,6 +59,8 @@ fn is_held(value: f64, dtype: DType) -> bool {
         DType::BF16 => nearest_bf16(value).is_finite(),
         DType::F32 => (value as f32).is_finite(),
         DType::F64 => true,
+        // A number that is rounded to the greatest one is less than half a unit beyond it.
+        DType::E4M3 | DType::E5M2 => is_held_in_byte(value, dtype),
         // Integer dtypes have ranges of their own, and opaque ones hold no number.
         DType::I8
         | DType::I16
@@ -71,6 +76,13 @@ fn is_held(value: f64, dtype: DType) -> bool {
         | DType::B64
         | DType::B128 => false,
     }
+}
+
+/// [`is_held`] for 8-bit floats, whose greatest number is also that of larger ones.
+fn is_held_in_byte(value: f64, dtype: DType) -> bool {
+    let (Some(format), Some(greatest)) = (ByteFloat::of(dtype), dtype.saturation()) else { return false };
+    let below = format.value(format.nearest(greatest) - 1);
+    value.abs() <= greatest + (greatest - below) / 2.0
 }
 
 impl From<i64> for Scalar {

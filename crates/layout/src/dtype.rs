@@ -31,6 +31,8 @@ dtypes! {
     F32, "f32", 4, "IEEE 754 single.";
     F16, "f16", 2, "IEEE 754 half.";
     BF16, "bf16", 2, "bfloat16.";
+    E4M3, "e4m3", 1, "8-bit float of 4 exponent bits and 3 mantissa bits: up to 448, with NaN and without infinities.";
+    E5M2, "e5m2", 1, "8-bit float of 5 exponent bits and 2 mantissa bits: up to 57344, with NaN and infinities.";
     I8, "i8", 1, "Signed 8-bit integer.";
     I16, "i16", 2, "Signed 16-bit integer.";
     I32, "i32", 4, "Signed 32-bit integer.";
@@ -49,7 +51,25 @@ dtypes! {
 impl DType {
     /// Whether it is a floating-point format.
     pub fn is_float(self) -> bool {
-        matches!(self, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
+        matches!(self, DType::F64 | DType::F32) || self.is_narrow_float()
+    }
+
+    /// Whether it is a float of fewer than 32 bits: values are computed as `f32` and then rounded to it.
+    pub fn is_narrow_float(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16) || self.saturation().is_some()
+    }
+
+    /// The greatest number of an 8-bit float, which conversions give for larger ones (PTX ISA, `cvt` with `.satfinite`);
+    /// `None` for other dtypes.
+    pub fn saturation(self) -> Option<f64> {
+        match self {
+            DType::E4M3 => Some(448.0),
+            DType::E5M2 => Some(57344.0),
+            DType::F64 | DType::F32 | DType::F16 | DType::BF16 => None,
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => None,
+            DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => None,
+        }
     }
 
     /// Whether it is opaque: values can be moved but not computed with.
@@ -63,7 +83,7 @@ impl DType {
         match self {
             DType::I8 | DType::I16 | DType::I32 | DType::I64 => Some((-1 << (bits - 1), (1 << (bits - 1)) - 1)),
             DType::U8 | DType::U16 | DType::U32 | DType::U64 => Some((0, (1 << bits) - 1)),
-            DType::F64 | DType::F32 | DType::F16 | DType::BF16 => None,
+            DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::E4M3 | DType::E5M2 => None,
             DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => None,
         }
     }

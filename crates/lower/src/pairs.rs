@@ -1,5 +1,5 @@
 //! Joins assignments to adjacent registers whose values one instruction computes: sums and products of two floats,
-//! where the target has them, of two halves, and roundings to both halves of a word.
+//! where the target has them, of two halves, and roundings of two floats to narrower ones.
 
 use std::collections::BTreeSet;
 
@@ -39,13 +39,13 @@ impl Pairing<'_> {
         out
     }
 
-    /// The statements, with assignments to halves of words that follow each other in the order of their registers.
+    /// The statements, with assignments to parts of words that follow each other in the order of their registers.
     fn with_neighbours(&self, body: Vec<Stmt>) -> Vec<Stmt> {
         let mut body = body;
         for run in body.chunk_by_mut(|stmt, next| {
-            self.array_of_halves(stmt).is_some_and(|array| self.array_of_halves(next) == Some(array))
+            self.array_of_parts(stmt).is_some_and(|array| self.array_of_parts(next) == Some(array))
         }) {
-            let Some(array) = self.array_of_halves(&run[0]) else { continue };
+            let Some(array) = self.array_of_parts(&run[0]) else { continue };
             // The values do not depend on the order.
             if !run.iter().flat_map(Stmt::values).any(|value| reads_array(value, array)) {
                 run.sort_by_key(first_register);
@@ -54,13 +54,13 @@ impl Pairing<'_> {
         body
     }
 
-    /// The array of 16-bit floats that a statement assigns to, if it also moves as whole words.
-    fn array_of_halves(&self, stmt: &Stmt) -> Option<Handle<RegArray>> {
+    /// The array of narrow floats that a statement assigns to, if it also moves as whole words.
+    fn array_of_parts(&self, stmt: &Stmt) -> Option<Handle<RegArray>> {
         let Stmt::Assign { to, .. } = stmt else { return None };
         let RegArray { dtype, vector, .. } = self.builder.program.registers[to.array];
-        let are_halves = matches!(dtype, DType::F16 | DType::BF16) && vector == 1;
+        let are_parts = dtype.is_narrow_float() && vector == 1;
         let is_known = to.first.as_const().is_some();
-        (are_halves && is_known && self.words.contains(&to.array)).then_some(to.array)
+        (are_parts && is_known && self.words.contains(&to.array)).then_some(to.array)
     }
 
     /// The statements instead of two neighbouring ones; `None` if they stay as they are.
@@ -74,7 +74,7 @@ impl Pairing<'_> {
         }
         match self.builder.program.registers[to.array].dtype {
             DType::F32 => self.joined_floats([to, other], [low, high]),
-            DType::F16 | DType::BF16 => self.joined_halves(to, [low, high]),
+            dtype if dtype.is_narrow_float() => self.joined_parts(to, [low, high]),
             _ => None,
         }
     }
@@ -96,7 +96,7 @@ impl Pairing<'_> {
         Some(out)
     }
 
-    fn joined_halves(&mut self, to: &Regs, values: [&Value; 2]) -> Option<Vec<Stmt>> {
+    fn joined_parts(&mut self, to: &Regs, values: [&Value; 2]) -> Option<Vec<Stmt>> {
         if Packed::of(&self.builder.program.registers, values).operations() > 0 {
             return Some(vec![pair(to, values.map(Value::clone))]);
         }

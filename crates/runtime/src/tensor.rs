@@ -5,7 +5,7 @@ use std::fmt;
 use half::{bf16, f16};
 use tilewright_compile::Parameter;
 use tilewright_ir::tile::non_unit_extents;
-use tilewright_ir::{nearest_bf16, nearest_f16};
+use tilewright_ir::{ByteFloat, nearest_bf16, nearest_f16};
 use tilewright_layout::DType;
 
 /// A tensor.
@@ -36,6 +36,7 @@ fn bits_of(dtype: DType, number: f64) -> u128 {
         DType::F32 => u128::from((number as f32).to_bits()),
         DType::F16 => u128::from(nearest_f16(number).to_bits()),
         DType::BF16 => u128::from(nearest_bf16(number).to_bits()),
+        DType::E4M3 | DType::E5M2 => ByteFloat::of(dtype).map_or(0, |format| format.nearest(number).into()),
         DType::I8 => number as i8 as u128,
         DType::I16 => number as i16 as u128,
         DType::I32 => number as i32 as u128,
@@ -180,6 +181,7 @@ impl HostTensor {
             DType::F32 => Some(f64::from(f32::from_bits(bits as u32))),
             DType::BF16 => Some(bf16::from_bits(bits as u16).to_f64()),
             DType::F16 => Some(f16::from_bits(bits as u16).to_f64()),
+            DType::E4M3 | DType::E5M2 => ByteFloat::of(self.dtype).map(|format| format.value(bits as u8)),
             DType::I8 => Some(signed(8) as f64),
             DType::I16 => Some(signed(16) as f64),
             DType::I32 => Some(signed(32) as f64),

@@ -28,8 +28,39 @@ pub fn real(dtype: DType, bits: u64) -> f64 {
     match dtype {
         DType::F64 => f64::from_bits(bits),
         DType::F32 => f64::from(f32::from_bits(bits as u32)),
+        DType::E4M3 | DType::E5M2 => byte_value(dtype, bits as u8),
         _ => half_value(dtype, bits),
     }
+}
+
+/// An 8-bit float by its definition: e5m2 is the upper byte of an f16, e4m3 has no infinities.
+fn byte_value(dtype: DType, bits: u8) -> f64 {
+    if dtype == DType::E5M2 {
+        return f16::from_bits(u16::from(bits) << 8).to_f64();
+    }
+    let (exponent, mantissa) = (i32::from(bits >> 3 & 15), f64::from(bits & 7));
+    let sign = if bits & 0x80 != 0 { -1.0 } else { 1.0 };
+    match (exponent, bits & 7) {
+        (15, 7) => f64::NAN,
+        (0, _) => sign * mantissa / 512.0,
+        _ => sign * (1.0 + mantissa / 8.0) * 2f64.powi(exponent - 7),
+    }
+}
+
+/// The nearest 8-bit float, by trying all of them; of two that are equally near, the even one. Infinities and numbers that
+/// are too large become the greatest number.
+fn byte_bits(dtype: DType, value: f64) -> u64 {
+    let sign = if value.is_sign_negative() { 0x80 } else { 0 };
+    if value.is_nan() {
+        return sign | 0x7f;
+    }
+    let magnitude = value.abs().min(1e9);
+    let finite = (0..0x80u8).filter(|bits| byte_value(dtype, *bits).is_finite());
+    let nearest = finite.min_by(|one, other| {
+        let distance = |bits: u8| (byte_value(dtype, bits) - magnitude).abs();
+        distance(*one).total_cmp(&distance(*other)).then((one % 2).cmp(&(other % 2)))
+    });
+    sign | u64::from(nearest.unwrap_or(0))
 }
 
 fn half_value(dtype: DType, bits: u64) -> f64 {
@@ -56,6 +87,7 @@ pub fn rounded(dtype: DType, value: f64) -> u64 {
     match dtype {
         DType::F64 => value.to_bits(),
         DType::F32 => u64::from((value as f32).to_bits()),
+        DType::E4M3 | DType::E5M2 => byte_bits(dtype, value),
         _ => {
             let nearest = value as f32;
             let magnitude = f64::from(nearest).abs().partial_cmp(&value.abs());
@@ -69,6 +101,7 @@ pub fn of_integer(dtype: DType, value: i128) -> u64 {
     match dtype {
         DType::F64 => (value as f64).to_bits(),
         DType::F32 => u64::from((value as f32).to_bits()),
+        DType::E4M3 | DType::E5M2 => byte_bits(dtype, value as f64),
         DType::F16 | DType::BF16 => {
             let nearest = value as f32;
             let magnitude = (nearest as i128).unsigned_abs().cmp(&value.unsigned_abs());
@@ -111,7 +144,7 @@ pub fn apply(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, Strin
     }
     match dtype {
         DType::F64 => doubles(op, operands),
-        DType::F32 | DType::F16 | DType::BF16 => singles(op, dtype, operands),
+        DType::F32 | DType::F16 | DType::BF16 | DType::E4M3 | DType::E5M2 => singles(op, dtype, operands),
         _ => integers(op, dtype, operands),
     }
 }
@@ -212,7 +245,7 @@ fn doubles(op: ElementOp, operands: &[u64]) -> Result<u64, String> {
     floating!(op, values, f64::to_bits)
 }
 
-/// 16-bit floats are computed in `f32`, whose results round to the same 16-bit values.
+/// Floats of 16 and 8 bits are computed in `f32`, whose results round to the same narrower values.
 fn singles(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String> {
     let values: Vec<f32> = operands.iter().map(|bits| real(dtype, *bits) as f32).collect();
     floating!(op, values, |value| rounded(dtype, f64::from(value)))

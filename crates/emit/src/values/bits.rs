@@ -88,7 +88,7 @@ fn unsigned(from: DType, held: Text) -> Text {
         DType::F32 => Text::call("__float_as_uint", &held.text),
         DType::F64 => Text::cast("unsigned long long", Text::call("__double_as_longlong", &held.text)),
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => Text::cast(unsigned_type(from.bytes()), held),
-        DType::F16 | DType::BF16 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => held,
+        DType::F16 | DType::BF16 | DType::E4M3 | DType::E5M2 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => held,
         DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => held,
     }
 }
@@ -99,7 +99,7 @@ fn read_as(to: DType, bits: Text) -> Text {
         DType::F32 => Text::call("__uint_as_float", &bits.text),
         DType::F64 => Text::call("__longlong_as_double", &bits.text),
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => Text::cast(c_type(to), bits),
-        DType::F16 | DType::BF16 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => bits,
+        DType::F16 | DType::BF16 | DType::E4M3 | DType::E5M2 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => bits,
         DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => bits,
     }
 }
@@ -110,7 +110,7 @@ fn cut(to: DType, bits: Text, shift: i64) -> Text {
         if shift == 0 { bits } else { Text::new(format!("{} >> {shift}", bits.at(Level::Product)), Level::Shift) };
     match to {
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => Text::cast(c_type(to), shifted),
-        DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => {
+        DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::E4M3 | DType::E5M2 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => {
             read_as(to, Text::cast(unsigned_type(to.bytes()), shifted))
         }
         DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => {

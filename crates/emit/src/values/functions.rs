@@ -25,7 +25,7 @@ pub(super) enum Spelling {
     Choice,
 }
 
-/// How `op` is written for operands of this dtype; halves are computed as `float`.
+/// How `op` is written for operands of this dtype; narrow floats are computed as `float`.
 pub(super) fn spelling(op: ElementOp, dtype: DType) -> Spelling {
     let is_float = dtype.is_float();
     let is_unsigned = matches!(dtype, DType::U8 | DType::U16 | DType::U32 | DType::U64);
@@ -134,11 +134,14 @@ fn real_function(function: Function, dtype: DType) -> Spelling {
 pub(super) enum Helper {
     FromF16,
     FromBf16,
+    /// From an 8-bit float.
+    FromByte(DType),
     FloatToF16,
     DoubleToF16,
     FloatsToF16,
     Pair,
     Word,
+    TwoBytes,
     Halves,
     OfHalves { name: &'static str, ptx: &'static str },
     Twice,
@@ -151,6 +154,11 @@ pub(super) enum Helper {
     Min3,
     FloatToBf16,
     FloatsToBf16,
+    /// To an 8-bit float.
+    FloatToByte(DType),
+    /// Two at once.
+    FloatsToBytes(DType),
+    DoubleToByte(DType),
     DoubleToBf16,
     SignedToBf16,
     UnsignedToBf16,
@@ -173,6 +181,13 @@ impl Helper {
             Helper::FromBf16 => "from_bf16",
             Helper::FloatToF16 | Helper::DoubleToF16 => "to_f16",
             Helper::FloatToBf16 | Helper::DoubleToBf16 | Helper::SignedToBf16 | Helper::UnsignedToBf16 => "to_bf16",
+            Helper::FromByte(DType::E5M2) => "from_e5m2",
+            Helper::FromByte(_) => "from_e4m3",
+            Helper::FloatToByte(DType::E5M2) | Helper::DoubleToByte(DType::E5M2) => "to_e5m2",
+            Helper::FloatToByte(_) | Helper::DoubleToByte(_) => "to_e4m3",
+            Helper::FloatsToBytes(DType::E5M2) => "to_e5m2x2",
+            Helper::FloatsToBytes(_) => "to_e4m3x2",
+            Helper::TwoBytes => "two_bytes",
             Helper::Pair => "pair",
             Helper::Word => "word",
             Helper::Halves => "halves",
@@ -216,6 +231,16 @@ impl Helper {
             Helper::FromBf16 => function(
                 &format!("float {name}(unsigned short x)"),
                 &["return __uint_as_float((unsigned int)x << 16);".to_string()],
+            ),
+            Helper::FromByte(from) => from_byte(name, from),
+            Helper::FloatToByte(to) => {
+                to_byte(&format!("unsigned char {name}(float x)"), &[], to)
+            }
+            Helper::DoubleToByte(to) => to_byte(&format!("unsigned char {name}(double number)"), &ROUNDED_TO_ODD, to),
+            Helper::FloatsToBytes(to) => to_bytes(name, to),
+            Helper::TwoBytes => function(
+                &format!("unsigned short& {name}(void* low)"),
+                &["return *static_cast<unsigned short*>(low);".to_string()],
             ),
             Helper::FloatToF16 => to_half(name, "float", 'f', "cvt.rn.f16.f32"),
             Helper::DoubleToF16 => to_half(name, "double", 'd', "cvt.rn.f16.f64"),
@@ -382,6 +407,45 @@ fn to_halves(name: &str, ptx: &str) -> Vec<String> {
         "return y;".to_string(),
     ];
     function(&format!("unsigned int {name}(float low, float high)"), &body)
+}
+
+/// There are instructions for two 8-bit floats only, and only from and to halves.
+fn from_byte(name: &str, from: DType) -> Vec<String> {
+    let body = [
+        "unsigned int halves;".to_string(),
+        format!("asm(\"cvt.rn.f16x2.{from}x2 %0, %1;\" : \"=r\"(halves) : \"h\"((unsigned short)x));"),
+        "float y;".to_string(),
+        "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"((unsigned short)halves));".to_string(),
+        "return y;".to_string(),
+    ];
+    function(&format!("float {name}(unsigned char x)"), &body)
+}
+
+/// Lines that define `x` as `number` rounded to odd, which is rounded once more to the number that rounding it once gives.
+const ROUNDED_TO_ODD: [&str; 2] = [
+    "float x = __double2float_rz(number);",
+    "if ((double)x != number) x = __uint_as_float(__float_as_uint(x) | 1);",
+];
+
+/// A function that ends with the conversion of the float `x`.
+fn to_byte(head: &str, first: &[&str], to: DType) -> Vec<String> {
+    let mut body: Vec<String> = first.iter().map(|line| line.to_string()).collect();
+    body.extend([
+        "unsigned short y;".to_string(),
+        format!("asm(\"cvt.rn.satfinite.{to}x2.f32 %0, %1, %2;\" : \"=h\"(y) : \"f\"(0.0f), \"f\"(x));"),
+        "return y;".to_string(),
+    ]);
+    function(head, &body)
+}
+
+/// Two conversions at once. The first operand of the instruction becomes the upper byte.
+fn to_bytes(name: &str, to: DType) -> Vec<String> {
+    let body = [
+        "unsigned short y;".to_string(),
+        format!("asm(\"cvt.rn.satfinite.{to}x2.f32 %0, %1, %2;\" : \"=h\"(y) : \"f\"(high), \"f\"(low));"),
+        "return y;".to_string(),
+    ];
+    function(&format!("unsigned short {name}(float low, float high)"), &body)
 }
 
 /// A function of one PTX instruction of three floats.

@@ -1,4 +1,4 @@
-//! Pairs of values as C++: two floats, two halves, or the roundings of two floats to halves.
+//! Pairs of values as C++: two floats, two halves, or the roundings of two floats to narrower ones.
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
@@ -24,6 +24,10 @@ impl Values<'_> {
                 let target = self.word(&pointer(self.program, to.array, &to.first));
                 (target, self.assigned_halves(to.array, &packed, dtype)?)
             }
+            DType::E4M3 | DType::E5M2 => {
+                let target = format!("{}({})", self.helper(Helper::TwoBytes), pointer(self.program, to.array, &to.first));
+                (target, self.rounded_floats(values, dtype, Helper::FloatsToBytes(dtype))?)
+            }
             _ => return Err(unprintable(format!("`{name}` is assigned a pair of {dtype}"))),
         };
         Ok(format!("{target} = {value}"))
@@ -44,11 +48,17 @@ impl Values<'_> {
 
     /// Two floats, rounded to halves in a word.
     fn rounded_halves(&mut self, values: [&Value; 2], dtype: DType) -> Result<String, Diagnostic> {
-        let helper = self.helper(if dtype == DType::BF16 { Helper::FloatsToBf16 } else { Helper::FloatsToF16 });
+        let helper = if dtype == DType::BF16 { Helper::FloatsToBf16 } else { Helper::FloatsToF16 };
+        self.rounded_floats(values, dtype, helper)
+    }
+
+    /// Two floats, rounded to a narrower dtype by a function of both.
+    fn rounded_floats(&mut self, values: [&Value; 2], dtype: DType, helper: Helper) -> Result<String, Diagnostic> {
+        let helper = self.helper(helper);
         let [low, high] = values.map(|value| match value {
             Value::Op(op, operands) => Ok(self.computed(*op, operands, dtype, false)?.text),
             Value::Cast(_, _, of) => self.text(of),
-            _ => Err(unprintable("a half that is not computed as a float".to_string())),
+            _ => Err(unprintable(format!("a {dtype} that is not computed as a float"))),
         });
         Ok(format!("{helper}({}, {})", low?, high?))
     }

@@ -88,6 +88,14 @@ products! {
     U8K32S32 = "mma_m16n8k32_s32_u8", "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32", M16N8K32, U8 as U8, I32, Target::ALL;
     /// u8, accumulated in i32, with half the K.
     U8K16S32 = "mma_m16n8k16_s32_u8", "mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32", M16N8K16, U8 as U8, I32, Target::ALL;
+    /// e4m3, accumulated in f32.
+    E4m3K32F32 = "mma_m16n8k32_f32_e4m3", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", M16N8K32, E4M3 as E4m3, F32, Target::ALL;
+    /// e4m3, accumulated in f32, with half the K.
+    E4m3K16F32 = "mma_m16n8k16_f32_e4m3", "mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32", M16N8K16, E4M3 as E4m3, F32, Target::ALL;
+    /// e5m2, accumulated in f32.
+    E5m2K32F32 = "mma_m16n8k32_f32_e5m2", "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32", M16N8K32, E5M2 as E5m2, F32, Target::ALL;
+    /// e5m2, accumulated in f32, with half the K.
+    E5m2K16F32 = "mma_m16n8k16_f32_e5m2", "mma.sync.aligned.m16n8k16.row.col.f32.e5m2.e5m2.f32", M16N8K16, E5M2 as E5m2, F32, Target::ALL;
     /// f64, accumulated in f64.
     F64K4F64 = "mma_m8n8k4_f64_f64", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", M8N8K4, F64 as F64, F64, Target::ALL;
 }

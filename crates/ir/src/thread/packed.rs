@@ -1,6 +1,7 @@
 //! Pairs of values that instructions compute together: two floats in one register of 64 bits (PTX ISA, "Floating Point
 //! Instructions", `add`, `mul` and `fma` with `.f32x2`), two halves in a word (PTX ISA, "Half Precision Floating Point
-//! Instructions", `.f16x2` and `.bf16x2`), or two floats that are rounded to both halves of a word.
+//! Instructions", `.f16x2` and `.bf16x2`), or two floats that are rounded together, to both halves of a word or to two
+//! bytes (PTX ISA, `cvt`).
 
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
@@ -105,7 +106,7 @@ pub fn is_word(registers: &Arena<RegArray>, sides: [&Regs; 2]) -> bool {
     })
 }
 
-/// Whether both values are halves that are computed as floats and then rounded: one instruction rounds two of them.
+/// Whether both values are narrow floats that are computed as `f32` and then rounded: one instruction rounds two of them.
 pub fn are_rounded(registers: &Arena<RegArray>, values: [&Value; 2]) -> bool {
     let is_rounded = |value: &Value| match value {
         Value::Op(ElementOp::Rounded, _) => false,
@@ -115,13 +116,13 @@ pub fn are_rounded(registers: &Arena<RegArray>, values: [&Value; 2]) -> bool {
     };
     let dtypes = values.map(|value| value.dtype(registers));
     dtypes[0] == dtypes[1]
-        && matches!(dtypes[0], Some(DType::F16 | DType::BF16))
+        && dtypes[0].is_some_and(DType::is_narrow_float)
         && values.iter().all(|value| is_rounded(value))
 }
 
-/// The two floats of which these values are the roundings to halves; `None` for other values.
+/// The two floats of which these values are the roundings to a narrower dtype; `None` for other values.
 pub fn halves<'a>(registers: &Arena<RegArray>, [low, high]: [&'a Value; 2]) -> Option<[&'a Value; 2]> {
     let (Value::Cast(to, _, low), Value::Cast(other, _, high)) = (low, high) else { return None };
     let are_floats = [low, high].iter().all(|of| of.dtype(registers) == Some(DType::F32));
-    (to == other && matches!(to, DType::F16 | DType::BF16) && are_floats).then_some([&**low, &**high])
+    (to == other && to.is_narrow_float() && are_floats).then_some([&**low, &**high])
 }

@@ -64,8 +64,8 @@ impl ReduceKind {
         let neutral = self.neutral(dtype)?;
         Some(match self {
             ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::SquareSum | ReduceKind::AbsMax => Scalar::Int(0),
-            ReduceKind::Max if dtype.is_float() => Scalar::Float(f64::NEG_INFINITY),
-            ReduceKind::Min if dtype.is_float() => Scalar::Float(f64::INFINITY),
+            ReduceKind::Max if dtype.is_float() => Scalar::Float(-dtype.saturation().unwrap_or(f64::INFINITY)),
+            ReduceKind::Min if dtype.is_float() => Scalar::Float(dtype.saturation().unwrap_or(f64::INFINITY)),
             ReduceKind::Max | ReduceKind::Min | ReduceKind::Product => neutral,
             ReduceKind::And | ReduceKind::Or | ReduceKind::Xor => neutral,
         })
@@ -220,6 +220,12 @@ impl Gemm {
         words.push(policy.name().to_string());
         words.extend(words_of_flags(&[(clear, "clear"), (tf32, "tf32")]));
         words
+    }
+}
+
+impl Default for Gemm {
+    fn default() -> Gemm {
+        Gemm::PLAIN
     }
 }
 

@@ -53,6 +53,8 @@ impl MmaType {
             DType::F32 => Ok(MmaType::F32),
             DType::F16 => Ok(MmaType::F16),
             DType::BF16 => Ok(MmaType::Bf16),
+            DType::E4M3 => Ok(MmaType::E4m3),
+            DType::E5M2 => Ok(MmaType::E5m2),
             DType::I8 => Ok(MmaType::S8),
             DType::I32 => Ok(MmaType::S32),
             DType::U8 => Ok(MmaType::U8),

@@ -18,7 +18,7 @@ pub(super) fn no_buffer(span: Span) -> Diagnostic {
 pub(super) fn no_atomic(kernel: &Kernel, op: AtomicOp, buffer: Handle<Buffer>, span: Span) -> Option<Diagnostic> {
     let buffer = kernel.buffers.get(buffer)?;
     let dtype = buffer.dtype;
-    if (dtype.is_float() && op == AtomicOp::Add) || (dtype.is_integer() && dtype.bytes() >= 4) {
+    if (dtype.is_float() && dtype.bytes() >= 2 && op == AtomicOp::Add) || (dtype.is_integer() && dtype.bytes() >= 4) {
         return None;
     }
     let finding = Diagnostic::error("K0246", format!("there is no {} for {dtype}", op.name()))

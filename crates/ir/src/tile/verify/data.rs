@@ -330,7 +330,7 @@ fn of_dtype(dtype: DType) -> IntegerRange {
 }
 
 /// The range when rounded to a floating-point dtype: rounding keeps the order, so only the ends are rounded. Numbers
-/// that are too large become infinite.
+/// that are too large become infinite, or the greatest number of an 8-bit float.
 fn rounded(dtype: Option<DType>, (least, most): IntegerRange) -> IntegerRange {
     let Some((digits, greatest)) = dtype.and_then(float_format) else { return (least, most) };
     let nearest = |number: i128| {
@@ -339,7 +339,8 @@ fn rounded(dtype: Option<DType>, (least, most): IntegerRange) -> IntegerRange {
         let (count, rest) = (magnitude / step, magnitude % step);
         let is_up = 2 * rest > step || (2 * rest == step && count % 2 == 1);
         let magnitude = (count + i128::from(is_up)) * step;
-        (if magnitude > greatest { ALL.1 } else { magnitude }) * number.signum()
+        let too_large = if dtype.is_some_and(|dtype| dtype.saturation().is_some()) { greatest } else { ALL.1 };
+        (if magnitude > greatest { too_large } else { magnitude }) * number.signum()
     };
     (nearest(least), nearest(most))
 }
@@ -350,6 +351,8 @@ fn float_format(dtype: DType) -> Option<(u32, i128)> {
     match dtype {
         DType::F16 => Some((11, 65504)),
         DType::BF16 => Some((8, ALL.1)),
+        DType::E4M3 => Some((4, 448)),
+        DType::E5M2 => Some((3, 57344)),
         DType::F32 => Some((24, ALL.1)),
         DType::F64 => Some((53, ALL.1)),
         DType::I8
@@ -425,6 +428,8 @@ mod tests {
         assert_eq!(rounded(Some(DType::F16), (0, 2079)), (0, 2080));
         assert_eq!(rounded(Some(DType::F16), (2049, 70000)), (2048, ALL.1));
         assert_eq!(rounded(Some(DType::F32), (0, (1 << 24) + 1)), (0, 1 << 24));
+        assert_eq!(rounded(Some(DType::E4M3), (17, 70)), (16, 72));
+        assert_eq!(rounded(Some(DType::E4M3), (-1000, 1000)), (-448, 448));
         assert_eq!(rounded(None, (0, 383)), (0, 383));
         assert_eq!(of_operation(ElementOp::Min, Some(DType::BF16), &[ALL, of_float(383.0)]).1, 384);
     }

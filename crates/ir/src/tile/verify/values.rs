@@ -135,7 +135,7 @@ fn of_op(
             Type::Of(_) | Type::Real | Type::Truth => None,
         })
         .collect();
-    if op == ElementOp::Fma && matches!(common, Type::Of(DType::F16 | DType::BF16)) {
+    if op == ElementOp::Fma && matches!(common, Type::Of(dtype) if dtype.is_narrow_float()) {
         let message = format!("`{}` is {}; `mul_add` needs f32 or f64", value_title(kernel, value), common.title());
         return Err(mismatch(message, span, "convert with value.cast(F32)"));
     }
