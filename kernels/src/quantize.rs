@@ -93,7 +93,9 @@ impl Quantized {
                 scales.push(f64::from(scale));
             }
         }
-        vec![listed(self.dtype, &[rows, cols], &quantized), listed(F32, &[rows, ceil_div(cols, width)], &scales)]
+        let of_row = ceil_div(cols, width);
+        let shape = if width == cols { vec![rows] } else { vec![rows, of_row] };
+        vec![listed(self.dtype, &[rows, cols], &quantized), listed(F32, &shape, &scales)]
     }
 }
 
@@ -138,7 +140,7 @@ fn by_blocks(name: &str, config: &Config, quantized: Quantized) -> Kernel {
         k.threads(threads);
         let v = k.fragment("v", dtype, [blocks, BLOCK]);
         let most = k.fragment("most", dtype, [blocks]);
-        let column = |b: Index, i: Index| (side * blocks + b) * BLOCK + i;
+        let column = |b: Expr, i: Expr| (side * blocks + b) * BLOCK + i;
         k.map(v, |[b, i]| x.at((row, column(b, i))));
         k.reduce(AbsMax, most, v, 1);
         let [scale, inverse] = quantized.scales(k, most, blocks);

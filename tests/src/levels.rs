@@ -9,8 +9,8 @@ use crate::cases::{Case, all};
 use crate::fuzz::spread_over;
 use crate::toolchain::{built_or_skipped, skip, toolchain};
 
-/// The default, and others at which NVRTC optimizes.
-pub const OPTIMIZED: [&[&str]; 3] = [&[], &["--Ofast-compile=min"], &["--fmad=true", "--extra-device-vectorization"]];
+/// Levels at which NVRTC optimizes, other than the default.
+pub const OPTIMIZED: [&[&str]; 2] = [&["--Ofast-compile=min"], &["--fmad=true", "--extra-device-vectorization"]];
 /// For fast compilation, and for a debugger.
 pub const UNOPTIMIZED: [&[&str]; 2] = [&["--Ofast-compile=max"], &["-G"]];
 
@@ -30,22 +30,20 @@ pub fn ptx_of(nvrtc: &Nvrtc, source: &str, target: Target, level: &[&str]) -> St
     nvrtc.compile(&request).unwrap_or_else(|e| panic!("{level:?}: {e}")).ptx
 }
 
-/// Runs every case from its text compiled at these levels, and compares all outputs as exactly as the case says. All are
-/// compiled as usual before that.
+/// Runs every case from its text compiled at these levels, each for one of the targets in turn, and compares all outputs as
+/// exactly as the case says. All are compiled as usual before that.
 pub fn assert_right_at(test: &str, levels: &[&[&str]]) {
-    let mut cases = Vec::new();
-    for target in Target::ALL {
+    for (at, target) in Target::ALL.iter().enumerate() {
+        let mut cases = Vec::new();
         for case in all() {
             let artifact = case.compile(*target).expect("the case compiles");
             let Some(built) = built_or_skipped(&artifact, test) else { return };
             cases.push((case, artifact, built));
         }
-    }
-    for level in levels {
-        for target in Target::ALL {
-            let Some(nvrtc) = nvrtc(test, *target) else { return };
-            let of_target: Vec<_> = cases.iter().filter(|(_, artifact, _)| artifact.target() == *target).collect();
-            spread_over(&of_target, &|(case, artifact, built)| assert_right(case, artifact, built, level, &nvrtc));
+        let Some(nvrtc) = nvrtc(test, *target) else { return };
+        for (turn, level) in levels.iter().enumerate() {
+            let of_level: Vec<_> = cases.iter().skip((at + turn) % Target::ALL.len()).step_by(Target::ALL.len()).collect();
+            spread_over(&of_level, &|(case, artifact, built)| assert_right(case, artifact, built, level, &nvrtc));
         }
     }
 }

@@ -500,11 +500,12 @@ fn the_text_means_the_same_with_and_without_contraction_by_nvrtc() {
         compiled(remainder(true, |k, product| k.named("p", product))),
         compiled(remainder(false, |_, product| product)),
     ];
-    for target in Target::ALL {
+    for (at, target) in Target::ALL.iter().enumerate() {
         let Ok(nvrtc) = toolchain().nvrtc(target.name()) else {
             return skip("arithmetic: the_text_means_the_same");
         };
-        let cases = all().into_iter().map(|case| case.compile(*target).expect("the case compiles"));
+        // Each case for one of the targets, whose texts hardly differ.
+        let cases = all().into_iter().skip(at).step_by(Target::ALL.len()).map(|case| case.compile(*target).expect("the case compiles"));
         let artifacts: Vec<_> = cases.chain(more.clone()).collect();
         spread_over(&artifacts, &|artifact| {
             let ptx = |options: &[String]| {

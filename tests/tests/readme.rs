@@ -93,7 +93,8 @@ fn ci_runs_the_readmes_test_command() {
     assert!(page(".ci/run").contains(test), ".ci/run does not call `{test}`");
 }
 
-/// Builds and tests the crate of `docs/testing.md` outside of the workspace.
+/// Builds and tests the crate of `docs/testing.md` outside of the workspace; without optimization, which would take longer than
+/// its tests save.
 #[test]
 fn a_users_own_crate_is_tested_as_the_book_says() {
     let page = page("docs/testing.md");
@@ -106,7 +107,7 @@ fn a_users_own_crate_is_tested_as_the_book_says() {
     // The workspace's lock file pins versions that are already fetched, so no network is needed.
     write(folder.path(), "Cargo.lock", &std::fs::read_to_string(workspace().join("Cargo.lock")).expect("a lock file"));
     let output = Command::new(env!("CARGO"))
-        .args(["test", "--offline", "--quiet"])
+        .args(["test", "--offline", "--quiet", "--config", "profile.dev.package.'*'.opt-level=0"])
         .current_dir(folder.path())
         .env("CARGO_TARGET_DIR", workspace().join("target/users-crate"))
         .env("INSTA_UPDATE", "no")

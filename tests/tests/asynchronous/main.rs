@@ -29,11 +29,11 @@ fn they_are_right_in_every_schedule() {
         for target in case.targets() {
             let Some(ptx) = compiled(&case.source(), target) else { return skip("asynchronous kernels") };
             let module = parsed(&ptx);
-            for seed in 0..20 {
+            spread_over(&Vec::from_iter(0..20), &|seed| {
                 let found =
-                    case.run(&module, seed).unwrap_or_else(|error| panic!("{} {target} {seed}: {error}", case.file));
+                    case.run(&module, *seed).unwrap_or_else(|error| panic!("{} {target} {seed}: {error}", case.file));
                 assert!(found, "{} {target} {seed}: the results differ", case.file);
-            }
+            });
         }
     }
 }
