@@ -93,9 +93,7 @@ impl Quantized {
                 scales.push(f64::from(scale));
             }
         }
-        let of_row = ceil_div(cols, width);
-        let shape = if width == cols { vec![rows] } else { vec![rows, of_row] };
-        vec![listed(self.dtype, &[rows, cols], &quantized), listed(F32, &shape, &scales)]
+        vec![listed(self.dtype, &[rows, cols], &quantized), listed(F32, &[rows, ceil_div(cols, width)], &scales)]
     }
 }
 
@@ -107,7 +105,7 @@ fn by_rows(name: &str, config: &Config, quantized: Quantized) -> Kernel {
         let (rows, cols) = (k.size("rows"), divisible(k, config, "cols"));
         let x = k.input("x", dtype, (rows, cols));
         let q = k.output("q", quantized.dtype, (rows, cols));
-        let scales = k.output("scales", F32, (rows,));
+        let scales = k.output("scales", F32, (rows, 1));
         let [row] = k.grid([rows]);
         k.threads(threads);
         let v = k.fragment("v", dtype, [tile]);
@@ -118,7 +116,7 @@ fn by_rows(name: &str, config: &Config, quantized: Quantized) -> Kernel {
             k.reduce(AbsMax, most, v, 0).accumulate();
         });
         let [scale, inverse] = quantized.scales(k, most, 1);
-        k.copy(scales.sub((at(row, 1),)), scale);
+        k.copy(scales.sub((row, ..)), scale);
         k.serial("s", ..cols.ceil_div(tile), |k, s| {
             let part = (row, at(s * tile, tile));
             k.copy(v, x.sub(part));

@@ -42,7 +42,8 @@ pub fn assert_right_at(test: &str, levels: &[&[&str]]) {
         }
         let Some(nvrtc) = nvrtc(test, *target) else { return };
         for (turn, level) in levels.iter().enumerate() {
-            let of_level: Vec<_> = cases.iter().skip((at + turn) % Target::ALL.len()).step_by(Target::ALL.len()).collect();
+            let of_level: Vec<_> =
+                cases.iter().skip((at + turn) % Target::ALL.len()).step_by(Target::ALL.len()).collect();
             spread_over(&of_level, &|(case, artifact, built)| assert_right(case, artifact, built, level, &nvrtc));
         }
     }

@@ -505,7 +505,11 @@ fn the_text_means_the_same_with_and_without_contraction_by_nvrtc() {
             return skip("arithmetic: the_text_means_the_same");
         };
         // Each case for one of the targets, whose texts hardly differ.
-        let cases = all().into_iter().skip(at).step_by(Target::ALL.len()).map(|case| case.compile(*target).expect("the case compiles"));
+        let cases = all()
+            .into_iter()
+            .skip(at)
+            .step_by(Target::ALL.len())
+            .map(|case| case.compile(*target).expect("the case compiles"));
         let artifacts: Vec<_> = cases.chain(more.clone()).collect();
         spread_over(&artifacts, &|artifact| {
             let ptx = |options: &[String]| {

@@ -2,7 +2,8 @@
 
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
-use tilewright_tests::pages::{computes, tensor};
+use tilewright::runtime::Tolerance;
+use tilewright_tests::pages::{check, computes, tensor};
 
 /// The reasons for the barriers of a kernel, in program order.
 fn reasons(kernel: Kernel) -> Vec<String> {
@@ -162,4 +163,66 @@ fn tiles_that_a_loop_only_reads() {
     let number = |at: i64| (at % 7) as f64;
     let y = tensor(F32, &[64], |i| 3.0 * (0..16).map(|d| number(d * 64 + 63 - i)).sum::<f64>());
     computes(&built, &[tensor(F32, &[16, 64], number)], &[y]);
+}
+
+/// Tiles of a tensor of any size, as many as it has: iteration `t` reads at `read` of its tile and writes at `write`.
+fn tiles_of_a_tensor(read: fn(Expr) -> Expr, write: fn(Expr) -> Expr) -> Kernel {
+    kernel("tiles", |k| {
+        let (rows, n) = (k.size("rows"), k.size("n").multiple_of(64));
+        let y = k.inout("y", F32, (rows, n + 64));
+        let [row] = k.grid([rows]);
+        k.threads(64);
+        k.serial("t", ..n / 64, |k, t| {
+            k.parallel([64], |k, [i]| {
+                let value = k.named("value", y.at((row, t * 64 + read(i))));
+                k.store(y, (row, t * 64 + write(i)), value + 1.0);
+            })
+            .vector(1);
+        });
+    })
+}
+
+/// What the kernel computes, by its definition.
+fn of_tiles(read: fn(i64) -> i64, write: fn(i64) -> i64) -> Vec<f64> {
+    let mut y: Vec<f64> = (0..2 * 256).map(|at| (at % 7) as f64).collect();
+    for (row, t) in (0..2).flat_map(|row| (0..3).map(move |t| (row, t))) {
+        let values: Vec<f64> = (0..64).map(|i| y[(row * 256 + t * 64 + read(i)) as usize] + 1.0).collect();
+        values.iter().zip(0..).for_each(|(value, i)| y[(row * 256 + t * 64 + write(i)) as usize] = *value);
+    }
+    y
+}
+
+#[test]
+fn iterations_with_tiles_of_their_own_do_not_wait_for_each_other() {
+    let own = tiles_of_a_tensor(|i| i, |i| i);
+    assert_eq!(reasons(own.clone()), [""; 0]);
+    let (y, expected) = (|at: i64| (at % 7) as f64, of_tiles(|i| i, |i| i));
+    let wanted = tensor(F32, &[2, 256], |at| expected[at as usize]);
+    check(&own, &[("rows", 2), ("n", 192)], &[tensor(F32, &[2, 256], y)], &[wanted], Tolerance::EXACT);
+}
+
+#[test]
+fn an_iteration_waits_for_what_other_threads_wrote_to_the_next_tile() {
+    let next = tiles_of_a_tensor(|i| i * -1 + 63, |i| i + 64);
+    let found = reasons(next.clone());
+    assert_eq!(found, ["parallel i reads `y` after parallel i of an earlier iteration, by other warps"]);
+    let (y, expected) = (|at: i64| (at % 7) as f64, of_tiles(|i| 63 - i, |i| i + 64));
+    let wanted = tensor(F32, &[2, 256], |at| expected[at as usize]);
+    check(&next, &[("rows", 2), ("n", 192)], &[tensor(F32, &[2, 256], y)], &[wanted], Tolerance::EXACT);
+}
+
+#[test]
+fn tensors_at_data_or_with_rows_of_any_length_are_waited_for() {
+    let rows = kernel("rows", |k| {
+        let n = k.size("n").multiple_of(64);
+        let (at, y) = (k.input("at", I32, [64]), k.inout("y", F32, (n, n)));
+        k.threads(64);
+        k.serial("t", ..n / 64, |k, t| {
+            k.parallel([64], |k, [i]| k.store(y, (i, t), 1.0)).vector(1);
+        });
+        k.serial("u", ..n / 64, |k, u| {
+            k.parallel([64], |k, [i]| k.store(y, (u, at.at((i,)).max(0)), 2.0).any_wins()).vector(1);
+        });
+    });
+    assert_eq!(reasons(rows), ["parallel i writes `y` after parallel i of an earlier iteration, by other warps"; 2]);
 }

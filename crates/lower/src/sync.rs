@@ -21,6 +21,7 @@ mod accesses;
 mod block;
 mod conflict;
 mod shared;
+mod tensors;
 mod touched;
 
 pub(crate) use block::{Block, Branch, IfBlock, LoopBlock, LoopRef, OpBlock, RequiredBarrier, for_each_op, role_of};

@@ -110,9 +110,16 @@ fn cut(to: DType, bits: Text, shift: i64) -> Text {
         if shift == 0 { bits } else { Text::new(format!("{} >> {shift}", bits.at(Level::Product)), Level::Shift) };
     match to {
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => Text::cast(c_type(to), shifted),
-        DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::E4M3 | DType::E5M2 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => {
-            read_as(to, Text::cast(unsigned_type(to.bytes()), shifted))
-        }
+        DType::F64
+        | DType::F32
+        | DType::F16
+        | DType::BF16
+        | DType::E4M3
+        | DType::E5M2
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64 => read_as(to, Text::cast(unsigned_type(to.bytes()), shifted)),
         DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => {
             Text::cast(unsigned_type(to.bytes()), shifted)
         }

@@ -143,7 +143,10 @@ pub(super) enum Helper {
     Word,
     TwoBytes,
     Halves,
-    OfHalves { name: &'static str, ptx: &'static str },
+    OfHalves {
+        name: &'static str,
+        ptx: &'static str,
+    },
     Twice,
     Exp2,
     FastExp2,
@@ -233,9 +236,7 @@ impl Helper {
                 &["return __uint_as_float((unsigned int)x << 16);".to_string()],
             ),
             Helper::FromByte(from) => from_byte(name, from),
-            Helper::FloatToByte(to) => {
-                to_byte(&format!("unsigned char {name}(float x)"), &[], to)
-            }
+            Helper::FloatToByte(to) => to_byte(&format!("unsigned char {name}(float x)"), &[], to),
             Helper::DoubleToByte(to) => to_byte(&format!("unsigned char {name}(double number)"), &ROUNDED_TO_ODD, to),
             Helper::FloatsToBytes(to) => to_bytes(name, to),
             Helper::TwoBytes => function(
@@ -422,10 +423,8 @@ fn from_byte(name: &str, from: DType) -> Vec<String> {
 }
 
 /// Lines that define `x` as `number` rounded to odd, which is rounded once more to the number that rounding it once gives.
-const ROUNDED_TO_ODD: [&str; 2] = [
-    "float x = __double2float_rz(number);",
-    "if ((double)x != number) x = __uint_as_float(__float_as_uint(x) | 1);",
-];
+const ROUNDED_TO_ODD: [&str; 2] =
+    ["float x = __double2float_rz(number);", "if ((double)x != number) x = __uint_as_float(__float_as_uint(x) | 1);"];
 
 /// A function that ends with the conversion of the float `x`.
 fn to_byte(head: &str, first: &[&str], to: DType) -> Vec<String> {

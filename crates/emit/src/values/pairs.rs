@@ -25,7 +25,8 @@ impl Values<'_> {
                 (target, self.assigned_halves(to.array, &packed, dtype)?)
             }
             DType::E4M3 | DType::E5M2 => {
-                let target = format!("{}({})", self.helper(Helper::TwoBytes), pointer(self.program, to.array, &to.first));
+                let target =
+                    format!("{}({})", self.helper(Helper::TwoBytes), pointer(self.program, to.array, &to.first));
                 (target, self.rounded_floats(values, dtype, Helper::FloatsToBytes(dtype))?)
             }
             _ => return Err(unprintable(format!("`{name}` is assigned a pair of {dtype}"))),

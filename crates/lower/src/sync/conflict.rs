@@ -6,6 +6,7 @@ use tilewright_ir::{Counter, Handle};
 use tilewright_layout::axis::Scope;
 
 use super::accesses::AccessGroup;
+use super::tensors::in_tensors;
 use super::touched::{Conflict, Touched, meet};
 use crate::trace::Env;
 
@@ -35,6 +36,7 @@ pub(super) fn conflict(
     let memories: Vec<Handle<Memory>> = common.iter().map(|(memory, _)| *memory).collect();
     let conflict = exact(program, earlier, later, again, &memories, most)
         .or_else(|| in_shared(program, earlier, later, again, &memories, most))
+        .or_else(|| in_tensors(program, [earlier, later], again, &memories, most))
         .unwrap_or(most);
     let found = conflict.scope()?;
     let names: Vec<&str> = memories.iter().map(|memory| program.memories[*memory].name.as_str()).collect();

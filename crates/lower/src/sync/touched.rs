@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use num_integer::Integer;
 use tilewright_expr::linear::{linear, normalize};
@@ -144,6 +145,11 @@ impl Touched {
             let body = in_shared(program, &self.body, &unknown(program, &self.body), &is_open);
             Box::new(Touched::of(program, body, loops))
         })
+    }
+
+    /// The statements.
+    pub(super) fn body(&self) -> &[Stmt] {
+        &self.body
     }
 
     /// The memories that both access and at least one writes, each with how `later` may conflict with it: by reading
@@ -290,7 +296,7 @@ fn is_sum_with(expr: &Expr, var: &Var) -> bool {
 }
 
 /// The touched bytes, in order of memory and address.
-fn byte_ranges(program: &Program, touches: &[Touch]) -> Vec<ByteRange> {
+pub(super) fn byte_ranges(program: &Program, touches: &[Touch]) -> Vec<ByteRange> {
     let mut all: Vec<ByteRange> = touches.iter().map(|touch| touched_by(program, touch)).collect();
     all.sort_unstable_by_key(|range| (range.memory, range.first, range.end));
     all.dedup_by(|next, known| {
@@ -354,6 +360,17 @@ fn joined(ranges: Vec<ByteRange>) -> Vec<ByteRange> {
 }
 
 impl ByteRange {
+    /// The same so many bytes further on.
+    pub(super) fn moved(self, bytes: i64) -> ByteRange {
+        ByteRange { first: self.first + bytes, end: self.end + bytes, ..self }
+    }
+
+    /// The bytes from the first to the last of all ranges; `None` if there are no ranges.
+    pub(super) fn around(ranges: &[ByteRange]) -> Option<Range<i64>> {
+        let first = ranges.iter().map(|range| range.first).min()?;
+        Some(first..ranges.iter().map(|range| range.end).max()?)
+    }
+
     fn add(&mut self, other: &ByteRange) {
         self.readers = self.readers.union(other.readers);
         self.writers = self.writers.union(other.writers);

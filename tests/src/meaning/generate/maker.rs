@@ -5,7 +5,8 @@ use tilewright::prelude::*;
 use crate::rng::Rng;
 
 /// Dtypes that elements have.
-pub(super) const DTYPES: [DType; 16] = [F32, F32, F32, F16, BF16, E4M3, E5M2, F64, I32, I32, I8, U8, I16, U16, I64, U32];
+pub(super) const DTYPES: [DType; 16] =
+    [F32, F32, F32, F16, BF16, E4M3, E5M2, F64, I32, I32, I8, U8, I16, U16, I64, U32];
 
 /// A buffer that statements are about.
 #[derive(Clone, Copy)]

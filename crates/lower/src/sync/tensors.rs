@@ -1,0 +1,259 @@
+//! Conflicts in tensors whose positions depend on sizes that are known only at launch.
+//!
+//! A position in a tensor is the sum of a base, which is the same for both accesses, of a multiple of the variable of the
+//! loop that repeats them, and of a rest. Bases are not compared: the rests tell whether both touch a common byte, in one
+//! iteration or in two that are so far apart.
+
+use tilewright_expr::linear::{Linear, linear, normalize};
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::thread::{Call, Memory, Program, Stmt, for_each_expr};
+use tilewright_ir::{Counter, Handle, HwIndex};
+
+use super::accesses::AccessGroup;
+use super::conflict::Again;
+use super::touched::{ByteRange, Conflict, byte_ranges, meet};
+use crate::trace::{Env, trace};
+
+/// The most pairs of iterations, and of values of other loop variables, that are compared.
+const MOST_PAIRS: i64 = 64;
+
+/// The conflict between two groups of accesses to tensors. `None` if that cannot be told from the rests of their positions.
+pub(super) fn in_tensors(
+    program: &Program,
+    [earlier, later]: [&AccessGroup; 2],
+    again: Option<&Again>,
+    common: &[Handle<Memory>],
+    most: Conflict,
+) -> Option<Conflict> {
+    if common.iter().any(|memory| !program.memories[*memory].is_global()) {
+        return None;
+    }
+    let mut found = Conflict::default();
+    for memory in common {
+        let scene = Scene { program, memory: *memory, fixed: fixed(program, [earlier, later], again), again };
+        found = found.max(scene.conflict([earlier, later], most)?);
+    }
+    Some(found)
+}
+
+/// The variables that have the same values for both: sizes, and those of loops around both in the same iteration.
+fn fixed(program: &Program, [earlier, later]: [&AccessGroup; 2], again: Option<&Again>) -> Vec<Var> {
+    let shared = earlier.loops.iter().filter(|around| later.loops.contains(around)).map(|around| &around.counter.var);
+    let repeated = again.map(|again| &again.counter.var);
+    let shared = shared.take_while(|var| Some(*var) != repeated);
+    program.sizes.iter().chain(shared).cloned().collect()
+}
+
+struct Scene<'a> {
+    program: &'a Program,
+    memory: Handle<Memory>,
+    fixed: Vec<Var>,
+    again: Option<&'a Again>,
+}
+
+/// The accesses of a group to a tensor.
+struct Relative {
+    /// What all positions have in common: their base, and how often the variable of the repeated loop is in them.
+    common: Option<(Expr, i64)>,
+    /// The statements that access the tensor, with the rests as positions.
+    body: Vec<Stmt>,
+    /// The values of variables that are defined in the statements so far.
+    names: Vec<(Var, Expr)>,
+    /// The variables of loops, around the statements and in them.
+    loops: Vec<Var>,
+}
+
+impl Scene<'_> {
+    fn conflict(&self, groups: [&AccessGroup; 2], most: Conflict) -> Option<Conflict> {
+        let [earlier, later] = groups.map(|group| self.relative(group));
+        let (earlier, later) = (earlier?, later?);
+        if earlier.common != later.common {
+            return None;
+        }
+        let times = earlier.common.as_ref()?.1;
+        let [before, after] = [(&earlier, groups[0]), (&later, groups[1])].map(|(of, group)| self.bytes(of, group));
+        let (before, after) = (before?, after?);
+        let shift = times * self.program.memories[self.memory].dtype.bytes();
+        let mut found = Conflict::default();
+        for apart in self.distances(shift, &before, &after)? {
+            let moved: Vec<ByteRange> = after.iter().map(|range| range.moved(apart)).collect();
+            found = found.max(meet(&before, &moved, most));
+        }
+        Some(found)
+    }
+
+    /// How far apart the bases of the two may be, in bytes, as far as they can meet at all: those of `later` behind those of
+    /// `earlier`.
+    fn distances(&self, shift: i64, earlier: &[ByteRange], later: &[ByteRange]) -> Option<Vec<i64>> {
+        let Some(Again { counter, only_next }) = self.again else { return Some(vec![0]) };
+        let apart = shift.checked_mul(counter.step)?;
+        if *only_next || apart == 0 {
+            return Some(vec![apart]);
+        }
+        let (Some(before), Some(after)) = (ByteRange::around(earlier), ByteRange::around(later)) else {
+            return Some(Vec::new());
+        };
+        let reach = if apart > 0 { before.end - after.start } else { after.end - before.start };
+        let turns = reach.max(0).div_euclid(apart.abs()).checked_add(1)?.min(counter.most_trips());
+        (turns <= MOST_PAIRS).then(|| (1..=turns).map(|turn| turn * apart).collect())
+    }
+
+    /// The bytes that a group touches, from a base of 0. `None` if there are too many, or if they depend on anything else
+    /// than threads and the loops around it.
+    fn bytes(&self, of: &Relative, group: &AccessGroup) -> Option<Vec<ByteRange>> {
+        let is_used = |counter: &&Counter| {
+            let mut found = false;
+            for_each_expr(&of.body, &mut |expr| found |= expr.mentions(&counter.var));
+            found
+        };
+        let mut cases: Vec<Env> = vec![Vec::new()];
+        for counter in group.loops.iter().map(|around| &around.counter).filter(is_used) {
+            if counter.most_trips().checked_mul(cases.len() as i64)? > MOST_PAIRS {
+                return None;
+            }
+            let with =
+                |env: &Env, value: i64| env.iter().cloned().chain([(counter.var.clone(), value)]).collect::<Env>();
+            cases = cases.iter().flat_map(|env| counter.possible().map(|value| with(env, value))).collect();
+        }
+        let mut touches = Vec::new();
+        for env in &cases {
+            let traced = trace(self.program, &of.body, 0..self.program.warps(), env);
+            touches.extend(traced.is_whole.then_some(traced.touches)?);
+        }
+        Some(byte_ranges(self.program, &touches))
+    }
+
+    fn relative(&self, group: &AccessGroup) -> Option<Relative> {
+        let loops = group.loops.iter().map(|around| around.counter.var.clone()).collect();
+        let mut relative = Relative { common: None, body: Vec::new(), names: Vec::new(), loops };
+        relative.body = self.statements(group.touched.body(), &mut relative)?;
+        Some(relative)
+    }
+
+    /// The statements that access the tensor, under the conditions on threads alone: they touch at least what the statements
+    /// touch.
+    fn statements(&self, body: &[Stmt], relative: &mut Relative) -> Option<Vec<Stmt>> {
+        let mut out = Vec::new();
+        for stmt in body {
+            match stmt {
+                Stmt::Let { var, value } => {
+                    let value = relative.named(value);
+                    relative.names.push((var.clone(), value));
+                }
+                Stmt::Load { to, memory, index } if *memory == self.memory => {
+                    let index = self.rest(index, relative)?;
+                    out.push(Stmt::Load { to: to.clone(), memory: *memory, index });
+                }
+                Stmt::Store { memory, index, from } if *memory == self.memory => {
+                    let index = self.rest(index, relative)?;
+                    out.push(Stmt::Store { memory: *memory, index, from: from.clone() });
+                }
+                Stmt::Inst(call) => out.extend(self.call(call, relative)?),
+                Stmt::If { cond, body } => {
+                    let mut cond = cond.clone();
+                    cond.sides_mut().into_iter().for_each(|side| *side = relative.named(side));
+                    let body = self.statements(body, relative)?;
+                    let is_of_threads = cond.sides().into_iter().all(is_of_threads);
+                    if is_of_threads { out.push(Stmt::If { cond, body }) } else { out.extend(body) }
+                }
+                Stmt::Unless { body, .. } | Stmt::Elect { body, .. } | Stmt::IfValue { body, .. } => {
+                    out.extend(self.statements(body, relative)?);
+                }
+                Stmt::For { counter, body, unroll } => {
+                    if counter.values().is_none() {
+                        return None;
+                    }
+                    relative.loops.push(counter.var.clone());
+                    let body = self.statements(body, relative)?;
+                    out.push(Stmt::For { counter: counter.clone(), unroll: *unroll, body });
+                }
+                Stmt::Role { role, body } => {
+                    let body = self.statements(body, relative)?;
+                    out.push(Stmt::Role { role: *role, body });
+                }
+                Stmt::Op { body, .. } => out.extend(self.statements(body, relative)?),
+                Stmt::Load { memory, .. } | Stmt::Store { memory, .. } => self.is_other(*memory).then_some(())?,
+                // A variable that they define is in no rest.
+                Stmt::Lookup { .. } | Stmt::LetValue { .. } => {}
+                Stmt::TensorCopy(_) => {}
+                Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
+                Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) => {}
+            }
+        }
+        Some(out)
+    }
+
+    /// An instruction that accesses only the tensor. `None` if it accesses other memory too.
+    fn call(&self, call: &Call, relative: &mut Relative) -> Option<Option<Stmt>> {
+        match &call.memory[..] {
+            [(memory, index)] if *memory == self.memory => {
+                let memory = vec![(*memory, self.rest(index, relative)?)];
+                Some(Some(Stmt::from(Call { memory, ..call.clone() })))
+            }
+            others => others.iter().all(|(memory, _)| self.is_other(*memory)).then_some(None),
+        }
+    }
+
+    /// What remains of a position without base and the multiple of the repeated variable, which must be those of all others.
+    fn rest(&self, index: &Expr, relative: &mut Relative) -> Option<Expr> {
+        let sum = linear(&relative.named(index));
+        let repeated = self.again.map(|again| Expr::var(&again.counter.var));
+        let (mut base, mut rest) = (Vec::new(), Vec::new());
+        let mut times = 0;
+        for (factor, atom) in sum.terms {
+            if Some(&atom) == repeated.as_ref() {
+                times = factor;
+            } else if self.is_fixed(&atom) {
+                base.push((factor, atom));
+            } else if self.is_known(&atom, relative) {
+                rest.push((factor, atom));
+            } else {
+                return None;
+            }
+        }
+        let base = Linear { terms: base, constant: 0 }.to_expr();
+        let common = relative.common.get_or_insert_with(|| (base.clone(), times));
+        let rest = Linear { terms: rest, constant: sum.constant }.to_expr();
+        (*common == (base, times)).then_some(rest)
+    }
+
+    /// Whether a term is the same for both groups.
+    fn is_fixed(&self, atom: &Expr) -> bool {
+        all_vars(atom, |var| self.fixed.contains(var) || matches!(HwIndex::of(var), Some(HwIndex::Block(_))))
+    }
+
+    /// Whether a term depends on threads and loops alone.
+    fn is_known(&self, atom: &Expr, relative: &Relative) -> bool {
+        let repeated = self.again.map(|again| &again.counter.var);
+        let is_counted = |var: &Var| relative.loops.contains(var) && Some(var) != repeated && !self.fixed.contains(var);
+        all_vars(atom, |var| is_of_thread(var) || is_counted(var))
+    }
+
+    /// Whether a memory is not the tensor, nor a view of it.
+    fn is_other(&self, memory: Handle<Memory>) -> bool {
+        self.program.owner(memory) != self.memory
+    }
+}
+
+fn is_of_thread(var: &Var) -> bool {
+    matches!(HwIndex::of(var), Some(HwIndex::Tid | HwIndex::Lane | HwIndex::Warp))
+}
+
+/// Whether a side of a condition depends on threads alone.
+fn is_of_threads(side: &Expr) -> bool {
+    all_vars(side, is_of_thread)
+}
+
+fn all_vars(expr: &Expr, is_right: impl Fn(&Var) -> bool) -> bool {
+    let mut all = true;
+    expr.for_each_var(&mut |var| all &= is_right(var));
+    all
+}
+
+impl Relative {
+    /// An expression without the names that the statements define.
+    fn named(&self, expr: &Expr) -> Expr {
+        let value = |var: &Var| self.names.iter().rev().find(|(known, _)| known == var).map(|(_, value)| value.clone());
+        normalize(&expr.substitute(&value))
+    }
+}
