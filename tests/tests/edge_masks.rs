@@ -192,6 +192,35 @@ fn a_scaled_sum_is_scaled_where_the_term_is_not_valid() {
     }
 }
 
+/// Whatever is masked, `sum*scale + term` is rounded once where everything is valid; elsewhere the invalid operands are left out.
+#[test]
+fn a_product_stays_fused_with_the_sum_beside_an_edge() {
+    let scaled = kernel("scaled", |k| {
+        let (n, m) = (k.size("n"), k.size("m"));
+        let (scale, term) = (k.input("scale", F32, (n,)), k.input("term", F32, (m,)));
+        let y = k.output("y", F32, [64]);
+        k.threads(32);
+        let [sum, factor, added] = ["sum", "factor", "added"].map(|name| k.fragment(name, F32, [64]));
+        k.fill(sum, f64::from(1.1f32));
+        k.copy(factor, scale.sub((at(0, 64),)));
+        k.copy(added, term.sub((at(0, 64),)));
+        k.map(sum, |[i]| sum.at((i,)) * factor.at((i,)) + added.at((i,)));
+        k.copy(y, sum);
+    });
+    let (scale, term) = (|at: i64| 1.0 + at as f32 / 1000.0, |at: i64| at as f32 / 7.0 - 3.0);
+    for (n, m) in [(64, 64), (10, 64), (64, 10), (20, 40), (40, 20)] {
+        let expected = |at: i64| match (at < n, at < m) {
+            (true, true) => 1.1f32.mul_add(scale(at), term(at)),
+            (true, false) => 1.1 * scale(at),
+            (false, true) => 1.1 + term(at),
+            (false, false) => 1.1,
+        };
+        let inputs = [tensor(F32, &[n], |at| scale(at).into()), tensor(F32, &[m], |at| term(at).into())];
+        let wanted = tensor(F32, &[64], |at| expected(at).into());
+        check(&scaled, &[("n", n), ("m", m)], &inputs, &[wanted], Tolerance::EXACT);
+    }
+}
+
 #[test]
 fn nothing_is_added_or_stored_at_an_index_from_beyond_the_edge() {
     let kernel = kernel("scattered", |k| {

@@ -46,7 +46,8 @@ pub(crate) struct Arguments {
     /// Check random layouts through every operation against brute force, instead of mutated texts.
     #[arg(long)]
     layouts: bool,
-    /// Check random tile programs through layout inference against a separate checker, instead of mutated texts.
+    /// Check random tile programs through layout inference against a separate checker, and the results of as many random
+    /// kernels, which have loops, scans, copies and roles too, instead of mutated texts.
     #[arg(long, conflicts_with = "layouts")]
     infer: bool,
     /// Compile random kernels with conditions, views, atomics, claims and edge values, execute them thread by thread,
@@ -93,6 +94,18 @@ struct Findings {
     rare: Vec<String>,
 }
 
+impl Findings {
+    /// Both results; the data of the second one under a name.
+    fn and(mut self, name: &str, other: Findings) -> Findings {
+        self.table = format!("{}\n{}", self.table.trim_end(), other.table);
+        self.data[name] = other.data;
+        self.wrong += other.wrong;
+        self.examples.extend(other.examples);
+        self.rare.extend(other.rare);
+        self
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Exit {
     // A debug build is too slow; the `fuzz` profile still checks for overflow.
     if cfg!(debug_assertions) {
@@ -107,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     let mutated = mutated.into_iter().find(|(is_asked, _)| *is_asked);
     let findings = match (arguments.layouts, arguments.infer, arguments.meaning) {
         (true, ..) => layouts(arguments),
-        (_, true, _) => programs(arguments),
+        (_, true, _) => programs(arguments).and("kernels", kernels(arguments)),
         (_, _, true) => kernels(arguments),
         (false, false, false) => match mutated {
             Some((_, mutated)) => machine(arguments, mutated),

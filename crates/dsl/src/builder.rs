@@ -409,7 +409,9 @@ impl<'k> KernelBuilder<'k> {
             let message =
                 format!("`map` with {} for `{name}`, which has {dimensions}", counted_as(N, "index", "indices"));
             let finding = Diagnostic::error("K0219", message).label(span, "this op");
-            nodes::mistake(finding.help("the function takes one index for each dimension: |[i, j]|"));
+            let names: Vec<String> = variables(&shape, &|_| false).iter().map(|var| var.name().to_string()).collect();
+            let help = format!("the function takes one index for each dimension: |[{}]|", names.join(", "));
+            nodes::mistake(finding.help(help));
         }
         let extents = extents.unwrap_or([1; N]);
         self.parallel(extents, |k, index| {

@@ -278,6 +278,11 @@ impl Buffer {
 }
 
 /// Tuples, arrays and vectors of indices.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the index of an element",
+    label = "not a tuple, an array or a vector of indices",
+    note = "write a tuple with one index for each dimension, also for a single one: `x.at((i,))`"
+)]
 pub trait IntoCoords {
     /// One index per dimension.
     #[track_caller]

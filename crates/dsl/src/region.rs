@@ -93,6 +93,11 @@ macro_rules! from_integer {
 from_integer!(i32, i64);
 
 /// Tuples, arrays and vectors of indices.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the index of a region",
+    label = "not a tuple, an array or a vector of indices",
+    note = "write a tuple with one index for each dimension, also for a single one: `x.sub((at(0, 8),))`"
+)]
 pub trait IntoRegion {
     /// One index per dimension.
     #[track_caller]

@@ -7,6 +7,11 @@ use crate::expr::Expr;
 use crate::size::Size;
 
 /// A type that specifies the shape and layout of a buffer.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the shape or layout of a buffer",
+    label = "not a shape or a layout",
+    note = "write a shape of constants such as `[64, 32]`, or, for a tensor in global memory, a tuple such as `(n, 32)`"
+)]
 pub trait IntoLayout {
     /// The shape, and the layout of its elements.
     #[track_caller]

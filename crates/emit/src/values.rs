@@ -369,6 +369,10 @@ impl<'a> Values<'a> {
         if to == from {
             return self.print(of);
         }
+        if to == DType::F16 && from.saturation().is_some() {
+            let held = self.print(of)?;
+            return Ok(Text::call(&self.helper(Helper::ByteToF16(from)), &held.text));
+        }
         let number = self.number(of)?;
         if to.is_narrow_float() {
             return Ok(self.narrowed(to, from, number));

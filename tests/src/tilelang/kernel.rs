@@ -156,12 +156,12 @@ impl Translator<'_> {
                 self.copy(k, [&dst, &src], *coalesced_width, names)?;
             }
             Op::Fill { dst, value } => {
-                k.fill(self.computed_region(dst, names)?, constant(*value));
+                k.fill(self.part(dst, names)?.region(), constant(*value));
             }
             Op::Reduce(reduce) => self.reduce(k, reduce)?,
             Op::Gemm(gemm) => self.gemm(k, gemm)?,
             Op::AtomicAdd { dst, src } => {
-                k.atomic_add(self.computed_region(dst, names)?, self.computed_region(src, names)?);
+                k.atomic_add(self.part(dst, names)?.region(), self.part(src, names)?.region());
             }
         }
         Ok(())
@@ -203,7 +203,7 @@ impl Translator<'_> {
             ReduceKind::AbsMax => tile::ReduceKind::AbsMax,
             ReduceKind::AbsSum => tile::ReduceKind::AbsSum,
         };
-        let added = k.reduce(kind, self.computed(&reduce.dst)?, self.computed(&reduce.src)?, reduce.dim);
+        let added = k.reduce(kind, self.buffer(&reduce.dst)?, self.buffer(&reduce.src)?, reduce.dim);
         if !reduce.clear {
             added.accumulate();
         }
@@ -218,7 +218,7 @@ impl Translator<'_> {
         };
         let Gemm { transpose_a, transpose_b, clear_accum: clear, .. } = *gemm;
         let tf32 = self.find(&gemm.a)?.dtype == F32;
-        let [c, a, b] = [self.computed(&gemm.c)?, self.computed(&gemm.a)?, self.computed(&gemm.b)?];
+        let [c, a, b] = [self.buffer(&gemm.c)?, self.buffer(&gemm.a)?, self.buffer(&gemm.b)?];
         k.gemm(c, a, b).with(tile::Gemm { transpose_a, transpose_b, policy, clear, tf32 });
         Ok(())
     }
@@ -232,10 +232,6 @@ impl Translator<'_> {
         names: &Names,
     ) -> Result<(), String> {
         let converts = dst.of.told.dtype != src.of.told.dtype;
-        if converts {
-            dst.of.computed()?;
-            src.of.computed()?;
-        }
         let by_elements = converts || width.is_some() || dst.hangs_over() || src.hangs_over();
         if by_elements && dst.moving() == src.moving() {
             self.copy_elements(k, [dst, src], width, names);

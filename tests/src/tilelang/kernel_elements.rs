@@ -64,14 +64,6 @@ pub(crate) struct Known<'a> {
     pub(crate) told: &'a Buffer,
 }
 
-impl Known<'_> {
-    /// The same, for elements that are computed with, not only moved.
-    pub(crate) fn computed(&self) -> Result<&Self, String> {
-        computed_dtype(&self.told.dtype).map_err(|why| format!("{why} with `{}`", self.told.name))?;
-        Ok(self)
-    }
-}
-
 /// The buffers used by statements.
 pub(crate) struct Translator<'a> {
     pub(crate) program: &'a Program,
@@ -105,9 +97,9 @@ impl<'a> Translator<'a> {
         self.known.get(name).ok_or_else(|| format!("unknown buffer `{name}`"))
     }
 
-    /// A buffer whose elements are computed with.
-    pub(crate) fn computed(&self, name: &str) -> Result<dsl::Buffer, String> {
-        Ok(self.find(name)?.computed()?.buffer)
+    /// A declared buffer.
+    pub(crate) fn buffer(&self, name: &str) -> Result<dsl::Buffer, String> {
+        Ok(self.find(name)?.buffer)
     }
 
     /// Records an error in a closure, from which it cannot be returned.
@@ -144,7 +136,7 @@ impl<'a> Translator<'a> {
         match element {
             Element::Store(store) => self.store(e, store, names)?,
             Element::AtomicAdd(store) => {
-                let (to, value) = (self.find(&store.buffer)?.computed()?, self.value(&store.value, names)?);
+                let (to, value) = (self.find(&store.buffer)?, self.value(&store.value, names)?);
                 e.atomic_add(to.buffer, self.coords(&store.index, names)?, self.converted(value, to.dtype));
             }
             Element::Let { name, value } => {
@@ -172,7 +164,7 @@ impl<'a> Translator<'a> {
     }
 
     fn store(&self, e: &mut Elements, store: &Store, names: &Names) -> Result<(), String> {
-        let (to, value) = (self.find(&store.buffer)?.computed()?, self.value(&store.value, names)?);
+        let (to, value) = (self.find(&store.buffer)?, self.value(&store.value, names)?);
         let index = self.coords(&store.index, names)?;
         let depends = index.iter().any(|coord| matches!(coord, Coord::Data(_)));
         let stored = e.store(to.buffer, index, self.converted(value, to.dtype));
@@ -202,7 +194,7 @@ impl<'a> Translator<'a> {
     }
 
     fn load(&self, load: &Load, names: &Names) -> Result<tile::Value, String> {
-        Ok(self.computed(&load.buffer)?.at(self.coords(&load.index, names)?).resolved())
+        Ok(self.buffer(&load.buffer)?.at(self.coords(&load.index, names)?).resolved())
     }
 
     pub(crate) fn value(&self, value: &Value, names: &Names) -> Result<tile::Value, String> {
@@ -214,7 +206,7 @@ impl<'a> Translator<'a> {
                 let arguments = arguments.iter().map(|argument| self.value(argument, names));
                 self.operation(*op, arguments.collect::<Result<_, _>>()?)
             }
-            Value::Cast(dtype, argument) => Ok(self.cast(self.value(argument, names)?, computed_dtype(dtype)?)),
+            Value::Cast(dtype, argument) => Ok(self.cast(self.value(argument, names)?, self::dtype(dtype)?)),
         }
     }
 
@@ -284,12 +276,6 @@ impl<'a> Translator<'a> {
             Coord::Data(_) => Err("the region depends on data".to_string()),
         }
     }
-
-    /// A region whose elements are computed with.
-    pub(crate) fn computed_region(&self, region: &Region, names: &Names) -> Result<dsl::Region, String> {
-        self.computed(&region.buffer)?;
-        Ok(self.part(region, names)?.region())
-    }
 }
 
 /// A box of a buffer.
@@ -331,10 +317,7 @@ impl Part<'_> {
     }
 }
 
-/// The 8-bit float that programs move.
-const FP8: &str = "float8_e4m3fn";
-
-/// The dtype of elements. 8-bit floats are moved as bytes.
+/// The dtype of elements.
 pub(crate) fn dtype(name: &str) -> Result<DType, String> {
     match name {
         "float64" => Ok(DType::F64),
@@ -343,20 +326,14 @@ pub(crate) fn dtype(name: &str) -> Result<DType, String> {
         "bfloat16" => Ok(DType::BF16),
         "int32" => Ok(DType::I32),
         "int8" => Ok(DType::I8),
-        FP8 => Ok(DType::U8),
+        "float8_e4m3fn" => Ok(DType::E4M3),
         _ => Err(format!("unknown dtype {name}")),
     }
 }
 
-/// The dtype of elements that are computed with.
-fn computed_dtype(name: &str) -> Result<DType, String> {
-    if name == FP8 { Err("fp8 arithmetic".to_string()) } else { dtype(name) }
-}
-
 /// The wider of two dtypes. A float is wider than an integer; for two different 16-bit floats, it is `f32`.
 fn wider(one: DType, other: DType) -> DType {
-    let is_float = |dtype| matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16);
-    match (is_float(one), is_float(other)) {
+    match (one.is_float(), other.is_float()) {
         (true, false) => one,
         (false, true) => other,
         (true, true) if one != other && one.bytes() == other.bytes() => DType::F32,

@@ -1,5 +1,6 @@
 //! What asynchronous copies cannot do, which runs ahead through registers.
 
+use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 use tilewright_tests::pages::{check, tensor};
@@ -50,6 +51,24 @@ fn what_is_computed_on_the_way_runs_ahead_through_registers() {
     let launches = [448, 500].map(|n| (vec![("n", n)], vec![tensor(I8, &[n], number)], scaled_sum_of(n)));
     let Some(report) = mutated(&scaled_sum(2), &launches) else { return };
     assert!(report.mutants() >= 1 && report.survivors.is_empty(), "{report:#?}");
+}
+
+#[test]
+fn registers_are_not_for_what_asynchronous_copies_can_do() {
+    let aligned = kernel("aligned", |k| {
+        let n = k.size("n").multiple_of(64);
+        let (x, y) = (k.input("x", F32, (n,)), k.output("y", F32, (n,)));
+        k.threads(32);
+        let tile = k.shared("tile", F32, [64]);
+        k.pipelined("t", ..n / 64, Stages::of(2).variant("through_registers"), |k, t| {
+            k.copy(tile, x.sub((at(t * 64, 64),)));
+            k.copy(y.sub((at(t * 64, 64),)), tile);
+        });
+    });
+    let found = compile(aligned, &Options::new(Target::Sm100a)).expect_err("the variant cannot do this");
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    let note = "through_registers: `cp.async` moves all of its copies; accepted: copies that it cannot move";
+    assert_eq!((finding.code, &finding.notes[..]), ("P0402", &[note.to_string()][..]));
 }
 
 /// One factor is copied, the other is converted.

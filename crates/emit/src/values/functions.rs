@@ -136,6 +136,8 @@ pub(super) enum Helper {
     FromBf16,
     /// From an 8-bit float.
     FromByte(DType),
+    /// From an 8-bit float to the same number as a half.
+    ByteToF16(DType),
     FloatToF16,
     DoubleToF16,
     FloatsToF16,
@@ -186,6 +188,8 @@ impl Helper {
             Helper::FloatToBf16 | Helper::DoubleToBf16 | Helper::SignedToBf16 | Helper::UnsignedToBf16 => "to_bf16",
             Helper::FromByte(DType::E5M2) => "from_e5m2",
             Helper::FromByte(_) => "from_e4m3",
+            Helper::ByteToF16(DType::E5M2) => "e5m2_to_f16",
+            Helper::ByteToF16(_) => "e4m3_to_f16",
             Helper::FloatToByte(DType::E5M2) | Helper::DoubleToByte(DType::E5M2) => "to_e5m2",
             Helper::FloatToByte(_) | Helper::DoubleToByte(_) => "to_e4m3",
             Helper::FloatsToBytes(DType::E5M2) => "to_e5m2x2",
@@ -236,6 +240,7 @@ impl Helper {
                 &["return __uint_as_float((unsigned int)x << 16);".to_string()],
             ),
             Helper::FromByte(from) => from_byte(name, from),
+            Helper::ByteToF16(from) => byte_to_f16(name, from),
             Helper::FloatToByte(to) => to_byte(&format!("unsigned char {name}(float x)"), &[], to),
             Helper::DoubleToByte(to) => to_byte(&format!("unsigned char {name}(double number)"), &ROUNDED_TO_ODD, to),
             Helper::FloatsToBytes(to) => to_bytes(name, to),
@@ -420,6 +425,16 @@ fn from_byte(name: &str, from: DType) -> Vec<String> {
         "return y;".to_string(),
     ];
     function(&format!("float {name}(unsigned char x)"), &body)
+}
+
+/// The half with the same number is the lower one of two.
+fn byte_to_f16(name: &str, from: DType) -> Vec<String> {
+    let body = [
+        "unsigned int halves;".to_string(),
+        format!("asm(\"cvt.rn.f16x2.{from}x2 %0, %1;\" : \"=r\"(halves) : \"h\"((unsigned short)x));"),
+        "return halves;".to_string(),
+    ];
+    function(&format!("unsigned short {name}(unsigned char x)"), &body)
 }
 
 /// Lines that define `x` as `number` rounded to odd, which is rounded once more to the number that rounding it once gives.

@@ -7,10 +7,11 @@ use crate::tile::kernel::Kernel;
 use crate::tile::unused_names::without_unused_names;
 use crate::tile::verify::VerifiedKernel;
 
-/// The kernel without names that nothing uses, with fragments for what is reduced, with conditions where elements beyond an edge would count, with products
-/// fused into sums, and with the tensors that are copied ahead.
+/// The kernel without names that nothing uses, with fragments for what is reduced, with products fused into sums, with
+/// conditions where elements beyond an edge would count, and with the tensors that are copied ahead.
 pub fn prepare(kernel: VerifiedKernel) -> Kernel {
     let kernel = without_unused_names(kernel.into_kernel());
-    let kernel = contract(with_edge_masks(with_held_operands(kernel)));
+    // First what is fused: a condition at an edge does not change how a sum inside of it is rounded.
+    let kernel = with_edge_masks(contract(with_held_operands(kernel)));
     Kernel { copied_ahead: kernel.copied_ahead(), ..kernel }
 }

@@ -1,6 +1,9 @@
 //! Values that update the element that they are stored to: running maxima, sums that are scaled and added to.
 //!
-//! Where another operand is invalid, the update leaves that operand out: `sum*alpha + v` is `sum*alpha` there.
+//! Where another operand is invalid, the update leaves that operand out: `sum*alpha + v` is `sum*alpha` there. A product that is
+//! fused into a sum stays so where everything is valid.
+
+use std::sync::Arc;
 
 use crate::tile::valid_extents::Limits;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
@@ -60,6 +63,15 @@ impl Updates<'_> {
     }
 
     fn operation(&self, op: ElementOp, operands: &[Value], is_root: bool) -> Option<Update> {
+        if let (ElementOp::Fma, [a, b, addend]) = (op, operands)
+            && [a, b].iter().all(|factor| self.part(factor, false).is_none())
+        {
+            // Without the fusion it is a sum with a product.
+            let factors: Arc<[Value]> = [a.clone(), b.clone()].into();
+            let product = Value::Op(ElementOp::Mul, Arc::clone(&factors));
+            let update = self.operation(ElementOp::Add, &[product, addend.clone()], is_root)?;
+            return Some(Update { value: with_fused(&update.value, &factors), ..update });
+        }
         let parts: Vec<Option<Update>> = operands.iter().map(|operand| self.part(operand, false)).collect();
         let of_others = |at: usize| (self.limits)(&operands[at]);
         let others: Vec<usize> = (0..operands.len()).filter(|at| parts[*at].is_none()).collect();
@@ -77,15 +89,27 @@ impl Updates<'_> {
         let adds_zeros = || others.iter().all(|at| is_term(op, *at) && self.is_zero_with_own(&of_others(*at)));
         let keeps_zero =
             own.iter().any(|part| part.keeps_zero) && (op == ElementOp::Mul || (is_zero_of_zeros(op) && adds_zeros()));
-        let counting = others.iter().copied().filter(|at| !is_neutral(op, *at, &of_others(*at)));
-        let limits = counting.clone().fold(Limits::default(), |all, at| all.and(&of_others(at)));
-        let of = limits.of.filtered(|sum, limit| self.own.of.limit(sum) != Some(limit));
-        let limits = Limits { of, is_zero: false, ..limits };
+        let limits_at = |at: usize| {
+            let limits = of_others(at);
+            let of = limits.of.filtered(|sum, limit| self.own.of.limit(sum) != Some(limit));
+            if is_neutral(op, at, &limits) { Limits::default() } else { Limits { of, is_zero: false, ..limits } }
+        };
+        let limits = others.iter().fold(Limits::default(), |all, at| all.and(&limits_at(*at)));
         let all = own.iter().fold(limits.clone(), |all, part| all.and(&part.all));
-        let without = match (op, &values[..]) {
-            // Only the addend is invalid: the product stays.
-            (ElementOp::Fma, [a, b, _]) if counting.eq([2]) => Value::Op(ElementOp::Mul, [a.clone(), b.clone()].into()),
-            _ => own.first()?.value.clone(),
+        let without = own.first()?.value.clone();
+        let (limits, value, without) = match (op, &values[..], &own[..]) {
+            (ElementOp::Fma, [a, b, c], [_]) if parts[2].is_none() => {
+                let factor = if parts[0].is_none() { 0 } else { 1 };
+                let [of_factor, of_addend] = [factor, 2].map(limits_at);
+                let addend = of_others(2);
+                let is_of_addend = |(sum, limit): (_, &_)| addend.of.limit(sum) == Some(limit);
+                let is_zero_without_factor = addend.is_zero && of_factor.of.iter().all(is_of_addend);
+                let product = Value::Op(ElementOp::Mul, [a.clone(), b.clone()].into());
+                let sum = Value::Op(ElementOp::Add, [without.clone(), c.clone()].into());
+                let beyond = if is_zero_without_factor { without } else { within(&of_addend, sum, without) };
+                (of_factor, within(&of_addend, value, product), beyond)
+            }
+            _ => (limits, value, without),
         };
         if limits.of.is_empty() {
             return Some(Update { value, guard: inner, all, keeps_zero });
@@ -127,6 +151,22 @@ fn is_term(op: ElementOp, place: usize) -> bool {
 /// Whether an operand with these limits changes nothing where it is invalid: a term that is 0 there.
 fn is_neutral(op: ElementOp, place: usize, limits: &Limits) -> bool {
     (limits.of.is_empty() && limits.lost.is_none()) || (is_term(op, place) && limits.is_zero)
+}
+
+/// The value with sums that have the product of these very factors as their first term fused, also under conditions.
+fn with_fused(value: &Value, factors: &Arc<[Value]>) -> Value {
+    match value {
+        Value::Op(ElementOp::Add, terms) => match &terms[..] {
+            [Value::Op(ElementOp::Mul, of), addend] if Arc::ptr_eq(of, factors) => {
+                Value::Op(ElementOp::Fma, factors.iter().chain([addend]).cloned().collect())
+            }
+            _ => value.clone(),
+        },
+        Value::Op(ElementOp::Select, operands) => {
+            Value::Op(ElementOp::Select, operands.iter().map(|of| with_fused(of, factors)).collect())
+        }
+        other => other.clone(),
+    }
 }
 
 /// A value within limits, and another beyond them.

@@ -154,7 +154,11 @@ fn no_grid(kernel: &Kernel) -> Option<Diagnostic> {
                     .note(format!("`{ctas}` is 0 where `{of}` is less than {by}"))
                     .help(format!("round up, with {shown}.ceil_div({by})"))
             }
-            _ => finding.note(format!("`{ctas}` ranges from {} to {}", range.lo, range.hi)),
+            _ => {
+                let finding = finding.note(format!("`{ctas}` ranges from {} to {}", range.lo, range.hi));
+                finding
+                    .help("put the dimension with the most CTAs first, or bound its size: k.size(\"m\").max(1 << 16)")
+            }
         };
     }
     Some(finding.help("a grid has 1 to 2147483647 CTAs along x, and 1 to 65535 along y and z"))

@@ -79,6 +79,10 @@ pub(crate) fn unmet(plan: &OpPlan, asked: &str) -> Diagnostic {
             found = found.note(format!("{asked}: {text}; accepted: {accepted}"));
         }
     }
+    if asked == THROUGH_REGISTERS && !plan.considered.iter().any(|one| one.variant == asked) {
+        found =
+            found.note(format!("{asked}: `cp.async` moves all of its copies; accepted: copies that it cannot move"));
+    }
     let possible = plan.considered.iter().filter(|one| one.answer.is_ok()).map(|one| one.variant);
     found.help(format!("leave the choice open; possible here: {}", possible.collect::<Vec<_>>().join(", ")))
 }

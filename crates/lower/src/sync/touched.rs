@@ -285,14 +285,27 @@ fn common_period(expr: &Expr, var: &Var, known: i64) -> Option<i64> {
         return Some(known);
     }
     match (expr.node(), expr.operands()?) {
-        (Node::Mod(..), (of, divisor)) if is_sum_with(of, var) => Some(known.lcm(&divisor.as_const()?)),
+        (Node::Mod(..), (of, divisor)) => match distance_in(of, var) {
+            Some(distance) => Some(known.lcm(&divisor.as_const()?.checked_mul(distance)?)),
+            None => common_period(of, var, known),
+        },
         (_, (a, b)) => common_period(b, var, common_period(a, var, known)?),
     }
 }
 
-/// Whether an expression is a sum in which the variable occurs only by itself, times a number.
-fn is_sum_with(expr: &Expr, var: &Var) -> bool {
-    linear(expr).terms.iter().all(|(_, atom)| matches!(atom.node(), Node::Var(_)) || !atom.mentions(var))
+/// For a sum in which the variable occurs only times a number, or divided by one that divides all its values: by how much the
+/// variable grows where the sum grows by a whole number. `None` for other expressions.
+fn distance_in(expr: &Expr, var: &Var) -> Option<i64> {
+    let of_atom = |atom: &Expr| match (atom.node(), atom.operands()) {
+        (Node::Var(_), _) => Some(1),
+        (Node::Div(..), Some((of, by))) if *of == Expr::var(var) => {
+            by.as_const().filter(|by| *by > 0 && var.multiple() % by == 0)
+        }
+        _ => None,
+    };
+    let terms = linear(expr).terms;
+    let with_var = terms.iter().map(|(_, atom)| atom).filter(|atom| atom.mentions(var));
+    with_var.map(of_atom).try_fold(1i64, |all, distance| Some(all.lcm(&distance?)))
 }
 
 /// The touched bytes, in order of memory and address.

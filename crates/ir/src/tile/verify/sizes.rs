@@ -22,7 +22,10 @@ pub(super) fn check(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
     }
     if range.lo < 1 || range.hi > i64::from(i32::MAX) || range.hi < size.var.multiple() {
         let multiple = size.var.multiple();
-        let message = format!("the size `{name}` cannot be a multiple of {multiple} up to {}", range.hi);
+        let message = match multiple {
+            1 => format!("the size `{name}` may be up to {}", range.hi),
+            _ => format!("the size `{name}` cannot be a multiple of {multiple} up to {}", range.hi),
+        };
         found.push(
             Diagnostic::error("K0230", message)
                 .label(size.span, "this size")

@@ -238,7 +238,10 @@ pub(super) fn check_fits(kernel: &Kernel, value: &Value, kind: Type, dtype: DTyp
             .note(format!("{dtype} holds {}", between(least, most)))
             .help(format!("convert it with .saturating_cast({dtype:?}) or .wrapping_cast({dtype:?})")),
         None => finding
-            .note(format!("{dtype} would round it to infinity"))
+            .note(match dtype.saturation() {
+                Some(most) => format!("{dtype} holds -{most} to {most}"),
+                None => format!("{dtype} would round it to infinity"),
+            })
             .help(format!("use a number that {dtype} holds, or a dtype with a wider range")),
     })
 }
