@@ -17,6 +17,9 @@ use crate::trace::{Env, trace};
 /// The most pairs of iterations, and of values of other loop variables, that are compared.
 const MOST_PAIRS: i64 = 64;
 
+/// The most accesses of threads that are compared for one group.
+const MOST_TOUCHES: usize = 1 << 17;
+
 /// The conflict between two groups of accesses to tensors. `None` if that cannot be told from the rests of their positions.
 pub(super) fn in_tensors(
     program: &Program,
@@ -119,6 +122,9 @@ impl Scene<'_> {
         for env in &cases {
             let traced = trace(self.program, &of.body, 0..self.program.warps(), env);
             touches.extend(traced.is_whole.then_some(traced.touches)?);
+            if touches.len() > MOST_TOUCHES {
+                return None;
+            }
         }
         Some(byte_ranges(self.program, &touches))
     }
@@ -160,9 +166,7 @@ impl Scene<'_> {
                     out.extend(self.statements(body, relative)?);
                 }
                 Stmt::For { counter, body, unroll } => {
-                    if counter.values().is_none() {
-                        return None;
-                    }
+                    let _ = counter.values()?;
                     relative.loops.push(counter.var.clone());
                     let body = self.statements(body, relative)?;
                     out.push(Stmt::For { counter: counter.clone(), unroll: *unroll, body });
