@@ -44,6 +44,12 @@ impl ByteFloat {
         sign | bits as u8
     }
 
+    /// Whether a value other than NaN would be rounded to a number of the format if it had greater ones.
+    pub(crate) fn holds(self, value: f64) -> bool {
+        let below = self.value(self.nearest(self.greatest) - 1);
+        value.abs() <= self.greatest + (self.greatest - below) / 2.0
+    }
+
     /// The number that these bits represent.
     pub fn value(self, bits: u8) -> f64 {
         let (sign, magnitude) = (if bits >> 7 == 0 { 1.0 } else { -1.0 }, i32::from(bits & 0x7f));

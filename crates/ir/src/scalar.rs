@@ -59,8 +59,7 @@ fn is_held(value: f64, dtype: DType) -> bool {
         DType::BF16 => nearest_bf16(value).is_finite(),
         DType::F32 => (value as f32).is_finite(),
         DType::F64 => true,
-        // A number that is rounded to the greatest one is less than half a unit beyond it.
-        DType::E4M3 | DType::E5M2 => is_held_in_byte(value, dtype),
+        DType::E4M3 | DType::E5M2 => ByteFloat::of(dtype).is_some_and(|format| format.holds(value)),
         // Integer dtypes have ranges of their own, and opaque ones hold no number.
         DType::I8
         | DType::I16
@@ -76,13 +75,6 @@ fn is_held(value: f64, dtype: DType) -> bool {
         | DType::B64
         | DType::B128 => false,
     }
-}
-
-/// [`is_held`] for 8-bit floats, whose greatest number is also that of larger ones.
-fn is_held_in_byte(value: f64, dtype: DType) -> bool {
-    let (Some(format), Some(greatest)) = (ByteFloat::of(dtype), dtype.saturation()) else { return false };
-    let below = format.value(format.nearest(greatest) - 1);
-    value.abs() <= greatest + (greatest - below) / 2.0
 }
 
 impl From<i64> for Scalar {

@@ -417,24 +417,28 @@ fn to_halves(name: &str, ptx: &str) -> Vec<String> {
 
 /// There are instructions for two 8-bit floats only, and only from and to halves.
 fn from_byte(name: &str, from: DType) -> Vec<String> {
-    let body = [
-        "unsigned int halves;".to_string(),
-        format!("asm(\"cvt.rn.f16x2.{from}x2 %0, %1;\" : \"=r\"(halves) : \"h\"((unsigned short)x));"),
+    let mut body = to_two_halves(from).to_vec();
+    body.extend([
         "float y;".to_string(),
         "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"((unsigned short)halves));".to_string(),
         "return y;".to_string(),
-    ];
+    ]);
     function(&format!("float {name}(unsigned char x)"), &body)
 }
 
 /// The half with the same number is the lower one of two.
 fn byte_to_f16(name: &str, from: DType) -> Vec<String> {
-    let body = [
+    let mut body = to_two_halves(from).to_vec();
+    body.push("return halves;".to_string());
+    function(&format!("unsigned short {name}(unsigned char x)"), &body)
+}
+
+/// Lines that define `halves`, whose lower half is the number of the byte `x`.
+fn to_two_halves(from: DType) -> [String; 2] {
+    [
         "unsigned int halves;".to_string(),
         format!("asm(\"cvt.rn.f16x2.{from}x2 %0, %1;\" : \"=r\"(halves) : \"h\"((unsigned short)x));"),
-        "return halves;".to_string(),
-    ];
-    function(&format!("unsigned short {name}(unsigned char x)"), &body)
+    ]
 }
 
 /// Lines that define `x` as `number` rounded to odd, which is rounded once more to the number that rounding it once gives.
@@ -443,23 +447,22 @@ const ROUNDED_TO_ODD: [&str; 2] =
 
 /// A function that ends with the conversion of the float `x`.
 fn to_byte(head: &str, first: &[&str], to: DType) -> Vec<String> {
-    let mut body: Vec<String> = first.iter().map(|line| line.to_string()).collect();
-    body.extend([
-        "unsigned short y;".to_string(),
-        format!("asm(\"cvt.rn.satfinite.{to}x2.f32 %0, %1, %2;\" : \"=h\"(y) : \"f\"(0.0f), \"f\"(x));"),
-        "return y;".to_string(),
-    ]);
-    function(head, &body)
+    let first = first.iter().map(|line| line.to_string());
+    function(head, &first.chain(rounded_bytes(to, ["x", "0.0f"])).collect::<Vec<String>>())
 }
 
-/// Two conversions at once. The first operand of the instruction becomes the upper byte.
+/// Two conversions at once.
 fn to_bytes(name: &str, to: DType) -> Vec<String> {
-    let body = [
+    function(&format!("unsigned short {name}(float low, float high)"), &rounded_bytes(to, ["low", "high"]))
+}
+
+/// Lines that return two floats as bytes. The first operand of the instruction becomes the upper one.
+fn rounded_bytes(to: DType, [low, high]: [&str; 2]) -> [String; 3] {
+    [
         "unsigned short y;".to_string(),
-        format!("asm(\"cvt.rn.satfinite.{to}x2.f32 %0, %1, %2;\" : \"=h\"(y) : \"f\"(high), \"f\"(low));"),
+        format!("asm(\"cvt.rn.satfinite.{to}x2.f32 %0, %1, %2;\" : \"=h\"(y) : \"f\"({high}), \"f\"({low}));"),
         "return y;".to_string(),
-    ];
-    function(&format!("unsigned short {name}(float low, float high)"), &body)
+    ]
 }
 
 /// A function of one PTX instruction of three floats.

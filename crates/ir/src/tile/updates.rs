@@ -86,7 +86,8 @@ impl Updates<'_> {
         };
         let values: Vec<Value> = parts.iter().zip(operands).map(replaced).collect();
         let value = Value::Op(op, values.clone().into());
-        let adds_zeros = || others.iter().all(|at| is_term(op, *at) && self.is_zero_with_own(&of_others(*at)));
+        let is_zero = |at: usize| is_term(op, at) && self.is_zero_with_own(&of_others(at));
+        let adds_zeros = || others.iter().all(|at| is_factor(op, *at) || is_zero(*at));
         let keeps_zero =
             own.iter().any(|part| part.keeps_zero) && (op == ElementOp::Mul || (is_zero_of_zeros(op) && adds_zeros()));
         let limits_at = |at: usize| {
@@ -99,15 +100,10 @@ impl Updates<'_> {
         let without = own.first()?.value.clone();
         let (limits, value, without) = match (op, &values[..], &own[..]) {
             (ElementOp::Fma, [a, b, c], [_]) if parts[2].is_none() => {
-                let factor = if parts[0].is_none() { 0 } else { 1 };
-                let [of_factor, of_addend] = [factor, 2].map(limits_at);
-                let addend = of_others(2);
-                let is_of_addend = |(sum, limit): (_, &_)| addend.of.limit(sum) == Some(limit);
-                let is_zero_without_factor = addend.is_zero && of_factor.of.iter().all(is_of_addend);
-                let product = Value::Op(ElementOp::Mul, [a.clone(), b.clone()].into());
-                let sum = Value::Op(ElementOp::Add, [without.clone(), c.clone()].into());
-                let beyond = if is_zero_without_factor { without } else { within(&of_addend, sum, without) };
-                (of_factor, within(&of_addend, value, product), beyond)
+                let of_factor = limits_at(if parts[0].is_none() { 0 } else { 1 });
+                let addend = Addend { value: c, limits: of_others(2), counting: limits_at(2) };
+                let (value, beyond) = scaled_sum([a, b], &addend, without, &of_factor);
+                (of_factor, value, beyond)
             }
             _ => (limits, value, without),
         };
@@ -132,6 +128,30 @@ impl Updates<'_> {
     }
 }
 
+/// What is added to a product that has the element as a factor.
+struct Addend<'v> {
+    value: &'v Value,
+    limits: Limits,
+    /// The limits beyond which it has to be left out.
+    counting: Limits,
+}
+
+/// `a*b + c`, where the element, of which `own` is what is valid, is a factor: within the limits of the other factor, and beyond
+/// them, where the product is left out.
+fn scaled_sum([a, b]: [&Value; 2], addend: &Addend<'_>, own: Value, of_factor: &Limits) -> (Value, Value) {
+    let Addend { value: c, limits, counting } = addend;
+    let fused = Value::Op(ElementOp::Fma, [a.clone(), b.clone(), (*c).clone()].into());
+    let product = Value::Op(ElementOp::Mul, [a.clone(), b.clone()].into());
+    let is_zero_beyond = limits.is_zero && of_factor.of.iter().all(|(sum, limit)| limits.of.limit(sum) == Some(limit));
+    let beyond = if is_zero_beyond {
+        own
+    } else {
+        let sum = Value::Op(ElementOp::Add, [own.clone(), (*c).clone()].into());
+        within(counting, sum, own)
+    };
+    (within(counting, fused, product), beyond)
+}
+
 /// Whether the result for operands that are all 0 is 0: it is not for exponentials and quotients.
 fn is_zero_of_zeros(op: ElementOp) -> bool {
     match op {
@@ -141,6 +161,11 @@ fn is_zero_of_zeros(op: ElementOp) -> bool {
         ElementOp::Div | ElementOp::Rem | ElementOp::Not | ElementOp::Select | ElementOp::Function(_) => false,
         ElementOp::Lt | ElementOp::Le | ElementOp::Gt | ElementOp::Ge | ElementOp::Eq | ElementOp::Ne => false,
     }
+}
+
+/// Whether an operand is a factor of a product that is fused into a sum.
+fn is_factor(op: ElementOp, place: usize) -> bool {
+    matches!((op, place), (ElementOp::Fma, 0 | 1))
 }
 
 /// Whether an operand is a term of a sum.

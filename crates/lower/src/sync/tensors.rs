@@ -4,6 +4,8 @@
 //! loop that repeats them, and of a rest. Bases are not compared: the rests tell whether both touch a common byte, in one
 //! iteration or in two that are so far apart.
 
+use std::rc::Rc;
+
 use tilewright_expr::linear::{Linear, linear, normalize};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Call, Memory, Program, Stmt, for_each_expr};
@@ -54,33 +56,28 @@ struct Scene<'a> {
     again: Option<&'a Again>,
 }
 
-/// The accesses of a group to a tensor.
-struct Relative {
+/// What decides which part of a position is its base: the tensor, the variables that are fixed, and that of the repeated loop.
+pub(super) type Basis = (Handle<Memory>, Vec<Var>, Option<Var>);
+
+/// What a group touches in a tensor, from a base of 0.
+#[derive(Debug)]
+pub(super) struct Relative {
     /// What all positions have in common: their base, and how often the variable of the repeated loop is in them.
     common: Option<(Expr, i64)>,
-    /// The statements that access the tensor, with the rests as positions.
-    body: Vec<Stmt>,
-    /// The values of variables that are defined in the statements so far.
-    names: Vec<(Var, Expr)>,
-    /// The variables of loops, around the statements and in them.
-    loops: Vec<Var>,
+    bytes: Vec<ByteRange>,
 }
 
 impl Scene<'_> {
-    fn conflict(&self, groups: [&AccessGroup; 2], most: Conflict) -> Option<Conflict> {
-        let [earlier, later] = groups.map(|group| self.relative(group));
-        let (earlier, later) = (earlier?, later?);
-        if earlier.common != later.common {
+    fn conflict(&self, [earlier, later]: [&AccessGroup; 2], most: Conflict) -> Option<Conflict> {
+        let (before, after) = (self.relative(earlier)?, self.relative(later)?);
+        if before.common != after.common {
             return None;
         }
-        let times = earlier.common.as_ref()?.1;
-        let [before, after] = [(&earlier, groups[0]), (&later, groups[1])].map(|(of, group)| self.bytes(of, group));
-        let (before, after) = (before?, after?);
-        let shift = times * self.program.memories[self.memory].dtype.bytes();
+        let shift = before.common.as_ref()?.1.checked_mul(self.program.memories[self.memory].dtype.bytes())?;
         let mut found = Conflict::default();
-        for apart in self.distances(shift, &before, &after)? {
-            let moved: Vec<ByteRange> = after.iter().map(|range| range.moved(apart)).collect();
-            found = found.max(meet(&before, &moved, most));
+        for apart in self.distances(shift, &before.bytes, &after.bytes)? {
+            let moved: Vec<ByteRange> = after.bytes.iter().map(|range| range.moved(apart)).collect();
+            found = found.max(meet(&before.bytes, &moved, most));
         }
         Some(found)
     }
@@ -101,12 +98,27 @@ impl Scene<'_> {
         (turns <= MOST_PAIRS).then(|| (1..=turns).map(|turn| turn * apart).collect())
     }
 
-    /// The bytes that a group touches, from a base of 0. `None` if there are too many, or if they depend on anything else
-    /// than threads and the loops around it.
-    fn bytes(&self, of: &Relative, group: &AccessGroup) -> Option<Vec<ByteRange>> {
+    /// The variable of the loop that repeats the accesses.
+    fn repeated(&self) -> Option<&Var> {
+        self.again.map(|again| &again.counter.var)
+    }
+
+    /// What a group touches; it is found out once for all groups that it is compared with in this way.
+    fn relative(&self, group: &AccessGroup) -> Option<Rc<Relative>> {
+        let basis = (self.memory, self.fixed.clone(), self.repeated().cloned());
+        group.touched.relative(basis, || {
+            let loops = group.loops.iter().map(|around| around.counter.var.clone()).collect();
+            let mut reader = Reader { scene: self, common: None, names: Vec::new(), loops };
+            let body = reader.statements(group.touched.body())?;
+            Some(Relative { bytes: self.bytes(&body, group)?, common: reader.common })
+        })
+    }
+
+    /// The bytes that statements touch. `None` if there are too many.
+    fn bytes(&self, body: &[Stmt], group: &AccessGroup) -> Option<Vec<ByteRange>> {
         let is_used = |counter: &&Counter| {
             let mut found = false;
-            for_each_expr(&of.body, &mut |expr| found |= expr.mentions(&counter.var));
+            for_each_expr(body, &mut |expr| found |= expr.mentions(&counter.var));
             found
         };
         let mut cases: Vec<Env> = vec![Vec::new()];
@@ -120,7 +132,7 @@ impl Scene<'_> {
         }
         let mut touches = Vec::new();
         for env in &cases {
-            let traced = trace(self.program, &of.body, 0..self.program.warps(), env);
+            let traced = trace(self.program, body, 0..self.program.warps(), env);
             touches.extend(traced.is_whole.then_some(traced.touches)?);
             if touches.len() > MOST_TOUCHES {
                 return None;
@@ -129,54 +141,70 @@ impl Scene<'_> {
         Some(byte_ranges(self.program, &touches))
     }
 
-    fn relative(&self, group: &AccessGroup) -> Option<Relative> {
-        let loops = group.loops.iter().map(|around| around.counter.var.clone()).collect();
-        let mut relative = Relative { common: None, body: Vec::new(), names: Vec::new(), loops };
-        relative.body = self.statements(group.touched.body(), &mut relative)?;
-        Some(relative)
+    /// Whether a term is the same for both groups.
+    fn is_fixed(&self, atom: &Expr) -> bool {
+        all_vars(atom, |var| self.fixed.contains(var) || matches!(HwIndex::of(var), Some(HwIndex::Block(_))))
     }
 
+    /// Whether a memory is not the tensor, nor a view of it.
+    fn is_other(&self, memory: Handle<Memory>) -> bool {
+        self.program.owner(memory) != self.memory
+    }
+}
+
+/// Takes the bases off the positions of statements.
+struct Reader<'a> {
+    scene: &'a Scene<'a>,
+    /// See [`Relative`].
+    common: Option<(Expr, i64)>,
+    /// The values of variables that are defined in the statements so far.
+    names: Vec<(Var, Expr)>,
+    /// The variables of loops, around the statements and in them.
+    loops: Vec<Var>,
+}
+
+impl Reader<'_> {
     /// The statements that access the tensor, under the conditions on threads alone: they touch at least what the statements
     /// touch.
-    fn statements(&self, body: &[Stmt], relative: &mut Relative) -> Option<Vec<Stmt>> {
+    fn statements(&mut self, body: &[Stmt]) -> Option<Vec<Stmt>> {
         let mut out = Vec::new();
         for stmt in body {
             match stmt {
                 Stmt::Let { var, value } => {
-                    let value = relative.named(value);
-                    relative.names.push((var.clone(), value));
+                    let value = self.named(value);
+                    self.names.push((var.clone(), value));
                 }
-                Stmt::Load { to, memory, index } if *memory == self.memory => {
-                    let index = self.rest(index, relative)?;
+                Stmt::Load { to, memory, index } if *memory == self.scene.memory => {
+                    let index = self.rest(index)?;
                     out.push(Stmt::Load { to: to.clone(), memory: *memory, index });
                 }
-                Stmt::Store { memory, index, from } if *memory == self.memory => {
-                    let index = self.rest(index, relative)?;
+                Stmt::Store { memory, index, from } if *memory == self.scene.memory => {
+                    let index = self.rest(index)?;
                     out.push(Stmt::Store { memory: *memory, index, from: from.clone() });
                 }
-                Stmt::Inst(call) => out.extend(self.call(call, relative)?),
+                Stmt::Inst(call) => out.extend(self.call(call)?),
                 Stmt::If { cond, body } => {
                     let mut cond = cond.clone();
-                    cond.sides_mut().into_iter().for_each(|side| *side = relative.named(side));
-                    let body = self.statements(body, relative)?;
+                    cond.sides_mut().into_iter().for_each(|side| *side = self.named(side));
+                    let body = self.statements(body)?;
                     let is_of_threads = cond.sides().into_iter().all(is_of_threads);
                     if is_of_threads { out.push(Stmt::If { cond, body }) } else { out.extend(body) }
                 }
                 Stmt::Unless { body, .. } | Stmt::Elect { body, .. } | Stmt::IfValue { body, .. } => {
-                    out.extend(self.statements(body, relative)?);
+                    out.extend(self.statements(body)?);
                 }
                 Stmt::For { counter, body, unroll } => {
                     let _ = counter.values()?;
-                    relative.loops.push(counter.var.clone());
-                    let body = self.statements(body, relative)?;
+                    self.loops.push(counter.var.clone());
+                    let body = self.statements(body)?;
                     out.push(Stmt::For { counter: counter.clone(), unroll: *unroll, body });
                 }
                 Stmt::Role { role, body } => {
-                    let body = self.statements(body, relative)?;
+                    let body = self.statements(body)?;
                     out.push(Stmt::Role { role: *role, body });
                 }
-                Stmt::Op { body, .. } => out.extend(self.statements(body, relative)?),
-                Stmt::Load { memory, .. } | Stmt::Store { memory, .. } => self.is_other(*memory).then_some(())?,
+                Stmt::Op { body, .. } => out.extend(self.statements(body)?),
+                Stmt::Load { memory, .. } | Stmt::Store { memory, .. } => self.scene.is_other(*memory).then_some(())?,
                 // A variable that they define is in no rest.
                 Stmt::Lookup { .. } | Stmt::LetValue { .. } => {}
                 Stmt::TensorCopy(_) => {}
@@ -188,54 +216,51 @@ impl Scene<'_> {
     }
 
     /// An instruction that accesses only the tensor. `None` if it accesses other memory too.
-    fn call(&self, call: &Call, relative: &mut Relative) -> Option<Option<Stmt>> {
+    fn call(&mut self, call: &Call) -> Option<Option<Stmt>> {
         match &call.memory[..] {
-            [(memory, index)] if *memory == self.memory => {
-                let memory = vec![(*memory, self.rest(index, relative)?)];
+            [(memory, index)] if *memory == self.scene.memory => {
+                let memory = vec![(*memory, self.rest(index)?)];
                 Some(Some(Stmt::from(Call { memory, ..call.clone() })))
             }
-            others => others.iter().all(|(memory, _)| self.is_other(*memory)).then_some(None),
+            others => others.iter().all(|(memory, _)| self.scene.is_other(*memory)).then_some(None),
         }
     }
 
     /// What remains of a position without base and the multiple of the repeated variable, which must be those of all others.
-    fn rest(&self, index: &Expr, relative: &mut Relative) -> Option<Expr> {
-        let sum = linear(&relative.named(index));
-        let repeated = self.again.map(|again| Expr::var(&again.counter.var));
+    fn rest(&mut self, index: &Expr) -> Option<Expr> {
+        let sum = linear(&self.named(index));
+        let repeated = self.scene.repeated().map(Expr::var);
         let (mut base, mut rest) = (Vec::new(), Vec::new());
         let mut times = 0;
         for (factor, atom) in sum.terms {
             if Some(&atom) == repeated.as_ref() {
                 times = factor;
-            } else if self.is_fixed(&atom) {
+            } else if self.scene.is_fixed(&atom) {
                 base.push((factor, atom));
-            } else if self.is_known(&atom, relative) {
+            } else if self.is_known(&atom) {
                 rest.push((factor, atom));
             } else {
                 return None;
             }
         }
         let base = Linear { terms: base, constant: 0 }.to_expr();
-        let common = relative.common.get_or_insert_with(|| (base.clone(), times));
+        let common = self.common.get_or_insert_with(|| (base.clone(), times));
         let rest = Linear { terms: rest, constant: sum.constant }.to_expr();
         (*common == (base, times)).then_some(rest)
     }
 
-    /// Whether a term is the same for both groups.
-    fn is_fixed(&self, atom: &Expr) -> bool {
-        all_vars(atom, |var| self.fixed.contains(var) || matches!(HwIndex::of(var), Some(HwIndex::Block(_))))
-    }
-
     /// Whether a term depends on threads and loops alone.
-    fn is_known(&self, atom: &Expr, relative: &Relative) -> bool {
-        let repeated = self.again.map(|again| &again.counter.var);
-        let is_counted = |var: &Var| relative.loops.contains(var) && Some(var) != repeated && !self.fixed.contains(var);
+    fn is_known(&self, atom: &Expr) -> bool {
+        let Scene { fixed, .. } = self.scene;
+        let is_counted =
+            |var: &Var| self.loops.contains(var) && Some(var) != self.scene.repeated() && !fixed.contains(var);
         all_vars(atom, |var| is_of_thread(var) || is_counted(var))
     }
 
-    /// Whether a memory is not the tensor, nor a view of it.
-    fn is_other(&self, memory: Handle<Memory>) -> bool {
-        self.program.owner(memory) != self.memory
+    /// An expression without the names that the statements define.
+    fn named(&self, expr: &Expr) -> Expr {
+        let value = |var: &Var| self.names.iter().rev().find(|(known, _)| known == var).map(|(_, value)| value.clone());
+        normalize(&expr.substitute(&value))
     }
 }
 
@@ -252,12 +277,4 @@ fn all_vars(expr: &Expr, is_right: impl Fn(&Var) -> bool) -> bool {
     let mut all = true;
     expr.for_each_var(&mut |var| all &= is_right(var));
     all
-}
-
-impl Relative {
-    /// An expression without the names that the statements define.
-    fn named(&self, expr: &Expr) -> Expr {
-        let value = |var: &Var| self.names.iter().rev().find(|(known, _)| known == var).map(|(_, value)| value.clone());
-        normalize(&expr.substitute(&value))
-    }
 }

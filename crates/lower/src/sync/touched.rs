@@ -1,8 +1,9 @@
 //! What the accesses of an op touch, byte by byte, and which threads meet there.
 
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 
 use num_integer::Integer;
 use tilewright_expr::linear::{linear, normalize};
@@ -14,6 +15,7 @@ use tilewright_layout::axis::Scope;
 
 use super::block::LoopRef;
 use super::shared::in_shared;
+use super::tensors::{Basis, Relative};
 use crate::trace::{Env, Touch, Trace, trace};
 
 /// The most assignments of loop variables and block indices that are traced. Beyond, the touched bytes are not known.
@@ -33,6 +35,8 @@ pub(super) struct Touched {
     cases: OnceCell<Option<Vec<Case>>>,
     /// See [`Touched::in_shared`].
     in_shared: OnceCell<Box<Touched>>,
+    /// See [`Touched::relative`].
+    relative: RefCell<BTreeMap<Basis, Option<Rc<Relative>>>>,
 }
 
 /// How a memory is accessed. A view counts as the memory that it is a view of.
@@ -132,7 +136,8 @@ impl Touched {
             });
         });
         let effects = effects(program, &body);
-        Touched { body, effects, loops: relevant, blocks, cases: OnceCell::new(), in_shared: OnceCell::new() }
+        let (cases, in_shared) = (OnceCell::new(), OnceCell::new());
+        Touched { body, effects, loops: relevant, blocks, cases, in_shared, relative: RefCell::default() }
     }
 
     /// What is touched in shared memory if conditions on block indices, sizes and data may hold or not, and those on long loops
@@ -145,6 +150,16 @@ impl Touched {
             let body = in_shared(program, &self.body, &unknown(program, &self.body), &is_open);
             Box::new(Touched::of(program, body, loops))
         })
+    }
+
+    /// What is touched in a tensor, from a base of 0: `make` finds it out once for each basis.
+    pub(super) fn relative(&self, basis: Basis, make: impl FnOnce() -> Option<Relative>) -> Option<Rc<Relative>> {
+        if let Some(known) = self.relative.borrow().get(&basis) {
+            return known.clone();
+        }
+        let made = make().map(Rc::new);
+        self.relative.borrow_mut().insert(basis, made.clone());
+        made
     }
 
     /// The statements.
