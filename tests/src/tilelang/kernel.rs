@@ -271,7 +271,7 @@ mod tests {
     use tilewright::ir::Target;
     use tilewright::ir::tile::verify;
 
-    use super::super::{Class, Region, read_case, read_folder};
+    use super::super::{Class, read_case, read_folder};
     use super::*;
 
     /// The programs that the verifier refuses, with the error code.
@@ -376,9 +376,8 @@ mod tests {
     #[test]
     fn errors_name_the_case_and_the_buffer() {
         let mut case = read_case(&file("maint_fp8_copy_64x128_t64_io_aware")).unwrap();
-        let dst = Region { buffer: "frag".to_string(), ranges: None };
-        case.program.body.push(Op::Fill { dst, value: 0.0 });
+        case.program.buffers[0].scope = Scope::Local;
         let why = kernel_of(&case).unwrap_err();
-        assert_eq!(why, "maint_fp8_copy_64x128_t64_io_aware: fp8 arithmetic with `frag`");
+        assert_eq!(why, "maint_fp8_copy_64x128_t64_io_aware: `frag` is private to each thread");
     }
 }
