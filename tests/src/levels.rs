@@ -33,13 +33,14 @@ pub fn ptx_of(nvrtc: &Nvrtc, source: &str, target: Target, level: &[&str]) -> St
 /// Runs every case from its text compiled at these levels, each for one of the targets in turn, and compares all outputs as
 /// exactly as the case says. All are compiled as usual before that.
 pub fn assert_right_at(test: &str, levels: &[&[&str]]) {
+    let all = all();
     for (at, target) in Target::ALL.iter().enumerate() {
-        let mut cases = Vec::new();
-        for case in all() {
+        let built = spread_over(&all, &|case: &Case| {
             let artifact = case.compile(*target).expect("the case compiles");
-            let Some(built) = built_or_skipped(&artifact, test) else { return };
-            cases.push((case, artifact, built));
-        }
+            let built = built_or_skipped(&artifact, test)?;
+            Some((case, artifact, built))
+        });
+        let Some(cases) = built.into_iter().collect::<Option<Vec<_>>>() else { return };
         let Some(nvrtc) = nvrtc(test, *target) else { return };
         for (turn, level) in levels.iter().enumerate() {
             let of_level: Vec<_> =

@@ -1,12 +1,8 @@
 //! The meaning of arithmetic, line by line as in `docs/arithmetic.md`: the virtual GPU is compared with Rust.
 
-#[path = "arithmetic/bits.rs"]
-mod bits_of_integers;
-#[path = "arithmetic/functions.rs"]
+mod bits;
 mod functions;
-#[path = "arithmetic/products.rs"]
 mod products;
-#[path = "arithmetic/reductions.rs"]
 mod reductions;
 
 use tilewright::compile::{Artifact, Options, compile};

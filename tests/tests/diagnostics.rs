@@ -1,16 +1,10 @@
 //! Diagnostics for mistakes: kernels with one mistake each; the whole rendered text is compared.
 
-#[path = "diagnostics/atomics.rs"]
 mod atomics;
-#[path = "diagnostics/elements.rs"]
 mod elements;
-#[path = "diagnostics/inference.rs"]
 mod inference;
-#[path = "diagnostics/layouts.rs"]
 mod layouts;
-#[path = "diagnostics/roles.rs"]
 mod roles;
-#[path = "diagnostics/warps.rs"]
 mod warps;
 
 use insta::{assert_snapshot, with_settings};
@@ -590,13 +584,9 @@ fn elements_that_share_a_register() {
 }
 
 // Here, because the snapshots contain line numbers of the code above.
-#[path = "diagnostics/handles.rs"]
 mod handles;
 
 // After the tests above, because their line numbers are in snapshots.
-#[path = "diagnostics/data.rs"]
 mod data;
-#[path = "diagnostics/reads.rs"]
 mod reads;
-#[path = "diagnostics/runs.rs"]
 mod runs;

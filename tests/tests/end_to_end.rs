@@ -15,6 +15,7 @@ use tilewright::runtime::{Built, CudaText, Device, Origin, Run, Space, Toolchain
 use tilewright::vgpu::MAX_INSTRUCTIONS_PER_THREAD;
 use tilewright_tests::cases::{Case, all, library};
 use tilewright_tests::edits;
+use tilewright_tests::fuzz::spread_over;
 use tilewright_tests::quality::{Figures, Quality, path, title};
 use tilewright_tests::toolchain::{fixtures, has_no_nvrtc, is_blessing, keep_fixture, skip, toolchain};
 
@@ -39,22 +40,24 @@ fn main() -> ExitCode {
     });
     let quality = quality.unwrap_or_default();
     let mut used = edits::committed(&toolchain);
-    for case in all() {
-        for target in Target::ALL {
-            let name = format!("{} {target}", case.name);
-            if !filter.iter().all(|word| name.contains(word.as_str())) {
-                continue;
+    let cases = all();
+    let attempts: Vec<(&Case, Target)> = cases
+        .iter()
+        .flat_map(|case| Target::ALL.iter().map(move |target| (case, *target)))
+        .filter(|attempt| filter.iter().all(|word| name_of(attempt).contains(word.as_str())))
+        .collect();
+    let ended = spread_over(&attempts, &|(case, target)| attempt(&toolchain, case, *target, &quality));
+    for (attempt, (ended, committed)) in attempts.iter().zip(ended) {
+        used.extend(committed);
+        match ended {
+            Ended::Ran { from_fixture } => {
+                ran += 1;
+                from_fixtures += usize::from(from_fixture);
             }
-            match attempt(&toolchain, &case, *target, (&quality, &mut used)) {
-                Ended::Ran { from_fixture } => {
-                    ran += 1;
-                    from_fixtures += usize::from(from_fixture);
-                }
-                Ended::Skipped => skipped.push(name),
-                Ended::Failed(why) => {
-                    failed += 1;
-                    println!("failed {name}: {why}");
-                }
+            Ended::Skipped => skipped.push(name_of(attempt)),
+            Ended::Failed(why) => {
+                failed += 1;
+                println!("failed {}: {why}", name_of(attempt));
             }
         }
     }
@@ -100,30 +103,32 @@ fn unreported(quality: &Quality) -> usize {
     different.len() + usize::from(!is_page)
 }
 
-fn attempt(
-    toolchain: &Toolchain,
-    case: &Case,
-    target: Target,
-    (quality, used): (&Quality, &mut Vec<PathBuf>),
-) -> Ended {
+fn name_of((case, target): &(&Case, Target)) -> String {
+    format!("{} {target}", case.name)
+}
+
+/// How a case ends, and its committed PTX, if it has some.
+fn attempt(toolchain: &Toolchain, case: &Case, target: Target, quality: &Quality) -> (Ended, Option<PathBuf>) {
     let artifact = match case.compile(target) {
         Ok(artifact) => artifact,
-        Err(found) => return Ended::Failed(found.iter().map(|d| d.to_string()).collect::<Vec<_>>().join("; ")),
+        Err(found) => {
+            let found: Vec<String> = found.iter().map(|finding| finding.to_string()).collect();
+            return (Ended::Failed(found.join("; ")), None);
+        }
     };
     let built = match toolchain.build(&artifact, &CudaText::Generated) {
         Ok(built) => built,
-        Err(failure) if has_no_nvrtc(&failure) => return Ended::Skipped,
-        Err(failure) => return Ended::Failed(failure.to_string()),
+        Err(failure) if has_no_nvrtc(&failure) => return (Ended::Skipped, None),
+        Err(failure) => return (Ended::Failed(failure.to_string()), None),
     };
     let is_committed = case.committed_targets().contains(&target);
-    if is_committed {
-        used.push(fixtures().file_for(&artifact, &built).0);
-    }
+    let committed = is_committed.then(|| fixtures().file_for(&artifact, &built).0);
     let kept = || if is_committed { keep_fixture(&artifact, &built) } else { Ok(()) };
-    match check(case, &artifact, &built, quality).and_then(|()| kept()) {
+    let ended = match check(case, &artifact, &built, quality).and_then(|()| kept()) {
         Ok(()) => Ended::Ran { from_fixture: matches!(built.origin, Origin::Fixture(_)) },
         Err(why) => Ended::Failed(why),
-    }
+    };
+    (ended, committed)
 }
 
 fn check(case: &Case, artifact: &Artifact, built: &Built, quality: &Quality) -> Result<(), String> {

@@ -1,11 +1,8 @@
 //! The meaning of kernels, and kernels without a meaning: iterations are not ordered, conditions that contain ops are
 //! uniform, and an empty range has no iterations.
 
-#[path = "meaning/fragments.rs"]
 mod fragments;
-#[path = "meaning/order.rs"]
 mod order;
-#[path = "meaning/viewed.rs"]
 mod viewed;
 
 use tilewright::compile::{Options, compile};

@@ -1,6 +1,6 @@
 //! The outputs shown in the README and the book are up to date.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tilewright::compile::{Options, compile};
@@ -93,8 +93,8 @@ fn ci_runs_the_readmes_test_command() {
     assert!(page(".ci/run").contains(test), ".ci/run does not call `{test}`");
 }
 
-/// Builds and tests the crate of `docs/testing.md` outside of the workspace; without optimization, which would take longer than
-/// its tests save.
+/// Builds and tests the crate of `docs/testing.md` outside of the workspace: without optimization, which would take longer than
+/// its tests save, and with what the workspace has already built of other packages.
 #[test]
 fn a_users_own_crate_is_tested_as_the_book_says() {
     let page = page("docs/testing.md");
@@ -107,15 +107,22 @@ fn a_users_own_crate_is_tested_as_the_book_says() {
     // The workspace's lock file pins versions that are already fetched, so no network is needed.
     write(folder.path(), "Cargo.lock", &std::fs::read_to_string(workspace().join("Cargo.lock")).expect("a lock file"));
     let output = Command::new(env!("CARGO"))
-        .args(["test", "--offline", "--quiet", "--config", "profile.dev.package.'*'.opt-level=0"])
+        .args(["test", "--offline", "--quiet"])
+        .args(["--config", "profile.dev.package.'*'.opt-level=0", "--config", "profile.dev.debug='line-tables-only'"])
         .current_dir(folder.path())
-        .env("CARGO_TARGET_DIR", workspace().join("target/users-crate"))
+        .env("CARGO_TARGET_DIR", target_folder())
         .env("INSTA_UPDATE", "no")
         .output()
         .expect("cargo starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("2 passed"), "{said}");
+}
+
+/// The folder in which this test was built: its program is in `debug/deps`.
+fn target_folder() -> PathBuf {
+    let program = std::env::current_exe().expect("this program has a path");
+    program.ancestors().nth(3).expect("a folder of builds").to_path_buf()
 }
 
 fn write(folder: &Path, file: &str, text: &str) {

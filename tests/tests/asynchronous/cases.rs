@@ -2,7 +2,7 @@
 
 use tilewright::vgpu::{Arg, BufferId, MapElement, Memory};
 
-use crate::case::{Case, floats, number, pointer, rows_map};
+use super::case::{Case, floats, number, pointer, rows_map};
 
 /// A product of small integers, so that sums are exact.
 pub(crate) fn gemm() -> Case {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tilewright::vgpu::launch_file::{Array, ElementType, LaunchFile};
 use tilewright::vgpu::{Arg, BufferId, Im2col, MapAccess, MapElement, MapSwizzle, Module, Options, TensorMap, run};
 
-use crate::case::{Case, floats};
+use super::case::{Case, floats};
 
 impl Case {
     /// Writes the PTX, the launch file and its arrays into a folder, named after the kernel.

@@ -6,8 +6,8 @@ use tilewright::viz::timeline_page;
 use tilewright_tests::browser::Browser;
 use tilewright_tests::toolchain::skip;
 
-use crate::case::{compiled, parsed};
-use crate::cases::tcgen05_gemm;
+use super::case::{compiled, parsed};
+use super::cases::tcgen05_gemm;
 
 /// The timeline of the pipeline, with a change of its PTX, and how it ended; `None` without NVRTC.
 fn recorded(change: impl Fn(&str) -> String) -> Option<(Timeline, Result<(), RunError>)> {

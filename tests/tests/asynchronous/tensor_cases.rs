@@ -3,8 +3,8 @@
 use tilewright::vgpu::{Arg, Im2col, MapAccess, MapElement, MapSwizzle, Memory, TensorMap};
 use tilewright_tests::rng::Rng;
 
-use crate::case::{Case, encoded, floats, number, pointer, rows_map};
-use crate::cases::{bf16_bytes, bf16_product, small_integers};
+use super::case::{Case, encoded, floats, number, pointer, rows_map};
+use super::cases::{bf16_bytes, bf16_product, small_integers};
 
 pub(crate) fn all() -> Vec<Case> {
     let scaled = [Scaled::Mxf8, Scaled::Mxf4, Scaled::Nvf4].map(scaled_gemm);

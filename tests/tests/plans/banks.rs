@@ -8,7 +8,7 @@ use tilewright::layout::banks::{AccessPattern, find_swizzle};
 use tilewright::layout::hardware::SwizzleMode;
 use tilewright::layout::{Iter, SwizzleLayout, TileLayout};
 
-use crate::random::{Rng, built, factors, position};
+use super::random::{Rng, built, factors, position};
 
 /// A tile in shared memory. Rows are multiples of 16 bytes, and consecutive rows begin at multiples of 16 bytes.
 struct Tile {

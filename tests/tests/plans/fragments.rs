@@ -9,7 +9,7 @@ use tilewright::layout::conversion::{
 };
 use tilewright::layout::{Axis, AxisRelation, Iter, RELATIONS, TileLayout};
 
-use crate::random::{Rng, built, factors, position, same, turned};
+use super::random::{Rng, built, factors, position, same, turned};
 
 const SIZES: [i64; 20] = [8, 12, 24, 30, 36, 48, 60, 64, 72, 96, 100, 128, 144, 160, 210, 240, 256, 320, 384, 512];
 

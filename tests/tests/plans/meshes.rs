@@ -6,7 +6,7 @@ use tilewright::layout::axis::{GPUID_X, GPUID_Y, M};
 use tilewright::layout::mesh::{Collective, CollectivePlan, Mesh, Step};
 use tilewright::layout::{Axis, Coord, Iter, TileLayout};
 
-use crate::random::{Rng, built, factors, position, same, turned};
+use super::random::{Rng, built, factors, position, same, turned};
 
 /// The number of elements of a tensor, divisible by the size of every mesh.
 const TENSOR: i64 = 48;
