@@ -35,17 +35,18 @@ pub fn ptx_of(nvrtc: &Nvrtc, source: &str, target: Target, level: &[&str]) -> St
 pub fn assert_right_at(test: &str, levels: &[&[&str]]) {
     let all = all();
     for (at, target) in Target::ALL.iter().enumerate() {
-        let built = spread_over(&all, &|case: &Case| {
+        let built = spread_over(&all, &|case| {
             let artifact = case.compile(*target).expect("the case compiles");
             let built = built_or_skipped(&artifact, test)?;
-            Some((case, artifact, built))
+            Some((artifact, built))
         });
-        let Some(cases) = built.into_iter().collect::<Option<Vec<_>>>() else { return };
+        let Some(built) = built.into_iter().collect::<Option<Vec<_>>>() else { return };
+        let cases: Vec<_> = all.iter().zip(built).collect();
         let Some(nvrtc) = nvrtc(test, *target) else { return };
         for (turn, level) in levels.iter().enumerate() {
             let of_level: Vec<_> =
                 cases.iter().skip((at + turn) % Target::ALL.len()).step_by(Target::ALL.len()).collect();
-            spread_over(&of_level, &|(case, artifact, built)| assert_right(case, artifact, built, level, &nvrtc));
+            spread_over(&of_level, &|(case, (artifact, built))| assert_right(case, artifact, built, level, &nvrtc));
         }
     }
 }
