@@ -5,6 +5,7 @@ mod elements;
 mod inference;
 mod layouts;
 mod roles;
+mod tuples;
 mod warps;
 
 use insta::{assert_snapshot, with_settings};

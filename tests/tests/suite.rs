@@ -67,6 +67,7 @@ mod style;
 mod swizzled_tiles;
 mod tile_text;
 mod transpose_2d;
+mod tuples;
 mod uncertain_edges;
 mod undocumented;
 mod unread_zeros;

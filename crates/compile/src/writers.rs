@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
     }
 
     fn op(&mut self, op: &Op) {
-        for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
+        for (operand, tile) in op.tiles() {
             if operand.effect.writes() {
                 let title = format!("`{}`", self.kernel.op_title(op));
                 let indices =

@@ -1,4 +1,5 @@
 mod map;
+mod reduce_by;
 mod roles;
 
 use std::cell::Cell;
@@ -42,6 +43,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         threads: 32,
         buffers: Arena::new(),
         ops: Arena::new(),
+        combiners: Arena::new(),
         parallels: Arena::new(),
         roles: Arena::new(),
         seen_by: None,

@@ -44,11 +44,12 @@ impl OpRef<'_> {
     /// For a reduction: includes the old values of the destination, which are otherwise overwritten.
     #[track_caller]
     pub fn accumulate(self) -> Self {
-        self.expect_op(matches!(self.kind, OpKind::Reduce(_)), "reduce", ".accumulate()");
-        self.edit(|op| {
-            if let OpKind::Reduce(reduce) = &mut op.kind {
-                reduce.clear = false;
-            }
+        self.expect_op(self.kind.reduction().is_some(), "reduce` and `reduce_by", ".accumulate()");
+        self.edit(|op| match &mut op.kind {
+            OpKind::Reduce(reduce) => reduce.clear = false,
+            OpKind::ReduceBy(by) => by.clear = false,
+            // Reported above.
+            _ => {}
         })
     }
 

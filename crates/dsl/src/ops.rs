@@ -31,10 +31,27 @@ macro_rules! op_methods {
                 => $made:expr,
             words: $words:expr,
             overwrites: $overwrites:expr,
+            each: $each:ident,
             class: $class:ident,
             scopes: [$($scope:ident),*],
         }
     )*) => {$(
+        op_method! {
+            $each
+            $(#[$doc])*
+            $name [$($before: $before_type),*] ($($operand),*) [$($behind: $behind_type),*] => $made, [$($scope),*]
+        }
+    )*};
+}
+
+/// The method of an op on tiles; that of an op on tuples of them is in a file of its own.
+macro_rules! op_method {
+    (
+        tile
+        $(#[$doc:meta])*
+        $name:ident [$($before:ident: $before_type:ty),*] ($($operand:ident),*) [$($behind:ident: $behind_type:ty),*]
+            => $made:expr, [$($scope:ident),*]
+    ) => {
         impl<'k> ScopeRef<'_, 'k> {
             $(#[$doc])*
             #[track_caller]
@@ -52,7 +69,8 @@ macro_rules! op_methods {
             [$($scope),*]
             $name($($before: $before_type,)* $($operand: impl Into<Region>,)* $($behind: $behind_type,)*)
         }
-    )*};
+    };
+    (tuple $($rest:tt)*) => {};
 }
 
 tilewright_ir::tile_ops!(op_methods);

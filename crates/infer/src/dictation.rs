@@ -121,6 +121,7 @@ mod tests {
             threads: 64,
             buffers,
             ops,
+            combiners: Arena::new(),
             parallels: Arena::new(),
             roles: Arena::new(),
             seen_by: None,

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{
-    Buffer, Dimensions, ElementStmt, Kernel, KernelsByRole, Op, OpClass, OpKind, Role, Space, Stmt, Tile, Value,
+    Buffer, Dimensions, ElementStmt, Kernel, KernelsByRole, Op, OpClass, Role, Space, Stmt, Tile, Value,
 };
 use tilewright_layout::map::NONE;
 
@@ -109,11 +109,16 @@ impl Graph {
                 let nest = Nest::of_op(kernel, storages, op);
                 self.add_nest(Origin::Op(handle), nest);
             }
-            OpClass::Reduction => match reduction(kernel, storages, op) {
-                Some(reduction) => {
+            OpClass::Reduction => match reductions(kernel, storages, op) {
+                Some(reductions) => {
                     let executions = self.executions;
                     let exchanges = executions.div_ceil(self.spread.get(&handle).copied().unwrap_or(1));
-                    self.add(Origin::Op(handle), Node::Reduce(Reduction { executions, exchanges, ..reduction }));
+                    if reductions.len() > 1 {
+                        self.add_nest(Origin::Op(handle), Nest::of_sources(kernel, storages, op));
+                    }
+                    for reduction in reductions {
+                        self.add(Origin::Op(handle), Node::Reduce(Reduction { executions, exchanges, ..reduction }));
+                    }
                 }
                 None => self.unplaced.push(handle),
             },
@@ -142,9 +147,21 @@ impl Graph {
     }
 }
 
+/// The reductions of an op, one for each value of its tuples.
+fn reductions(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Vec<Reduction>> {
+    let told = op.kind.reduction()?;
+    let (destinations, sources) = op.operands.split_at_checked(told.values)?;
+    let pairs = destinations.iter().zip(sources);
+    pairs.map(|(dst, src)| reduction(kernel, storages, (op, told.dimensions), [dst, src])).collect()
+}
+
 /// A reduction of whole fragments; `None` for parts, or where an operand is in memory.
-fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction> {
-    let ([dst, src], OpKind::Reduce(told)) = (&op.operands[..], op.kind) else { return None };
+fn reduction(
+    kernel: &Kernel,
+    storages: &Storages,
+    (op, dimensions): (&Op, Dimensions),
+    [dst, src]: [&Tile; 2],
+) -> Option<Reduction> {
     let (to, from) = (&kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
     let is_whole = |tile: &Tile| tile.extents == kernel.buffers[tile.buffer].shape;
     if to.space != Space::Fragment || from.space != Space::Fragment || !is_whole(dst) || !is_whole(src) {
@@ -154,9 +171,9 @@ fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction>
         title: kernel.op_title(op),
         span: op.span,
         dst: kernel.storage(dst.buffer),
-        effect: op.kind.info().operands[0].effect,
+        effect: op.kind.operand(0).effect,
         src: kernel.storage(src.buffer),
-        rows: rows(kernel, storages, [dst, src], told.dimensions),
+        rows: rows(kernel, storages, [dst, src], dimensions),
         executions: 1,
         exchanges: 1,
     })

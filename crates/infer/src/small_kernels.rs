@@ -92,6 +92,7 @@ impl Small {
             threads,
             buffers: self.buffers,
             ops: Arena::new(),
+            combiners: Arena::new(),
             parallels: self.parallels,
             roles: Arena::new(),
             seen_by: None,

@@ -42,9 +42,24 @@ impl Nest {
         nest.together = movable.together(kernel, None);
         nest.scanned = scanned(op);
         let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
-        for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
+        for (operand, tile) in op.tiles() {
             walk.tile(tile, op.span, operand.effect);
         }
+        nest
+    }
+}
+
+impl Nest {
+    /// The nest of a reduction of tuples: the thread that takes a tuple has all of its elements.
+    pub(crate) fn of_sources(kernel: &Kernel, storages: &Storages, op: &Op) -> Nest {
+        let sources: Vec<Tile> = op.tiles().filter(|(operand, _)| !operand.effect.writes()).map(|(_, tile)| tile.clone()).collect();
+        let by_source = Op { operands: sources, ..op.clone() };
+        let vars = by_source.vars();
+        let extents = if vars.is_empty() { vec![1] } else { vars.iter().map(|var| extent(var) as i64).collect() };
+        let movable = Movable::of(kernel, &[], &mut Splits::by(&vars));
+        let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
+        let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
+        by_source.operands.iter().for_each(|tile| walk.tile(tile, op.span, Effect::Read));
         nest
     }
 }

@@ -2,7 +2,9 @@
 
 use tilewright_layout::DType;
 
+use crate::arena::Handle;
 use crate::scalar::Scalar;
+use crate::tile::combiner::Combiner;
 use crate::tile::dimensions::Dimensions;
 
 /// How elements are combined into one.
@@ -134,6 +136,28 @@ impl Reduce {
         let Reduce { kind, dimensions, clear } = self;
         let mut words = vec![kind.name().to_string(), dimensions.to_string()];
         words.extend(words_of_flags(&[(!clear, "accumulate")]));
+        words
+    }
+}
+
+/// The attributes of `reduce_by`. Its operands are as many destinations as a tuple has values, then as many sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReduceBy {
+    /// How two tuples become one.
+    pub combiner: Handle<Combiner>,
+    /// How many values a tuple has.
+    pub values: usize,
+    /// The dimensions along which tuples are combined; dimensions of extent 1 are counted.
+    pub dimensions: Dimensions,
+    /// Whether the destinations are overwritten; otherwise they take part in the reduction.
+    pub clear: bool,
+}
+
+impl ReduceBy {
+    /// Its text after the operands, as comma-separated words.
+    pub(crate) fn words(self) -> Vec<String> {
+        let mut words = vec![self.dimensions.to_string()];
+        words.extend(words_of_flags(&[(!self.clear, "accumulate")]));
         words
     }
 }

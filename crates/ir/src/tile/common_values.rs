@@ -14,6 +14,7 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_layout::DType;
 
 use crate::tile::buffer::Space;
+use crate::tile::combiner::{Combiner, Parameter};
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value, op_dtype};
@@ -82,6 +83,7 @@ impl ValueSize {
 pub fn name_common_values(kernel: &mut Kernel) {
     let taken = kernel.taken_names().into_iter().map(str::to_string).collect();
     let mut parallels = std::mem::take(&mut kernel.parallels);
+    let mut combiners = std::mem::take(&mut kernel.combiners);
     let mut body = std::mem::take(&mut kernel.body);
     let dtypes = kernel.scalars.iter().map(|scalar| (scalar.name.clone(), Some(scalar.dtype))).collect();
     let mut naming = Naming { kernel, taken, dtypes, found: Vec::new() };
@@ -89,8 +91,10 @@ pub fn name_common_values(kernel: &mut Kernel) {
         parallel.body = naming.elements(std::mem::take(&mut parallel.body));
     }
     naming.stmts(&mut body);
+    combiners.iter_mut().for_each(|combiner| naming.function(combiner));
     let found = naming.found;
     kernel.parallels = parallels;
+    kernel.combiners = combiners;
     kernel.body = body;
     kernel.build_findings.extend(found);
 }
@@ -114,13 +118,29 @@ impl Naming<'_> {
                 Stmt::EachThread(elements) => *elements = self.elements(std::mem::take(elements)),
                 Stmt::If(branch) => {
                     // No statement that names a value can precede it.
-                    let (_, [cond], _) = self.unfolded([&branch.cond], &[], (branch.span, false));
-                    branch.cond = cond;
+                    branch.cond = self.one(&branch.cond, (branch.span, false)).1;
                     self.stmts(&mut branch.then);
                     self.stmts(&mut branch.otherwise);
                 }
             }
         }
+    }
+
+    /// The function of an op that reduces tuples: names are for what its results share.
+    fn function(&mut self, combiner: &mut Combiner) {
+        let known = self.dtypes.len();
+        for Parameter { names, dtype } in &combiner.parameters {
+            self.dtypes.extend(names.iter().map(|name| (name.clone(), Some(*dtype))));
+        }
+        let results: Vec<&Value> = combiner.results.iter().collect();
+        let (named, results, _) = self.unfolded(&results, &[], (combiner.span, true));
+        for element in named {
+            if let ElementStmt::Let { name, value, .. } = element {
+                combiner.named.push((name, value));
+            }
+        }
+        combiner.results = results;
+        self.dtypes.truncate(known);
     }
 
     fn elements(&mut self, body: Vec<ElementStmt>) -> Vec<ElementStmt> {
@@ -139,21 +159,21 @@ impl Naming<'_> {
     fn element(&mut self, element: ElementStmt) -> (Vec<ElementStmt>, ElementStmt) {
         match element {
             ElementStmt::Let { name, value, span } => {
-                let (before, [value], _) = self.unfolded([&value], &[], (span, true));
+                let (before, value) = self.one(&value, (span, true));
                 let dtype = self.dtype(&value);
                 self.dtypes.push((name.clone(), dtype));
                 (before, ElementStmt::Let { name, value, span })
             }
             ElementStmt::Store { to, value, claim } => {
-                let (before, [value], to) = self.unfolded([&value], std::slice::from_ref(&to), (to.span, true));
-                (before, ElementStmt::Store { to: to[0].clone(), value, claim })
+                let (before, value, to) = self.stored(&value, &to);
+                (before, ElementStmt::Store { to, value, claim })
             }
             ElementStmt::Atomic { op, to, value } => {
-                let (before, [value], to) = self.unfolded([&value], std::slice::from_ref(&to), (to.span, true));
-                (before, ElementStmt::Atomic { op, to: to[0].clone(), value })
+                let (before, value, to) = self.stored(&value, &to);
+                (before, ElementStmt::Atomic { op, to, value })
             }
             ElementStmt::If { cond, then, otherwise, span } => {
-                let (before, [cond], _) = self.unfolded([&cond], &[], (span, true));
+                let (before, cond) = self.one(&cond, (span, true));
                 let (then, otherwise) = (self.elements(then), self.elements(otherwise));
                 (before, ElementStmt::If { cond, then, otherwise, span })
             }
@@ -164,21 +184,34 @@ impl Naming<'_> {
         }
     }
 
+    /// [`Naming::unfolded`] of one value.
+    fn one(&mut self, value: &Value, how: (Span, bool)) -> (Vec<ElementStmt>, Value) {
+        let (before, mut values, _) = self.unfolded(&[value], &[], how);
+        (before, values.swap_remove(0))
+    }
+
+    /// [`Naming::unfolded`] of a value and where it is stored.
+    fn stored(&mut self, value: &Value, to: &Access) -> (Vec<ElementStmt>, Value, Access) {
+        let (before, mut values, mut accesses) = self.unfolded(&[value], std::slice::from_ref(to), (to.span, true));
+        (before, values.swap_remove(0), accesses.swap_remove(0))
+    }
+
     /// The statements that name values, none unless `takes_names`, and the values and accesses rewritten to use the
     /// names.
-    fn unfolded<const N: usize>(
+    fn unfolded(
         &mut self,
-        values: [&Value; N],
+        values: &[&Value],
         accesses: &[Access],
         (span, takes_names): (Span, bool),
-    ) -> (Vec<ElementStmt>, [Value; N], Vec<Access>) {
+    ) -> (Vec<ElementStmt>, Vec<Value>, Vec<Access>) {
         let mut roots = Vec::new();
         values.iter().for_each(|value| outermost(value, &mut roots));
         accesses.iter().for_each(|access| outermost_of(access, &mut roots));
         let order = in_order(&roots);
         let nodes = self.nodes(&roots, &order);
         if (order.len() as u64) < MAX_AT_ONCE && nodes.values().all(|node| node.uses < 2) {
-            return (Vec::new(), values.map(Value::clone), accesses.to_vec());
+            let values = values.iter().map(|value| Value::clone(value)).collect();
+            return (Vec::new(), values, accesses.to_vec());
         }
         let (mut made, mut named, mut longest) = (BTreeMap::new(), Vec::new(), ValueSize::default());
         for (key, value) in order {
@@ -200,7 +233,7 @@ impl Naming<'_> {
             made.insert(key, now);
         }
         self.found.extend(too_long(longest, span));
-        let values = values.map(|value| rebuilt(&made, value).0);
+        let values = values.iter().map(|value| rebuilt(&made, value).0).collect();
         let accesses = accesses.iter().map(|access| rebuilt_access(&made, access).0).collect();
         (named, values, accesses)
     }

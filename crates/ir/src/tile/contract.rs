@@ -10,6 +10,7 @@ use tilewright_layout::DType;
 
 use crate::arena::Arena;
 use crate::tile::buffer::Buffer;
+use crate::tile::combiner::{Combiner, Parameter};
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{If, Kernel, Stmt};
 use crate::tile::value::{ElementClass, ElementOp, Value};
@@ -19,13 +20,29 @@ pub(super) fn contract(mut kernel: Kernel) -> Kernel {
     if !kernel.contracts {
         return kernel;
     }
-    let Kernel { buffers, parallels, body, .. } = &mut kernel;
+    let Kernel { buffers, parallels, combiners, body, .. } = &mut kernel;
+    combiners.iter_mut().for_each(|combiner| of_function(combiner, buffers));
     let handles: Vec<_> = parallels.iter().map(|(handle, _)| handle).collect();
     for handle in handles {
         Contraction { buffers, names: Vec::new() }.elements(&mut parallels[handle].body);
     }
     Contraction { buffers, names: Vec::new() }.body(body);
     kernel
+}
+
+/// What a function of tuples computes, with products fused.
+fn of_function(combiner: &mut Combiner, buffers: &Arena<Buffer>) {
+    let mut contraction = Contraction { buffers, names: Vec::new() };
+    for Parameter { names, dtype } in &combiner.parameters {
+        contraction.names.extend(names.iter().map(|name| (name.clone(), *dtype)));
+    }
+    for (name, value) in &mut combiner.named {
+        *value = contraction.value(value, None);
+        contraction.names.extend(contraction.dtype(value).map(|dtype| (name.clone(), dtype)));
+    }
+    for (result, parameter) in combiner.results.iter_mut().zip(&combiner.parameters) {
+        *result = contraction.value(result, Some(parameter.dtype));
+    }
 }
 
 struct Contraction<'a> {

@@ -15,9 +15,10 @@ use tilewright_layout::DType;
 use crate::arena::Handle;
 use crate::counter::Counter;
 use crate::scalar::Scalar;
-use crate::tile::attributes::{Gemm, Reduce, Scan};
+use crate::tile::attributes::{Gemm, Reduce, ReduceBy, Scan};
 use crate::tile::bounds::{Bounds, Sum, value_of};
 use crate::tile::buffer::{Buffer, Space};
+use crate::tile::dimensions::Dimensions;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
 use crate::tile::op::{Effect, Op, OpClass, OpKind};
@@ -135,6 +136,7 @@ impl Masks {
             (OpClass::Reduction, OpKind::Reduce(reduce), [dst, src]) => {
                 self.reduce(handle, reduce, [dst, src], op.span)
             }
+            (OpClass::Reduction, OpKind::ReduceBy(by), tiles) => self.reduce_by(handle, by, tiles, op.span),
             (OpClass::Scan, OpKind::Scan(scan), [dst, src]) => self.scan(handle, scan, [dst, src], op.span),
             (OpClass::Product, OpKind::Gemm(gemm), [c, a, b]) => self.gemm(handle, gemm, [c, a, b], op.span),
             (OpClass::Elementwise | OpClass::Permutation | OpClass::Conversion, ..) => {
@@ -245,17 +247,57 @@ impl Masks {
         let known = self.kernel.valid_buffer(&self.state, src.buffer);
         let is_neutral = known.is_zero && kind.ignores_zeros();
         let neutral = kind.neutral(self.kernel.buffers[src.buffer].dtype).filter(|_| !is_neutral);
+        let masked = neutral.and_then(|neutral| self.reduced(src, (&known, dimensions), neutral, span));
+        self.results(dst, known, (src, dimensions), (clear, span));
+        self.with_operand(handle, 1, masked)
+    }
+
+    /// A reduction of tuples: what is invalid becomes the identity, in every source.
+    fn reduce_by(&mut self, handle: Handle<Op>, by: ReduceBy, tiles: &[Tile], span: Span) -> Vec<Stmt> {
+        let identity = self.kernel.combiners[by.combiner].identity.clone();
+        let (destinations, sources) = tiles.split_at(by.values);
+        let known: Vec<Valid> = sources.iter().map(|src| self.kernel.valid_buffer(&self.state, src.buffer)).collect();
+        // A tuple counts where all of its values are valid.
+        let all = known.iter().fold(Valid::everywhere(), |all, valid| both(&all, valid));
+        let mut before = Vec::new();
+        for (at, (src, identity)) in sources.iter().zip(identity).enumerate() {
+            let masked = self.reduced(src, (&all, by.dimensions), identity, span);
+            before.extend(self.with_operand(handle, by.values + at, masked));
+        }
+        for (dst, src) in destinations.iter().zip(sources) {
+            let all = Valid { is_zero: false, ..all.clone() };
+            self.results(dst, all, (src, by.dimensions), (by.clear, span));
+        }
+        before
+    }
+
+    /// The source of a reduction with this value where elements that are reduced are invalid; `None` if they are none.
+    fn reduced(
+        &mut self,
+        src: &Tile,
+        (known, dimensions): (&Valid, Dimensions),
+        value: Scalar,
+        span: Span,
+    ) -> Option<(Vec<Stmt>, Tile)> {
         let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| dimensions.contains(*at)));
-        self.count_anyway(known.lost.filter(|_| neutral.is_some()), span, "this reduction");
-        let masked = neutral.and_then(|neutral| self.masked_by(src, &counted, neutral, span));
+        self.count_anyway(known.lost, span, "this reduction");
+        self.masked_by(src, &counted, value, span)
+    }
+
+    /// Records what is valid of the results of a reduction.
+    fn results(
+        &mut self,
+        dst: &Tile,
+        known: Valid,
+        (src, dimensions): (&Tile, Dimensions),
+        (clear, span): (bool, Span),
+    ) {
         let left: Vec<usize> =
             (0..src.extents.len()).filter(|at| !dimensions.contains(*at) && src.extents[*at] != 1).collect();
         let bounds = known.bounds.renamed(|at| left.iter().position(|kept| kept == at));
-        let valid = Valid { bounds, ..known };
         let earlier = self.state.get(&dst.buffer).cloned();
-        self.write(dst, valid, span);
+        self.write(dst, Valid { bounds, ..known }, span);
         self.accumulated(dst.buffer, earlier.filter(|_| !clear));
-        self.with_operand(handle, 1, masked)
     }
 
     /// A scan: what is invalid comes after everything that is valid, unless it goes backwards.

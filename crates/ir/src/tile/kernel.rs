@@ -10,6 +10,7 @@ use tilewright_layout::{DType, Iter, Layout};
 use crate::arena::{Arena, Handle};
 use crate::counter::Counter;
 use crate::tile::buffer::{Buffer, Space};
+use crate::tile::combiner::Combiner;
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::op::Op;
 use crate::tile::role::Role;
@@ -40,6 +41,8 @@ pub struct Kernel {
     pub buffers: Arena<Buffer>,
     /// All tile ops; `body` refers to them.
     pub ops: Arena<Op>,
+    /// The functions of the ops that reduce tuples.
+    pub combiners: Arena<Combiner>,
     /// All parallel loops; `body` refers to them.
     pub parallels: Arena<Parallel>,
     /// The roles that ops and parallel loops have.

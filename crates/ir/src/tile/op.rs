@@ -7,7 +7,8 @@ use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
 use crate::scalar::Scalar;
-use crate::tile::attributes::{Gemm, Reduce, Scan};
+use crate::tile::attributes::{Gemm, Reduce, ReduceBy, Scan};
+use crate::tile::dimensions::Dimensions;
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 
@@ -90,6 +91,8 @@ pub struct OpInfo {
 /// - `words`: what follows the operands where the op is printed;
 /// - `overwrites`: whether a destination with the effect `Update` is overwritten instead, so that its old values are
 ///   not read;
+/// - `each`: whether an operand of the row is a `tile`, or a `tuple` of them ([`ReduceBy::values`]); the method that adds an
+///   op on tuples is written by hand;
 /// - `class`: its [`OpClass`](crate::tile::OpClass), which determines how threads divide its work;
 /// - `scopes`: the scopes that may execute it.
 #[macro_export]
@@ -101,6 +104,7 @@ macro_rules! tile_ops {
                 builder: copy [] (dst: Write, src: Move) [] => OpKind::Copy,
                 words: Vec::new(),
                 overwrites: false,
+                each: tile,
                 class: Elementwise,
                 scopes: [Warp, Cta],
             }
@@ -112,6 +116,7 @@ macro_rules! tile_ops {
                 builder: copy_async [] (dst: Write, src: Move) [] => OpKind::CopyAsync,
                 words: Vec::new(),
                 overwrites: false,
+                each: tile,
                 class: Elementwise,
                 scopes: [Cta],
             }
@@ -121,6 +126,7 @@ macro_rules! tile_ops {
                 builder: fill [] (dst: Write) [value: impl Into<Scalar>] => OpKind::Fill(value.into()),
                 words: vec![value.to_string()],
                 overwrites: false,
+                each: tile,
                 class: Elementwise,
                 scopes: [Warp, Cta],
             }
@@ -130,6 +136,7 @@ macro_rules! tile_ops {
                 builder: permute_layout [] (dst: Write, src: Move) [] => OpKind::PermuteLayout,
                 words: Vec::new(),
                 overwrites: false,
+                each: tile,
                 class: Permutation,
                 scopes: [Warp],
             }
@@ -140,6 +147,7 @@ macro_rules! tile_ops {
                 builder: convert_layout [] (dst: Write, src: Move) [] => OpKind::ConvertLayout,
                 words: Vec::new(),
                 overwrites: false,
+                each: tile,
                 class: Conversion,
                 scopes: [Cta],
             }
@@ -151,6 +159,18 @@ macro_rules! tile_ops {
                     => OpKind::Reduce(Reduce { kind, dimensions: dimensions.into(), clear: true }),
                 words: reduce.words(),
                 overwrites: reduce.clear,
+                each: tile,
+                class: Reduction,
+                scopes: [Cta],
+            }
+
+            /// Combines tuples of elements of `src` along one dimension, or several, into one tuple of elements of `dst`, by a
+            /// function of the user's.
+            ReduceBy(by: ReduceBy) {
+                builder: reduce_by [] (dst: Update, src: Read) [by: ReduceBy] => OpKind::ReduceBy(by),
+                words: by.words(),
+                overwrites: by.clear,
+                each: tuple,
                 class: Reduction,
                 scopes: [Cta],
             }
@@ -162,6 +182,7 @@ macro_rules! tile_ops {
                     => OpKind::Scan(Scan { kind, dimension, is_exclusive: false, is_reverse: false }),
                 words: scan.words(),
                 overwrites: false,
+                each: tile,
                 class: Scan,
                 scopes: [Cta],
             }
@@ -172,6 +193,7 @@ macro_rules! tile_ops {
                 builder: gemm [] (c: Update, a: Read, b: Read) [] => OpKind::Gemm(Gemm::PLAIN),
                 words: gemm.words(),
                 overwrites: gemm.clear,
+                each: tile,
                 class: Product,
                 scopes: [Cta],
             }
@@ -181,6 +203,7 @@ macro_rules! tile_ops {
                 builder: atomic_add [] (dst: Update, src: Read) [] => OpKind::AtomicAdd,
                 words: Vec::new(),
                 overwrites: false,
+                each: tile,
                 class: Elementwise,
                 scopes: [Cta],
             }
@@ -197,6 +220,7 @@ macro_rules! op_kinds {
                 => $made:expr,
             words: $words:expr,
             overwrites: $overwrites:expr,
+            each: $each:ident,
             class: $class:ident,
             scopes: [$($scope:ident),*],
         }
@@ -243,10 +267,49 @@ macro_rules! op_kinds {
 tile_ops!(op_kinds);
 
 impl OpKind {
+    /// What is reduced to what, if it is a reduction.
+    pub fn reduction(self) -> Option<Reduction> {
+        match self {
+            OpKind::Reduce(Reduce { dimensions, clear, .. }) => Some(Reduction { values: 1, dimensions, clear }),
+            OpKind::ReduceBy(ReduceBy { values, dimensions, clear, .. }) => {
+                Some(Reduction { values, dimensions, clear })
+            }
+            OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
+            OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
+        }
+    }
+
+    /// How many tiles each operand of its row stands for.
+    fn tiles_of_an_operand(self) -> usize {
+        self.reduction().map_or(1, |reduction| reduction.values.max(1))
+    }
+
+    /// How many tiles it takes.
+    pub fn arity(self) -> usize {
+        self.info().operands.len() * self.tiles_of_an_operand()
+    }
+
+    /// What it knows of its tile at `place`.
+    pub fn operand(self, place: usize) -> &'static Operand {
+        let operands = self.info().operands;
+        &operands[(place / self.tiles_of_an_operand()).min(operands.len() - 1)]
+    }
+
     /// Whether it moves every element of one tile to the same index of another, at once or later.
     pub fn is_copy(self) -> bool {
         matches!(self, OpKind::Copy | OpKind::CopyAsync)
     }
+}
+
+/// What is reduced to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduction {
+    /// How many values each row has: as many destinations, and then as many sources, are the operands.
+    pub values: usize,
+    /// The dimensions along which elements are combined; dimensions of extent 1 are counted.
+    pub dimensions: Dimensions,
+    /// Whether the destinations are overwritten; otherwise they take part in the reduction.
+    pub clear: bool,
 }
 
 /// A tile op of a kernel.
@@ -277,10 +340,15 @@ impl Op {
     /// What this op does to its operand at `place`: the effect in its row, unless its attributes say that it overwrites
     /// an operand that ops of its kind may update.
     pub fn effect(&self, place: usize) -> Effect {
-        match self.kind.info().operands[place].effect {
+        match self.kind.operand(place).effect {
             Effect::Update if self.kind.overwrites() => Effect::Write,
             effect => effect,
         }
+    }
+
+    /// Its tiles, each with what its row knows of it.
+    pub fn tiles(&self) -> impl Iterator<Item = (&'static Operand, &Tile)> {
+        self.operands.iter().enumerate().map(|(place, tile)| (self.kind.operand(place), tile))
     }
 
     /// Variables that index the dimensions of its tiles whose extent is not 1, in order. Every op has a destination.

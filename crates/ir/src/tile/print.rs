@@ -6,9 +6,10 @@ use tilewright_expr::{Expr, Var};
 
 use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Space};
+use crate::tile::combiner::Combiner;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, ScalarParameter, Size, Stmt, Unroll};
-use crate::tile::op::Op;
+use crate::tile::op::{Op, OpKind};
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord, Value};
@@ -265,7 +266,22 @@ fn print_op(f: &mut fmt::Formatter<'_>, kernel: &Kernel, op: &Op, depth: usize) 
         write!(f, " variant {variant}")?;
     }
     print_role(f, kernel, op.role)?;
-    writeln!(f, "  // {}", op.span)
+    writeln!(f, "  // {}", op.span)?;
+    let OpKind::ReduceBy(by) = op.kind else { return Ok(()) };
+    print_function(f, kernel, &kernel.combiners[by.combiner], depth + 1)
+}
+
+/// The function of an op that reduces tuples, after its tuples: `(a.m, a.l), (b.m, b.l), else (-inf, 0)`.
+fn print_function(f: &mut fmt::Formatter<'_>, kernel: &Kernel, function: &Combiner, depth: usize) -> fmt::Result {
+    let (indent, tuple) = (depth * 2, |values: Vec<String>| format!("({})", values.join(", ")));
+    let side = |at: usize| tuple(function.parameters.iter().map(|parameter| parameter.names[at].clone()).collect());
+    let identity = tuple(function.identity.iter().map(|number| number.to_string()).collect());
+    writeln!(f, "{:indent$}by {}, {}, else {identity}", "", side(0), side(1))?;
+    for (name, value) in &function.named {
+        writeln!(f, "{:indent$}let {name} = {}", "", value_title(kernel, value))?;
+    }
+    let results = tuple(function.results.iter().map(|result| value_title(kernel, result)).collect());
+    writeln!(f, "{:indent$}{results}", "")
 }
 
 fn print_role(f: &mut fmt::Formatter<'_>, kernel: &Kernel, role: Option<Handle<Role>>) -> fmt::Result {

@@ -33,7 +33,7 @@ impl Kernel {
             match stmt {
                 Stmt::Op(op) => {
                     let op = &self.ops[*op];
-                    for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
+                    for (operand, tile) in op.tiles() {
                         visit(tile.buffer, operand.effect.writes(), Some(op));
                     }
                 }

@@ -27,6 +27,7 @@ mod owners;
 mod races;
 mod roles;
 mod sizes;
+mod tuples;
 mod uniform;
 mod unwritten;
 mod values;

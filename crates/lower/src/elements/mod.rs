@@ -25,4 +25,5 @@ mod whole;
 
 pub(crate) use lowering::lower_condition;
 pub(crate) use nest::Nest;
+pub(crate) use values::with_product;
 pub(crate) use variant::{ByElements, ELEMENTS, NestByElements};

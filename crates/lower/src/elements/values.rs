@@ -274,7 +274,7 @@ impl Lowering<'_> {
 }
 
 /// The operation; a quotient by a power of two as the product with its reciprocal, which is the same number.
-fn with_product(op: ElementOp, dtype: DType, mut operands: Vec<ThreadValue>) -> ThreadValue {
+pub(crate) fn with_product(op: ElementOp, dtype: DType, mut operands: Vec<ThreadValue>) -> ThreadValue {
     if let (ElementOp::Div, DType::F32 | DType::F64, [_, ThreadValue::Const(_, divisor)]) = (op, dtype, &operands[..]) {
         let divisor = divisor.real(dtype);
         let is_power_of_two = divisor.to_bits().trailing_zeros() >= f64::MANTISSA_DIGITS - 1;

@@ -31,6 +31,7 @@ variants_of_ops! {
     OpKind::PermuteLayout => [&permute_layout::VARIANTS];
     OpKind::ConvertLayout => [&convert::VARIANTS];
     OpKind::Reduce(_) => [&reduce::VARIANTS];
+    OpKind::ReduceBy(_) => [&reduce::VARIANTS_OF_TUPLES];
     OpKind::Scan(_) => [&scan::VARIANTS];
     OpKind::Gemm(_) => [&gemm::VARIANTS];
     OpKind::AtomicAdd => [&ByElements];

@@ -1,6 +1,5 @@
 //! What a reduction is: its operands, which threads hold which parts, and in which type they are combined.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tilewright_diag::Diagnostic;
@@ -9,7 +8,7 @@ use tilewright_ir::thread::Value;
 use tilewright_ir::tile::{Kernel, Op, OpKind, Reduce};
 use tilewright_layout::DType;
 
-use super::rows::{Order, Rows};
+use super::holders::{Holders, Owned, owned};
 use crate::builder::Builder;
 use crate::combine::{combined, contribution, is_idempotent, made_in};
 use crate::fragment_registers::{FragmentRegisters, Slot};
@@ -24,12 +23,8 @@ pub(crate) struct Context {
     pub(super) source: Arc<FragmentRegisters>,
     /// The fragment of the results.
     pub(super) result: Arc<FragmentRegisters>,
-    /// By thread, the rows whose result it must hold, and the slot of each.
-    pub(super) owned: Vec<BTreeMap<usize, Slot>>,
-    /// The parts of all rows.
-    pub(super) rows: Arc<Rows>,
-    /// The same, with every element counted on only one of its threads.
-    pub(super) single: Arc<Rows>,
+    /// Which threads have parts of rows, and which must hold results.
+    pub(super) holders: Holders,
     /// The index of a thread in its CTA.
     pub(super) thread: Expr,
     /// Type in which parts are combined.
@@ -45,31 +40,19 @@ impl Context {
         let (OpKind::Reduce(attributes), [dst, src]) = (op.kind, &op.operands[..]) else {
             return Err(other_operands(kernel, op));
         };
-        let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
+        let refused = |why: Refusal| why.diagnostic(&kernel.op_title(op), op.span);
         let [result, source] = whole_fragments(builder, kernel, op, [dst, src])?;
         let row_of = |element: usize| attributes.dimensions.row_of(&src.extents, element);
-        let map = source.map(src.elements() as usize);
-        let is_idempotent = is_idempotent(attributes.kind);
-        let in_order = |order| Rows::of(&map, dst.elements() as usize, row_of, is_idempotent, order);
-        let single = Rows::of(&map.once_in_place(), dst.elements() as usize, row_of, is_idempotent, Order::Rows);
-        let (by_slot, by_row) = (in_order(Order::Slots), in_order(Order::Rows));
-        let rows = if by_slot.complete().is_none() && by_row.complete().is_some() { by_row } else { by_slot };
-        let (rows, single) = (Arc::new(rows), Arc::new(single));
-        let mut owned = vec![BTreeMap::new(); map.threads()];
-        for (thread, _, row) in result.map(dst.elements() as usize).entries() {
-            let slot = result.slot(thread, row as i64);
-            owned[thread]
-                .insert(row, slot.ok_or_else(|| refused(format!("thread {thread} has no slot for row {row}")))?);
-        }
+        let (map, rows) = (source.map(src.elements() as usize), dst.elements() as usize);
+        let owned = owned(&result, rows).map_err(refused)?;
+        let holders = Holders::of(&map, rows, row_of, is_idempotent(attributes.kind), vec![owned]);
         let dtypes = [dst, src].map(|tile| kernel.buffers[tile.buffer].dtype);
         let thread = Expr::var(&kernel.thread());
         Ok(Context {
             attributes,
             source,
             result,
-            owned,
-            rows,
-            single,
+            holders,
             thread,
             dtype: made_in(dtypes[1]),
             dtypes,
@@ -97,8 +80,13 @@ impl Context {
         self.attributes.clear && !self.slots(thread).any(|(known, _)| known.register == slot.register)
     }
 
+    /// By thread, the rows whose result it must hold, and the slot of each.
+    pub(super) fn owned(&self) -> &Owned {
+        &self.holders.owned[0]
+    }
+
     /// The slots of a thread's results, and their rows.
     pub(super) fn slots(&self, thread: usize) -> impl Iterator<Item = (Slot, usize)> + '_ {
-        self.owned[thread].iter().map(|(row, slot)| (*slot, *row))
+        self.owned()[thread].iter().map(|(row, slot)| (*slot, *row))
     }
 }

@@ -254,12 +254,12 @@ impl Make<'_> {
     /// which it does. Error: a thread must hold a result, but has no part of its row.
     fn results(&self) -> Result<Vec<BTreeMap<Slot, Vec<bool>>>, Refusal> {
         let mut results = vec![BTreeMap::new(); self.rows.most_parts()];
-        for (thread, rows) in self.context.owned.iter().enumerate() {
+        for (thread, rows) in self.context.owned().iter().enumerate() {
             for (row, slot) in rows {
                 let place = self.rows.place(thread, *row);
                 let place =
                     place.ok_or_else(|| format!("thread {thread} has no part of row {row}, whose result it holds"))?;
-                let none = || vec![false; self.context.owned.len()];
+                let none = || vec![false; self.context.owned().len()];
                 results[place].entry(*slot).or_insert_with(none)[thread] = true;
             }
         }

@@ -2,24 +2,24 @@
 //! combines them across warps.
 
 mod context;
+mod holders;
 mod make;
 mod rows;
 mod staging;
+mod tuples;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tilewright_diag::counted;
-use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
 
 use crate::builder::Builder;
-use crate::fragment_registers::Slot;
 use crate::refusal::Refusal;
 use crate::variant::{AcrossLoop, Schedule, Variant, VariantList};
 use context::Context;
 use make::Make;
 use rows::{Rows, ShuffleMask};
+use tuples::{MakeTuples, TupleContext};
 
 /// How the parts of rows are combined.
 pub(crate) struct ReduceSchedule {
@@ -35,62 +35,26 @@ pub(crate) static VARIANTS: VariantList<Context, ReduceSchedule> = VariantList {
     context: Context::new,
     floor: |_| None,
     variants: &[
-        Variant { name: "shuffles", accept: |c| Ok(accept_shuffles(c)?) },
-        Variant { name: "across_warps", accept: |c| Ok(accept_across(c)?) },
-        Variant { name: "single_owners", accept: |c| Ok(accept_single(c)?) },
+        Variant { name: "shuffles", accept: |c| Ok(c.holders.by_shuffles()?) },
+        Variant { name: "across_warps", accept: |c| Ok(c.holders.across_warps()?) },
+        Variant { name: "single_owners", accept: |c| Ok(c.holders.by_single_owners()?) },
     ],
 };
 
-fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
-    let have_parts = |rows: &Rows| {
-        let has_parts =
-            |(thread, own): (usize, &BTreeMap<usize, Slot>)| own.keys().all(|row| rows.place(thread, *row).is_some());
-        context.owned.iter().enumerate().all(has_parts)
-    };
-    let reason = |text: &str| {
-        vec![Reason {
-            text: text.to_string(),
-            accepted: "rows held by lanes of one warp whose numbers differ only in some bits".to_string(),
-        }]
-    };
-    let plain = context.rows.complete().map(|exchange| (Arc::clone(&context.rows), exchange));
-    let padded = || context.rows.padded_complete().map(|(rows, exchange)| (Arc::new(rows), exchange));
-    let complete = plain.filter(|(rows, _)| have_parts(rows)).or_else(padded);
-    if let Some((rows, exchange)) = complete.filter(|(rows, _)| have_parts(rows)) {
-        return Ok(vec![ReduceSchedule { rows, exchange, leaders: None }]);
-    }
-    Err(reason(match have_parts(&context.rows) {
-        true => "rows span warps, or lanes whose parts no shuffles combine",
-        false => "a thread must hold a result but has no part of its row",
-    }))
-}
+pub(crate) static VARIANTS_OF_TUPLES: VariantList<TupleContext, ReduceSchedule> = VariantList {
+    context: TupleContext::new,
+    floor: |_| None,
+    variants: &[
+        Variant { name: "shuffles", accept: |c| Ok(c.holders.by_shuffles()?) },
+        Variant { name: "across_warps", accept: |c| Ok(c.holders.across_warps()?) },
+        Variant { name: "single_owners", accept: |c| Ok(c.holders.by_single_owners()?) },
+    ],
+};
 
-fn accept_across(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
-    let padded = context.rows.padded_partial().map(|(rows, exchange)| (Arc::new(rows), exchange));
-    let (rows, exchange) = padded.unwrap_or_else(|| (Arc::clone(&context.rows), context.rows.partial()));
-    let leaders = rows.leaders(exchange).map_err(|text| {
-        vec![Reason {
-            text,
-            accepted: "rows whose elements have one owner each, or owners in equal groups".to_string(),
-        }]
-    })?;
-    Ok(vec![ReduceSchedule { rows, exchange, leaders: Some(leaders) }])
-}
-
-/// Counts every element on the first of its threads, and combines all parts through shared memory: this accepts any
-/// layout.
-fn accept_single(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
-    let exchange = ShuffleMask { bits: 0 };
-    let leaders = context
-        .single
-        .leaders(exchange)
-        .map_err(|text| vec![Reason { text, accepted: "sources in which every element has an owner".to_string() }])?;
-    Ok(vec![ReduceSchedule { rows: Arc::clone(&context.single), exchange, leaders: Some(leaders) }])
-}
-
-impl Schedule<Context> for ReduceSchedule {
-    fn summary(&self, _: &Context) -> String {
-        let shuffles = self.exchange.masks().count();
+impl ReduceSchedule {
+    /// What threads do, with so many values for each row.
+    fn told(&self, values: usize) -> String {
+        let shuffles = self.exchange.masks().count() * values;
         let rows = counted(self.rows.most_parts(), "row");
         let own = format!("{rows} per thread, {} each", counted(shuffles, "shuffle"));
         match &self.leaders {
@@ -100,6 +64,12 @@ impl Schedule<Context> for ReduceSchedule {
                 format!("{own}, then {} of each row through shared memory", counted(most, "part"))
             }
         }
+    }
+}
+
+impl Schedule<Context> for ReduceSchedule {
+    fn summary(&self, _: &Context) -> String {
+        self.told(1)
     }
 
     fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
@@ -116,5 +86,22 @@ impl Schedule<Context> for ReduceSchedule {
         }
         let make = Make { context, rows: &self.rows, builder, out: Vec::new() };
         Some(make.across_loop(self.exchange, self.leaders.as_deref()))
+    }
+}
+
+impl Schedule<TupleContext> for ReduceSchedule {
+    fn summary(&self, context: &TupleContext) -> String {
+        self.told(context.values.len())
+    }
+
+    fn build(&self, context: &TupleContext, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
+        MakeTuples::new(context, &self.rows, builder).whole(self.exchange, self.leaders.as_deref())
+    }
+
+    fn build_across(&self, context: &TupleContext, builder: &mut Builder) -> Option<Result<AcrossLoop, Refusal>> {
+        if self.rows.most_parts() == 0 || context.by.clear {
+            return None;
+        }
+        Some(MakeTuples::new(context, &self.rows, builder).across_loop(self.exchange, self.leaders.as_deref()))
     }
 }

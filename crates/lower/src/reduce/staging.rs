@@ -44,14 +44,14 @@ impl Staging {
         };
         let load = |slot: Slot| {
             let row_of = |thread: usize| context.slots(thread).find(|(at, _)| *at == slot).map(|(_, row)| row);
-            let rows: Vec<Option<usize>> = (0..context.owned.len()).map(row_of).collect();
+            let rows: Vec<Option<usize>> = (0..context.owned().len()).map(row_of).collect();
             let of_part = |at: usize| {
                 rows.iter().map(|row| row.filter(|row| at < leaders[*row].len()).map(|row| position(at, row))).collect()
             };
             SlotLoads { slot, parts: (0..most).map(of_part).collect() }
         };
         let slots: BTreeSet<Slot> =
-            (0..context.owned.len()).flat_map(|thread| context.slots(thread)).map(|(slot, _)| slot).collect();
+            (0..context.owned().len()).flat_map(|thread| context.slots(thread)).map(|(slot, _)| slot).collect();
         Staging {
             elements: leaders.len() * most,
             stores: (0..rows.most_parts()).map(store).collect(),

@@ -8,6 +8,7 @@ use crate::hw_index::Dim;
 use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce, ReduceKind, Scan};
 use crate::tile::buffer::{Buffer, Direction, Space};
+use crate::tile::dimensions::Dimensions;
 use crate::tile::element::AtomicOp;
 use crate::tile::kernel::{Kernel, Loop};
 use crate::tile::op::{Op, OpKind, Operand};
@@ -24,7 +25,7 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
         found.push(no_buffer(op.span));
         return;
     }
-    for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
+    for (operand, tile) in op.tiles() {
         check_operand(kernel, op, operand, tile, scope, found);
     }
     let is_region = |tile: &Tile| {
@@ -55,6 +56,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
         }
         (OpKind::ConvertLayout, [dst, src]) => check_conversion(kernel, op, [dst, src], found),
         (OpKind::Reduce(reduce), [dst, src]) => check_reduction(kernel, op, reduce, [dst, src], found),
+        (OpKind::ReduceBy(by), tiles) => super::tuples::check(kernel, op, by, tiles, found),
         (OpKind::Scan(scan), [dst, src]) => check_scan(kernel, op, scan, [dst, src], found),
         (OpKind::Gemm(gemm), [c, a, b]) => check_product(kernel, op, gemm, [c, a, b], found),
         (OpKind::AtomicAdd, [dst, src]) => {
@@ -80,9 +82,9 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
 
 /// Checks arity and scope against the op's row.
 fn check_row(op: &Op, found: &mut Vec<Diagnostic>) {
-    let info = op.kind.info();
-    if op.operands.len() != info.operands.len() {
-        let message = format!("`{}` has arity {}, not {}", info.name, info.operands.len(), op.operands.len());
+    let (info, arity) = (op.kind.info(), op.kind.arity());
+    if op.operands.len() != arity {
+        let message = format!("`{}` has arity {arity}, not {}", info.name, op.operands.len());
         found.push(Diagnostic::error("K0211", message).label(op.span, "this op"));
     }
     if !info.scopes.contains(&op.scope) {
@@ -207,7 +209,7 @@ fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found:
 const CAST_HELP: &str = "convert the values in k.parallel, with .cast(..)";
 
 /// The error for different dtypes, since elements are moved without conversion.
-fn different_dtypes(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
+pub(super) fn different_dtypes(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
     let (name, to, from) = (op.kind.info().name, &kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
     let finding =
         Diagnostic::error("K0218", format!("`{name}` from {} to {}: the dtypes differ", from.dtype, to.dtype))
@@ -219,7 +221,7 @@ fn different_dtypes(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<
 }
 
 /// The error for different extents, since every element needs a counterpart on the other side.
-fn different_extents(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
+pub(super) fn different_extents(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
     if dst.non_unit_extents() == src.non_unit_extents() {
         return None;
     }
@@ -312,31 +314,38 @@ fn check_conversion(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mu
     }
 }
 
-/// Checks that the destination has the extents of the source without one dimension, apart from those of 1.
 fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(different_dtypes(kernel, op, [dst, src]));
     found.extend(opaque(op, &kernel.buffers[src.buffer]));
     found.extend(bits_of_floats(op, reduce.kind, &kernel.buffers[src.buffer]));
-    let dimensions = src.extents.len();
+    found.extend(wrong_dimensions(op, reduce.dimensions, [dst, src]));
+}
+
+/// The error for a destination that has not the extents of the source without the dimensions that are reduced, apart from
+/// those of 1.
+pub(super) fn wrong_dimensions(op: &Op, reduced: Dimensions, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
+    let (name, dimensions) = (op.kind.info().name, src.extents.len());
     let is_there = |dimension: usize| dimension < dimensions;
-    if reduce.dimensions.is_empty() || !reduce.dimensions.iter().all(is_there) {
-        let message = format!("`reduce` over {} of extents {:?}", reduce.dimensions, src.extents);
+    if reduced.is_empty() || !reduced.iter().all(is_there) {
+        let message = format!("`{name}` over {reduced} of extents {:?}", src.extents);
         let help = match dimensions {
             1 => "the source has one dimension, number 0".to_string(),
             _ => format!("the dimensions of the source are numbered 0 to {}", dimensions - 1),
         };
-        found.push(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
-    } else if src.non_unit_extents_without(reduce.dimensions) != Some(dst.non_unit_extents()) {
-        let (dimensions, to, from) = (reduce.dimensions, &dst.extents, &src.extents);
-        let message = format!("`reduce` over {dimensions} from extents {from:?} to {to:?}");
-        let finding = Diagnostic::error("K0219", message)
-            .label(op.span, "this op")
-            .help("the destination must have the extents of the source without that dimension, or with 1 for it");
-        found.push(match from.contains(&1) {
-            true => finding.help("dimensions of the source are counted from 0, including those of extent 1"),
-            false => finding,
-        });
+        return Some(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
     }
+    if src.non_unit_extents_without(reduced) == Some(dst.non_unit_extents()) {
+        return None;
+    }
+    let (to, from) = (&dst.extents, &src.extents);
+    let message = format!("`{name}` over {reduced} from extents {from:?} to {to:?}");
+    let finding = Diagnostic::error("K0219", message)
+        .label(op.span, "this op")
+        .help("the destination must have the extents of the source without that dimension, or with 1 for it");
+    Some(match from.contains(&1) {
+        true => finding.help("dimensions of the source are counted from 0, including those of extent 1"),
+        false => finding,
+    })
 }
 
 /// The error for combining the bits of floats.
@@ -364,7 +373,7 @@ fn check_scan(kernel: &Kernel, op: &Op, scan: Scan, [dst, src]: [&Tile; 2], foun
 }
 
 /// The error for computing with opaque elements.
-fn opaque(op: &Op, from: &Buffer) -> Option<Diagnostic> {
+pub(super) fn opaque(op: &Op, from: &Buffer) -> Option<Diagnostic> {
     let finding = Diagnostic::error("K0233", format!("`{}` computes with {}", op.kind.info().name, from.dtype))
         .label(op.span, "this op")
         .label(from.span, format!("`{}` is {}", from.name, from.dtype))

@@ -49,7 +49,7 @@ pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
 /// Reports an op whose warps all write the same tile.
 fn same_tile(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
     let (warp, info) = (kernel.warp(), op.kind.info());
-    let mut written = info.operands.iter().zip(&op.operands).filter(|(operand, _)| operand.effect.writes());
+    let mut written = op.tiles().filter(|(operand, _)| operand.effect.writes());
     let is_of_all = |tile: &Tile| {
         let is_in_memory = kernel.buffers[tile.buffer].space != Space::Fragment;
         is_in_memory && !tile.starts.iter().any(|start| start.mentions(&warp))
@@ -63,7 +63,7 @@ fn same_tile(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
 
 /// What a warp does to its tiles, as statements on single elements.
 fn by_elements(op: &Op) -> Vec<ElementStmt> {
-    let operands = op.kind.info().operands.iter().zip(&op.operands);
+    let operands = op.tiles();
     operands.map(|(operand, tile)| of_tile(tile, operand.effect, op.span)).collect()
 }
 

@@ -1,0 +1,113 @@
+//! Parts of rows that pass through shared memory.
+
+use std::collections::BTreeMap;
+
+use tilewright_expr::Expr;
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Stmt};
+
+use super::make::{Arrays, MakeTuples, registers, values};
+use crate::builder::regs;
+use crate::fragment_registers::Slot;
+use crate::refusal::Refusal;
+use crate::threads::number;
+
+impl MakeTuples<'_> {
+    /// Passes the leaders' parts through shared memory to the threads that must hold results: the parts of a row follow each
+    /// other at a distance of all rows.
+    pub(super) fn across(&mut self, parts: &Arrays, leaders: &[Vec<usize>]) -> Result<(), Refusal> {
+        let most = leaders.iter().map(Vec::len).max().unwrap_or(0);
+        let memories = self.scratch(leaders.len() * most);
+        let position = |at: usize, row: usize| (at * leaders.len() + row) as i64;
+        for place in 0..self.rows.most_parts() {
+            let own = |thread: usize| {
+                let (row, _) = self.rows.at(thread, place)?;
+                let at = leaders[row].iter().position(|leader| *leader == thread)?;
+                Some(position(at, row))
+            };
+            let positions: Vec<Option<i64>> = (0..self.rows.threads()).map(own).collect();
+            let from = registers(parts, place);
+            self.access(&positions, |index| {
+                let stores = memories.iter().zip(from);
+                stores.map(|(memory, from)| Stmt::Store { memory: *memory, index: index.clone(), from }).collect()
+            });
+        }
+        self.out.push(Stmt::from(Call::plain(Inst::SyncThreads)));
+        let wanted = self.context.wanted();
+        for place in 0..wanted.iter().map(Vec::len).max().unwrap_or(0) {
+            let rows: Vec<Option<usize>> = wanted.iter().map(|rows| rows.get(place).copied()).collect();
+            let of_part = |at: usize| {
+                let own = |row: &Option<usize>| row.filter(|row| at < leaders[*row].len()).map(|row| position(at, row));
+                rows.iter().map(own).collect()
+            };
+            self.gathered(&rows, (0..most).map(of_part).collect(), &memories)?;
+        }
+        Ok(())
+    }
+
+    /// Every thread combines the parts of its row, and writes the results.
+    fn gathered(
+        &mut self,
+        rows: &[Option<usize>],
+        parts: Vec<Vec<Option<i64>>>,
+        memories: &[Handle<Memory>],
+    ) -> Result<(), Refusal> {
+        let (whole, part) = (self.arrays("whole", 1), self.arrays("part", 1));
+        let identities: Vec<Stmt> = (self.context.values.iter().zip(&whole))
+            .map(|(value, array)| Stmt::Set { to: regs(*array, 0, 1), value: value.identity })
+            .collect();
+        if rows.contains(&None) {
+            self.out.extend(identities);
+        }
+        for (at, positions) in parts.iter().enumerate() {
+            let to = registers(if at == 0 { &whole } else { &part }, 0);
+            let then = match at {
+                0 => Vec::new(),
+                _ => self.combined(&registers(&whole, 0), &values(&whole, 0), &values(&part, 0))?,
+            };
+            self.access(positions, |index| {
+                let loads = memories.iter().zip(to);
+                let loads = loads.map(|(memory, to)| Stmt::Load { to, memory: *memory, index: index.clone() });
+                loads.chain(then).collect()
+            });
+        }
+        let mut wanted: BTreeMap<Vec<Option<Slot>>, Vec<bool>> = BTreeMap::new();
+        for (thread, row) in rows.iter().enumerate() {
+            let Some(row) = row else { continue };
+            let set = wanted.entry(self.context.results(thread, *row)).or_insert_with(|| vec![false; rows.len()]);
+            set[thread] = true;
+        }
+        wanted.iter().try_for_each(|(slots, set)| self.write(slots, &whole, 0, set))
+    }
+
+    /// Statements that access the positions of the threads that have one, in elements.
+    fn access(&mut self, positions: &[Option<i64>], make: impl FnOnce(Expr) -> Vec<Stmt>) {
+        if positions.iter().all(Option::is_none) {
+            return;
+        }
+        let mut body = Vec::new();
+        let index = number(positions, 1, &self.context.thread, self.builder, &mut body);
+        body.extend(make(index));
+        let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
+        self.by(&set, |_| false, body);
+    }
+
+    /// Shared memory for so many parts of each value.
+    fn scratch(&mut self, elements: usize) -> Vec<Handle<Memory>> {
+        let context = self.context;
+        let mut of = |value: &super::context::TupleValue| {
+            let name = self.builder.fresh(&format!("{}_parts", value.name));
+            self.builder.program.memories.push(Memory {
+                name,
+                dtype: value.dtype,
+                elements: elements as i64,
+                stages: 1,
+                space: MemorySpace::Shared,
+                values: Vec::new(),
+                alignment: value.dtype.bytes(),
+                span: context.op.span,
+            })
+        };
+        context.values.iter().map(&mut of).collect()
+    }
+}

@@ -1,0 +1,392 @@
+//! The statements of a reduction of tuples.
+
+use std::collections::BTreeMap;
+
+use tilewright_expr::Expr;
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Call, Inst, RegArray, Regs, Stmt, Value};
+
+use super::context::TupleContext;
+use super::function::{Known, mentions};
+use crate::builder::{Builder, regs};
+use crate::fragment_registers::Slot;
+use crate::reduce::rows::{Rows, ShuffleMask};
+use crate::refusal::Refusal;
+use crate::threads::by_threads;
+use crate::variant::AcrossLoop;
+
+/// Registers for each value of the tuples.
+pub(super) type Arrays = Vec<Handle<RegArray>>;
+
+/// The most chains in which a thread combines its tuples of a row, so that not every step waits for the one before.
+const MOST_CHAINS: usize = 4;
+
+/// The statements so far, and what they are made from.
+pub(in crate::reduce) struct MakeTuples<'a> {
+    pub(super) context: &'a TupleContext,
+    /// The parts that are combined.
+    pub(super) rows: &'a Rows,
+    pub(super) builder: &'a mut Builder,
+    /// Registers for what the function names, and for results that have to wait.
+    named: Vec<Handle<RegArray>>,
+    waiting: BTreeMap<usize, Handle<RegArray>>,
+    pub(super) out: Vec<Stmt>,
+}
+
+/// A tuple that threads combine with one of their parts.
+struct Source {
+    slots: Vec<Slot>,
+    /// The threads that have it there.
+    set: Vec<bool>,
+}
+
+impl<'a> MakeTuples<'a> {
+    pub(in crate::reduce) fn new(context: &'a TupleContext, rows: &'a Rows, builder: &'a mut Builder) -> Self {
+        MakeTuples { context, rows, builder, named: Vec::new(), waiting: BTreeMap::new(), out: Vec::new() }
+    }
+
+    /// All statements.
+    pub(in crate::reduce) fn whole(
+        mut self,
+        exchange: ShuffleMask,
+        leaders: Option<&[Vec<usize>]>,
+    ) -> Result<Vec<Stmt>, Refusal> {
+        let parts = self.arrays("part", self.rows.most_parts().max(1));
+        self.declare_scratch();
+        for place in 0..self.rows.most_parts() {
+            self.add_up(&parts, place)?;
+        }
+        self.completed(&parts, exchange, leaders)?;
+        Ok(self.out)
+    }
+
+    /// Every thread combines its tuples of all iterations; the parts of all threads are combined after the loop.
+    pub(in crate::reduce) fn across_loop(
+        mut self,
+        exchange: ShuffleMask,
+        leaders: Option<&[Vec<usize>]>,
+    ) -> Result<AcrossLoop, Refusal> {
+        let most = self.rows.most_parts();
+        let parts = self.arrays("part", most);
+        self.declare_scratch();
+        self.set_to_identity(&parts, 0, most);
+        let before = std::mem::take(&mut self.out);
+        for place in 0..most {
+            for source in self.sources(place) {
+                self.add(&parts, place, &source)?;
+            }
+        }
+        let within = std::mem::take(&mut self.out);
+        self.completed(&parts, exchange, leaders)?;
+        Ok(AcrossLoop { before, within, after: self.out })
+    }
+
+    /// Registers for `count` tuples.
+    pub(super) fn arrays(&mut self, what: &str, count: usize) -> Arrays {
+        let mut of = |value: &super::context::TupleValue| {
+            let name = format!("{}_{what}", value.name);
+            self.builder.registers(&name, value.dtype, count as i64, 1, &mut self.out)
+        };
+        self.context.values.iter().map(&mut of).collect()
+    }
+
+    /// Declares the registers that every use of the function shares.
+    fn declare_scratch(&mut self) {
+        let context = self.context;
+        let combiner = &context.function.combiner;
+        let mut known: Vec<Known> = context.function.known([&[], &[]]);
+        for parameter in &combiner.parameters {
+            let number = Value::Const(parameter.dtype, 0.into());
+            known.extend(parameter.names.iter().map(|name| (name.clone(), number.clone(), parameter.dtype)));
+        }
+        for (name, value) in &combiner.named {
+            let dtype = context.function.dtype(value, &known).unwrap_or(combiner.parameters[0].dtype);
+            let array = self.builder.registers(name, dtype, 1, 1, &mut self.out);
+            self.named.push(array);
+            known.push((name.clone(), Value::reg(array, 0), dtype));
+        }
+        for at in waiting(context) {
+            let value = &context.values[at];
+            let array = self.builder.registers(&format!("{}_next", value.name), value.dtype, 1, 1, &mut self.out);
+            self.waiting.insert(at, array);
+        }
+    }
+
+    fn set_to_identity(&mut self, to: &Arrays, first: usize, count: usize) {
+        for (array, value) in to.iter().zip(&self.context.values) {
+            self.out.push(Stmt::Set { to: regs(*array, first as i64, count as i64), value: value.identity });
+        }
+    }
+
+    /// Adds statements that the threads of `set` execute, and that threads for which `may` is true may execute as
+    /// well.
+    pub(super) fn by(&mut self, set: &[bool], may: impl Fn(usize) -> bool, body: Vec<Stmt>) {
+        by_threads(set, may, body, &self.context.thread, self.builder, &mut self.out);
+    }
+
+    /// `to = function(left, right)`, where `left` may be `to`, and `right` is something else.
+    pub(super) fn combined(&self, to: &[Regs], left: &[Value], right: &[Value]) -> Result<Vec<Stmt>, Refusal> {
+        let function = &self.context.function;
+        let (mut out, mut known) = (Vec::new(), function.known([left, right]));
+        for ((name, value), array) in function.combiner.named.iter().zip(&self.named) {
+            let dtype = self.builder.program.registers[*array].dtype;
+            out.push(Stmt::Assign { to: regs(*array, 0, 1), value: function.value(value, dtype, &known)? });
+            known.push((name.clone(), Value::reg(*array, 0), dtype));
+        }
+        for at in order(self.context) {
+            let (result, dtype) = (&function.combiner.results[at], self.context.values[at].dtype);
+            let value = function.value(result, dtype, &known)?;
+            let to = self.waiting.get(&at).map_or_else(|| to[at].clone(), |array| regs(*array, 0, 1));
+            out.push(Stmt::Assign { to, value });
+        }
+        for (at, array) in &self.waiting {
+            out.push(Stmt::Assign { to: to[*at].clone(), value: Value::reg(*array, 0) });
+        }
+        Ok(out)
+    }
+
+    /// The tuples of the threads' rows at `place`, each with the threads that have one there.
+    fn sources(&self, place: usize) -> Vec<Source> {
+        let (context, threads) = (self.context, self.rows.threads());
+        let mut found: BTreeMap<(usize, Vec<Slot>), Vec<bool>> = BTreeMap::new();
+        for thread in 0..threads {
+            let Some((_, part)) = self.rows.at(thread, place) else { continue };
+            for slot in part {
+                let Some(slots) = context.slots(thread, *slot) else { continue };
+                found.entry((*slot, slots)).or_insert_with(|| vec![false; threads])[thread] = true;
+            }
+        }
+        found.into_iter().map(|((_, slots), set)| Source { slots, set }).collect()
+    }
+
+    fn tuple(&self, source: &Source) -> Vec<Value> {
+        self.context.values.iter().zip(&source.slots).map(|(value, slot)| value.source.read(*slot)).collect()
+    }
+
+    /// The threads that have a tuple combine it with their part.
+    fn add(&mut self, parts: &Arrays, place: usize, source: &Source) -> Result<(), Refusal> {
+        let body = self.combined(&registers(parts, place), &values(parts, place), &self.tuple(source))?;
+        self.by(&source.set, |_| false, body);
+        Ok(())
+    }
+
+    fn set_to(&self, to: &Arrays, at: usize, source: &Source) -> Vec<Stmt> {
+        let pairs = registers(to, at).into_iter().zip(self.tuple(source));
+        pairs.map(|(to, value)| Stmt::Assign { to, value }).collect()
+    }
+
+    /// Combines the tuples of each thread's row at `place`: in chains of neighbours if all threads have all of them.
+    fn add_up(&mut self, parts: &Arrays, place: usize) -> Result<(), Refusal> {
+        let sources = self.sources(place);
+        let everyone = sources.iter().all(|source| !source.set.contains(&false));
+        let chains = match sources.len() {
+            8.. if everyone => MOST_CHAINS,
+            4.. if everyone => 2,
+            _ => 1,
+        };
+        if chains == 1 {
+            return self.add_in_order(parts, place, &sources);
+        }
+        let arrays = self.arrays("chain", chains);
+        let size = sources.len().div_ceil(chains);
+        // The first tuple of each chain, then the second of each, and so on.
+        for at in 0..size {
+            for (chain, group) in sources.chunks(size).enumerate() {
+                let Some(source) = group.get(at) else { continue };
+                if at == 0 {
+                    let body = self.set_to(&arrays, chain, source);
+                    self.out.extend(body);
+                } else {
+                    self.add(&arrays, chain, source)?;
+                }
+            }
+        }
+        let mut left = sources.len().div_ceil(size);
+        while left > 1 {
+            let half = left.div_ceil(2);
+            for chain in 0..left / 2 {
+                let (one, other) = (values(&arrays, 2 * chain), values(&arrays, 2 * chain + 1));
+                let to = if left == 2 { registers(parts, place) } else { registers(&arrays, chain) };
+                let body = self.combined(&to, &one, &other)?;
+                self.out.extend(body);
+            }
+            if left % 2 == 1 {
+                let moved = registers(&arrays, half - 1).into_iter().zip(values(&arrays, left - 1));
+                self.out.extend(moved.map(|(to, value)| Stmt::Assign { to, value }));
+            }
+            left = half;
+        }
+        Ok(())
+    }
+
+    /// Combines the tuples of a place one after the other.
+    fn add_in_order(&mut self, parts: &Arrays, place: usize, sources: &[Source]) -> Result<(), Refusal> {
+        let Some((first, rest)) = sources.split_first() else { return Ok(()) };
+        // The value so far of threads without the first tuple; threads without part in this row never read it.
+        if first.set.contains(&false) {
+            self.set_to_identity(parts, place, 1);
+        }
+        let body = self.set_to(parts, place, first);
+        self.by(&first.set, |_| false, body);
+        rest.iter().try_for_each(|source| self.add(parts, place, source))
+    }
+
+    /// Shuffles, after which the threads that need them have the parts of their results, and stores the results.
+    fn completed(
+        &mut self,
+        parts: &Arrays,
+        exchange: ShuffleMask,
+        leaders: Option<&[Vec<usize>]>,
+    ) -> Result<(), Refusal> {
+        for place in 0..self.rows.most_parts() {
+            self.exchanged(parts, place, exchange, leaders.is_none())?;
+        }
+        match leaders {
+            None => self.held(parts),
+            Some(leaders) => self.across(parts, leaders),
+        }
+    }
+
+    /// Combines the parts of a row that lanes have. Every lane has the whole then, if `everyone` is set; otherwise the first
+    /// lane of each group does. If exchanging two tuples may change a result, they are combined in the order of the lanes, on
+    /// the first lane, which the others then read: copies of a result have the same bits.
+    fn exchanged(
+        &mut self,
+        parts: &Arrays,
+        place: usize,
+        exchange: ShuffleMask,
+        everyone: bool,
+    ) -> Result<(), Refusal> {
+        if exchange.bits == 0 {
+            return Ok(());
+        }
+        let other = self.arrays("other", 1);
+        let part = registers(parts, place);
+        for mask in exchange.masks() {
+            for (from, other) in part.iter().zip(&other) {
+                self.shuffled(Inst::ShuffleXor, from, regs(*other, 0, 1), Expr::constant(mask as i64));
+            }
+            let body = self.combined(&part, &values(parts, place), &values(&other, 0))?;
+            self.out.extend(body);
+        }
+        if everyone && !self.context.function.combiner.is_symmetric() {
+            let first = first_lane(&self.context.lane, exchange);
+            for part in &part {
+                self.shuffled(Inst::Shuffle, part, part.clone(), first.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn shuffled(&mut self, inst: Inst, from: &Regs, to: Regs, argument: Expr) {
+        let call = Call { to: Some(to), from: vec![from.clone()], arguments: vec![argument], ..Call::plain(inst) };
+        self.out.push(Stmt::from(call));
+    }
+
+    /// Writes the results of all places of the threads' parts; their rows are complete.
+    fn held(&mut self, parts: &Arrays) -> Result<(), Refusal> {
+        let context = self.context;
+        for place in 0..self.rows.most_parts() {
+            let mut wanted: BTreeMap<Vec<Option<Slot>>, Vec<bool>> = BTreeMap::new();
+            for thread in 0..self.rows.threads() {
+                let Some((row, _)) = self.rows.at(thread, place) else { continue };
+                let set = wanted.entry(context.results(thread, row)).or_insert_with(|| vec![false; self.rows.threads()]);
+                set[thread] = true;
+            }
+            for (slots, set) in wanted {
+                self.write(&slots, parts, place, &set)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The threads of `set` write results to these slots, combined with the old ones unless these are cleared.
+    pub(super) fn write(
+        &mut self,
+        slots: &[Option<Slot>],
+        parts: &Arrays,
+        place: usize,
+        set: &[bool],
+    ) -> Result<(), Refusal> {
+        let context = self.context;
+        if slots.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let mut body = Vec::new();
+        if !context.by.clear {
+            let of = |(value, slot): (&super::context::TupleValue, &Option<Slot>)| {
+                slot.map(|slot| value.result.read(slot))
+            };
+            let old: Option<Vec<Value>> = context.values.iter().zip(slots).map(of).collect();
+            let old = old.ok_or_else(|| Refusal::from("a thread holds only some of the old results of a row".to_string()))?;
+            body.extend(self.combined_with_old(parts, place, &old)?);
+        }
+        for ((value, slot), part) in context.values.iter().zip(slots).zip(values(parts, place)) {
+            let Some(slot) = slot else { continue };
+            let to = regs(value.result.array, slot.register, 1);
+            body.push(Stmt::Assign { to, value: value.result.written(*slot, part) });
+        }
+        self.by(set, |thread| context.may_write(thread, slots), body);
+        Ok(())
+    }
+
+    /// A part becomes the old result combined with it.
+    fn combined_with_old(&mut self, parts: &Arrays, place: usize, old: &[Value]) -> Result<Vec<Stmt>, Refusal> {
+        let new = self.arrays("total", 1);
+        let mut body = self.combined(&registers(&new, 0), old, &values(parts, place))?;
+        let moved = registers(parts, place).into_iter().zip(values(&new, 0));
+        body.extend(moved.map(|(to, value)| Stmt::Assign { to, value }));
+        Ok(body)
+    }
+}
+
+/// The registers of a tuple.
+pub(super) fn registers(of: &Arrays, at: usize) -> Vec<Regs> {
+    of.iter().map(|array| regs(*array, at as i64, 1)).collect()
+}
+
+/// What is in the registers of a tuple.
+pub(super) fn values(of: &Arrays, at: usize) -> Vec<Value> {
+    of.iter().map(|array| Value::reg(*array, at as i64)).collect()
+}
+
+/// The first lane of the group of a lane: the one without the bits of the exchange.
+fn first_lane(lane: &Expr, exchange: ShuffleMask) -> Expr {
+    exchange.masks().fold(lane.clone(), |first, mask| {
+        let mask = mask as i64;
+        first - lane.clone() / mask % 2 * mask
+    })
+}
+
+/// Whether a result other than `at`, of those left, uses the value of the first tuple that `at` overwrites.
+fn is_needed(context: &TupleContext, at: usize, left: &[usize]) -> bool {
+    let combiner = &context.function.combiner;
+    let name = &combiner.parameters[at].names[0];
+    left.iter().any(|other| *other != at && mentions(&combiner.results[*other], name))
+}
+
+/// An order of the results in which few overwrite what a later one uses, and those that do.
+fn ordered(context: &TupleContext) -> (Vec<usize>, Vec<usize>) {
+    let mut left: Vec<usize> = (0..context.values.len()).collect();
+    let (mut order, mut waiting) = (Vec::new(), Vec::new());
+    while let Some(first) = left.first().copied() {
+        let free = left.iter().copied().find(|at| !is_needed(context, *at, &left));
+        let next = free.unwrap_or(first);
+        if free.is_none() {
+            waiting.push(next);
+        }
+        order.push(next);
+        left.retain(|at| *at != next);
+    }
+    (order, waiting)
+}
+
+/// The results in the order in which they are computed.
+fn order(context: &TupleContext) -> Vec<usize> {
+    ordered(context).0
+}
+
+/// The results that are kept elsewhere until the others are computed.
+fn waiting(context: &TupleContext) -> Vec<usize> {
+    ordered(context).1
+}

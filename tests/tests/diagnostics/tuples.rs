@@ -1,0 +1,97 @@
+//! Reductions by a function: what it may use and return, and its operands.
+
+use super::*;
+
+type Pair = [Value; 2];
+
+/// A kernel that reduces pairs of rows of 64 elements with these dtypes.
+fn reduced(dtypes: [DType; 2], identity: [Scalar; 2], combine: fn(Pair, Pair) -> Pair) -> Kernel {
+    kernel("k", |k| {
+        let (v, w) = (k.fragment("v", dtypes[0], [8, 64]), k.fragment("w", dtypes[1], [8, 64]));
+        let (m, l) = (k.fragment("m", dtypes[0], [8]), k.fragment("l", dtypes[1], [8]));
+        k.fill(v, 0);
+        k.fill(w, 0);
+        k.reduce_by([m, l], [v, w], 1, identity, combine);
+    })
+}
+
+/// The identity of most of them.
+const ZEROS: [Scalar; 2] = [Scalar::Int(0), Scalar::Int(0)];
+
+#[test]
+fn what_the_function_uses() {
+    let of_a_buffer = kernel("k", |k| {
+        let (bias, v) = (k.fragment("bias", F32, [1]), k.fragment("v", F32, [64]));
+        let m = k.fragment("m", F32, [1]);
+        k.fill(bias, 0.0);
+        k.fill(v, 0.0);
+        k.reduce_by([m], [v], 0, [0.0], |[a], [b]| [a + b + bias.at((0,))]);
+    });
+    assert_mistake("a_function_of_tuples_that_reads_a_buffer", of_a_buffer);
+    let of_an_index = kernel("k", |k| {
+        let (v, m) = (k.fragment("v", F32, [64]), k.fragment("m", F32, [1]));
+        let [bx] = k.grid([4]);
+        k.fill(v, 0.0);
+        k.reduce_by([m], [v], 0, [0.0], |[a], [b]| [a + b * bx]);
+    });
+    assert_mistake("a_function_of_tuples_that_uses_an_index", of_an_index);
+    let kept = kernel("k", |k| {
+        let (v, m) = (k.fragment("v", F32, [64]), k.fragment("m", F32, [1]));
+        k.fill(v, 0.0);
+        let mut kept = None;
+        k.reduce_by([m], [v], 0, [0.0], |[a], [b]| {
+            kept = Some(a);
+            [a + b]
+        });
+        k.map(m, |[_]| kept.unwrap_or(0.0.into()));
+    });
+    assert_mistake("a_value_of_tuples_outside_of_their_function", kept);
+}
+
+#[test]
+fn what_the_function_returns() {
+    let exchanged = reduced([F32, I32], ZEROS, |[a, i], [b, j]| [(a + b).cast(F64), i + j]);
+    assert_mistake("a_function_of_tuples_with_another_dtype", exchanged);
+    let truth = reduced([F32, I32], ZEROS, |[a, i], [b, _]| [a.lt(b), i]);
+    assert_mistake("a_function_of_tuples_with_a_truth_value", truth);
+    let mixed = reduced([F32, I32], ZEROS, |[a, i], [b, _]| [a + b, a + i]);
+    assert_mistake("a_function_of_tuples_that_mixes_dtypes", mixed);
+    let large = reduced([F32, I32], [0.into(), (1i64 << 40).into()], |[a, i], [b, j]| [a + b, i + j]);
+    assert_mistake("an_identity_that_does_not_fit", large);
+}
+
+#[test]
+fn operands_of_tuples() {
+    assert_mistake("tuples_of_16_bits", reduced([F16, I32], ZEROS, |[a, i], [b, j]| [a + b, i + j]));
+    let with = |extents: [i64; 2], results: [i64; 1], twice: bool| {
+        kernel("k", |k| {
+            let (v, w) = (k.fragment("v", F32, [8, 64]), k.fragment("w", F32, extents));
+            let (m, l) = (k.fragment("m", F32, [8]), k.fragment("l", F32, results));
+            k.fill(v, 0.0);
+            k.fill(w, 0.0);
+            k.reduce_by([m, if twice { m } else { l }], [v, w], 1, [0, 0], |[a, i], [b, j]| [a + b, i + j]);
+        })
+    };
+    assert_mistake("tuples_of_other_extents", with([8, 32], [8], false));
+    assert_mistake("tuples_with_a_result_of_other_extents", with([8, 64], [4], false));
+    assert_mistake("tuples_with_one_result_twice", with([8, 64], [8], true));
+    let none = kernel("k", |k| {
+        k.reduce_by([] as [Buffer; 0], [] as [Buffer; 0], 0, [] as [i32; 0], |none, _| none);
+    });
+    assert_mistake("tuples_without_values", none);
+}
+
+#[test]
+fn sources_of_tuples_with_other_layouts() {
+    let other = kernel("k", |k| {
+        k.threads(32);
+        let v = k.fragment("v", F32, S([4, 32], [1 * M, 1 * LANEID]));
+        let w = k.fragment("w", F32, S([4, 8, 4], [8 * LANEID, 1 * LANEID, 1 * M]));
+        let w = k.view("w2", w, [4, 32]);
+        let (m, l) = (k.fragment("m", F32, [4]), k.fragment("l", F32, [4]));
+        k.fill(v, 0.0);
+        k.fill(w, 0.0);
+        k.reduce_by([m, l], [v, w], 1, [0, 0], |[a, i], [b, j]| [a + b, i + j]);
+    });
+    assert_mistake("tuples_whose_elements_are_on_several_threads", other);
+}
