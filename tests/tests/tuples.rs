@@ -131,7 +131,9 @@ fn variances(dtype: DType, threads: i64, stages: bool) -> Kernel {
         let (one, v, zero) =
             (k.fragment("one", dtype, [128]), k.fragment("v", dtype, [128]), k.fragment("zero", dtype, [128]));
         let [n, m, s] = ["n", "m", "s"].map(|name| k.fragment(name, dtype, [1]));
-        [n, m, s].map(|of| k.fill(of, 0.0));
+        for of in [n, m, s] {
+            k.fill(of, 0.0);
+        }
         k.fill(one, 1.0);
         k.fill(zero, 0.0);
         let part = |k: &mut KernelBuilder, t: Expr| {

@@ -107,7 +107,7 @@ impl<'k> Elements<'k> {
 
     /// A store that was written at `span`.
     pub(crate) fn store_at(&mut self, span: Span, buffer: Buffer, index: impl IntoCoords, value: Value) {
-        let (to, value) = (Access { span, ..access(buffer, index.into_coords()) }, value.resolved());
+        let (to, value) = (Access { span, ..access(buffer, index.into_coords()) }, value.resolved_at(span));
         self.body.push(ElementStmt::Store { to, value, claim: Claim::None });
         self.later.add_store();
     }

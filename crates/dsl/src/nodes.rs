@@ -264,7 +264,11 @@ pub(crate) fn in_body<T>(begins: Span, make: impl FnOnce() -> T) -> T {
 /// built, or if its body has ended.
 #[track_caller]
 pub(crate) fn get<T: Node>(number: NodeId) -> T {
-    let span = Span::here();
+    get_at(number, Span::here())
+}
+
+/// The same, where a mistake is at this line.
+pub(crate) fn get_at<T: Node>(number: NodeId, span: Span) -> T {
     let found = with(|nodes| {
         if nodes.identity != number.kernel {
             nodes.note(foreign("a value", span, Some(number.kernel)));

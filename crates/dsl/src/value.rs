@@ -41,11 +41,16 @@ impl Value {
     /// The value in the compiler's form. Using one of another kernel is a mistake at the caller's line.
     #[track_caller]
     pub fn resolved(self) -> tile::Value {
+        self.resolved_at(Span::here())
+    }
+
+    /// The value in the compiler's form, used at this line.
+    pub(crate) fn resolved_at(self, span: Span) -> tile::Value {
         match self.0 {
             Repr::Number(number) => tile::Value::Const(number),
-            Repr::Node(number) => nodes::get(number),
+            Repr::Node(number) => nodes::get_at(number, span),
             Repr::OutsideKernel => {
-                nodes::mistake(nodes::foreign("a value", Span::here(), None));
+                nodes::mistake(nodes::foreign("a value", span, None));
                 tile::Value::from(expr::Expr::var(&nodes::unknown()))
             }
         }

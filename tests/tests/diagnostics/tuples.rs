@@ -95,3 +95,47 @@ fn sources_of_tuples_with_other_layouts() {
     });
     assert_mistake("tuples_whose_elements_are_on_several_threads", other);
 }
+
+/// Compiles a kernel, and compares the warnings.
+fn assert_warned(name: &str, kernel: Kernel) {
+    let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
+    assert_rendered(name, &artifact.warnings());
+}
+
+#[test]
+fn functions_whose_result_depends_on_an_order() {
+    let difference = reduced([F32, I32], ZEROS, |[a, i], [b, j]| [a - b, i + j]);
+    assert_warned("a_difference_of_tuples", difference);
+    let mean = reduced([F32, I32], ZEROS, |[a, i], [b, j]| [(a + b) / 2.0, i + j]);
+    assert_warned("a_mean_of_means", mean);
+    let last = reduced([F32, I32], [(-1e30).into(), 0.into()], |[a, i], [b, j]| {
+        let is_later = b.ge(a);
+        [is_later.select(b, a), is_later.select(j, i)]
+    });
+    assert_warned("the_last_of_equal_values", last);
+}
+
+#[test]
+fn identities_that_change_a_tuple() {
+    let most = reduced([F32, I32], ZEROS, |[a, i], [b, j]| [a.max(b), i + j]);
+    assert_warned("the_greatest_from_zero", most);
+    let infinite = reduced([F32, F32], [f64::NEG_INFINITY.into(), 0.0.into()], |[m0, l0], [m1, l1]| {
+        let m = m0.max(m1);
+        [m, l0 * (m0 - m).exp() + l1 * (m1 - m).exp()]
+    });
+    assert_warned("exponentials_from_minus_infinity", infinite);
+}
+
+#[test]
+fn functions_that_obey_their_laws() {
+    let warnings = |kernel: Kernel| compile(kernel, &Options::new(Target::Sm100a)).expect("right").warnings().len();
+    let moments = reduced([F32, F32], ZEROS, |[n0, m0], [n1, m1]| {
+        let n = n0 + n1;
+        [n, m0 + (m1 - m0) * (n1 / n.max(1e-9))]
+    });
+    assert_eq!(warnings(moments), 0);
+    let bits = reduced([U32, I64], [0.into(), (-1).into()], |[a, i], [b, j]| [a ^ b, i & j]);
+    assert_eq!(warnings(bits), 0);
+    let lowest = reduced([F32, F64], [1e30.into(), 1.0.into()], |[a, i], [b, j]| [a.min(b), i * j]);
+    assert_eq!(warnings(lowest), 0);
+}

@@ -1,5 +1,7 @@
 //! How two tuples of values become one: the function that the user passes to `reduce_by`.
 
+mod samples;
+
 use tilewright_diag::Span;
 use tilewright_layout::DType;
 

@@ -281,7 +281,7 @@ impl OpKind {
 
     /// How many tiles each operand of its row stands for.
     fn tiles_of_an_operand(self) -> usize {
-        self.reduction().map_or(1, |reduction| reduction.values.max(1))
+        self.reduction().map_or(1, |reduction| reduction.values)
     }
 
     /// How many tiles it takes.
@@ -292,7 +292,7 @@ impl OpKind {
     /// What it knows of its tile at `place`.
     pub fn operand(self, place: usize) -> &'static Operand {
         let operands = self.info().operands;
-        &operands[(place / self.tiles_of_an_operand()).min(operands.len() - 1)]
+        &operands[(place / self.tiles_of_an_operand().max(1)).min(operands.len() - 1)]
     }
 
     /// Whether it moves every element of one tile to the same index of another, at once or later.

@@ -52,9 +52,13 @@ pub(crate) static VARIANTS_OF_TUPLES: VariantList<TupleContext, ReduceSchedule> 
 };
 
 impl ReduceSchedule {
-    /// What threads do, with so many values for each row.
-    fn told(&self, values: usize) -> String {
-        let shuffles = self.exchange.masks().count() * values;
+    /// The steps of the exchange of a row.
+    fn steps(&self) -> usize {
+        self.exchange.masks().count()
+    }
+
+    /// What threads do, with so many shuffles for each row.
+    fn told(&self, shuffles: usize) -> String {
         let rows = counted(self.rows.most_parts(), "row");
         let own = format!("{rows} per thread, {} each", counted(shuffles, "shuffle"));
         match &self.leaders {
@@ -69,7 +73,7 @@ impl ReduceSchedule {
 
 impl Schedule<Context> for ReduceSchedule {
     fn summary(&self, _: &Context) -> String {
-        self.told(1)
+        self.told(self.steps())
     }
 
     fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
@@ -91,7 +95,7 @@ impl Schedule<Context> for ReduceSchedule {
 
 impl Schedule<TupleContext> for ReduceSchedule {
     fn summary(&self, context: &TupleContext) -> String {
-        self.told(context.values.len())
+        self.told(context.shuffles(self.steps(), self.leaders.is_none()))
     }
 
     fn build(&self, context: &TupleContext, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {

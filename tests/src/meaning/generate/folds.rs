@@ -55,6 +55,50 @@ impl Maker<'_> {
         });
     }
 
+    /// Tuples of elements of fragments with the same extents, combined by a function that is exact in any order.
+    pub(super) fn reduce_by(&mut self, k: &mut KernelBuilder) {
+        let has_words = |held: &Held| !held.is_flat && held.dtype.bytes() >= 4;
+        let wide: Vec<Held> = self.held().into_iter().filter(has_words).collect();
+        if wide.is_empty() {
+            return;
+        }
+        let first = *self.rng.pick(&wide);
+        let same: Vec<Held> = wide.into_iter().filter(|held| held.extents == first.extents).collect();
+        let alike: Vec<Held> = same.iter().copied().filter(|held| held.dtype == first.dtype).collect();
+        let is_integer = !first.dtype.is_float();
+        let integers: Vec<Held> = same.iter().copied().filter(|held| !held.dtype.is_float()).collect();
+        let (second, function) = match self.rng.below(3) {
+            0 if is_integer => (*self.rng.pick(&alike), Exact::Fractions),
+            1 if is_integer => (*self.rng.pick(&integers), Exact::Greatest),
+            _ => (*self.rng.pick(&same), Exact::Apart(self.rng.below(2))),
+        };
+        let dimension = self.rng.below(2);
+        let left = first.extents[1 - dimension];
+        let sources = [first, second];
+        let results = sources.map(|src| {
+            let name = self.name("tup");
+            k.fragment(&name, src.dtype, [left])
+        });
+        let accumulates = self.rng.percent(40);
+        if accumulates {
+            for (result, src) in results.into_iter().zip(sources) {
+                let value = self.small(src.dtype);
+                k.fill(result, value);
+            }
+        }
+        let identity = function.identity(sources.map(|src| src.dtype));
+        let reduced = k.reduce_by(results, sources.map(|src| src.buffer), dimension, identity, |a, b| function.of(a, b));
+        if accumulates {
+            reduced.accumulate();
+        }
+        for (buffer, src) in results.into_iter().zip(sources) {
+            let (storage, extents) = (1000 + self.names, [1, left]);
+            self.names += 1;
+            let (dtype, role) = (src.dtype, self.role);
+            self.fragments.push(Held { buffer, dtype, extents, is_flat: true, stages: 0, storage, role });
+        }
+    }
+
     /// The extreme elements of rows, and where they are.
     fn extreme(&mut self, k: &mut KernelBuilder, src: Held, values: Buffer, dimension: usize) {
         let extents = [1, src.extents[1 - dimension]];
@@ -69,6 +113,44 @@ impl Maker<'_> {
             let storage = 1000 + self.names;
             self.names += 1;
             self.fragments.push(Held { buffer, dtype, extents, is_flat: true, stages: 0, storage, role: self.role });
+        }
+    }
+}
+
+/// A function of two pairs whose result is the same in any order, to the bit.
+#[derive(Clone, Copy)]
+enum Exact {
+    /// The sum of two fractions, as numerator and denominator.
+    Fractions,
+    /// The greater first value; of equal ones, the lesser second value.
+    Greatest,
+    /// The maximum and the minimum, or the other way round.
+    Apart(usize),
+}
+
+impl Exact {
+    fn of(self, [a, b]: [Value; 2], [c, d]: [Value; 2]) -> [Value; 2] {
+        match self {
+            Exact::Fractions => [a * d + c * b, b * d],
+            Exact::Greatest => {
+                let is_later = c.gt(a) | (c.eq(a) & d.lt(b));
+                [is_later.select(c, a), is_later.select(d, b)]
+            }
+            Exact::Apart(0) => [a.max(c), b.min(d)],
+            Exact::Apart(_) => [a.min(c), b.max(d)],
+        }
+    }
+
+    /// The pair that changes no other. Of floats it is NaN, which a maximum ignores.
+    fn identity(self, dtypes: [DType; 2]) -> [Scalar; 2] {
+        let end = |dtype: DType, is_most: bool| match dtype.integers() {
+            None => Scalar::Float(f64::NAN),
+            Some((least, most)) => Scalar::Int(if is_most { most } else { least } as i64),
+        };
+        match self {
+            Exact::Fractions => [Scalar::Int(0), Scalar::Int(1)],
+            Exact::Greatest | Exact::Apart(0) => [end(dtypes[0], false), end(dtypes[1], true)],
+            Exact::Apart(_) => [end(dtypes[0], true), end(dtypes[1], false)],
         }
     }
 }

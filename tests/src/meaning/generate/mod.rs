@@ -204,7 +204,7 @@ impl<'r> Maker<'r> {
         }
     }
 
-    fn small(&mut self, dtype: DType) -> Scalar {
+    pub(super) fn small(&mut self, dtype: DType) -> Scalar {
         let value = self.rng.within(0..=9);
         if dtype.is_float() { Scalar::Float(value as f64 * 0.5) } else { Scalar::Int(value) }
     }
@@ -232,8 +232,11 @@ impl<'r> Maker<'r> {
         match self.rng.below(if depth > 0 { 14 } else { 11 }) {
             0..=5 => self.nest(k),
             6 | 7 => self.copy(k),
-            8 if self.rng.percent(30) => self.scan(k),
-            8 => self.reduce(k),
+            8 => match self.rng.below(10) {
+                0..=2 => self.scan(k),
+                3 | 4 => self.reduce_by(k),
+                _ => self.reduce(k),
+            },
             // Statements of single warps and of all threads stand outside of roles, and so does what conditions use.
             9 | 13 if self.role.is_some() => self.nest(k),
             9 if !self.own.is_empty() => self.by_warps(k),

@@ -68,6 +68,13 @@ impl TupleContext {
         Ok(TupleContext { by, values, function, held, holders, thread, lane, op: op.clone() })
     }
 
+    /// How many values are shuffled in an exchange of so many steps after which every lane has the whole, or only the first
+    /// of its group: if exchanging tuples may change a result, the first lane passes it on.
+    pub(in crate::reduce) fn shuffles(&self, steps: usize, everyone: bool) -> usize {
+        let is_passed_on = steps > 0 && everyone && !self.function.combiner.is_symmetric();
+        self.values.len() * (steps + usize::from(is_passed_on))
+    }
+
     /// The slots of the tuple that a thread has in a slot of [`TupleContext::held`].
     pub(super) fn slots(&self, thread: usize, slot: usize) -> Option<Vec<Slot>> {
         let element = self.held.at(thread, slot)? as i64;

@@ -6,6 +6,7 @@ use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Stmt};
 
+use super::context::TupleValue;
 use super::make::{Arrays, MakeTuples, registers, values};
 use crate::builder::regs;
 use crate::fragment_registers::Slot;
@@ -95,7 +96,7 @@ impl MakeTuples<'_> {
     /// Shared memory for so many parts of each value.
     fn scratch(&mut self, elements: usize) -> Vec<Handle<Memory>> {
         let context = self.context;
-        let mut of = |value: &super::context::TupleValue| {
+        let mut of = |value: &TupleValue| {
             let name = self.builder.fresh(&format!("{}_parts", value.name));
             self.builder.program.memories.push(Memory {
                 name,

@@ -6,7 +6,7 @@ use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Call, Inst, RegArray, Regs, Stmt, Value};
 
-use super::context::TupleContext;
+use super::context::{TupleContext, TupleValue};
 use super::function::{Known, mentions};
 use crate::builder::{Builder, regs};
 use crate::fragment_registers::Slot;
@@ -83,7 +83,7 @@ impl<'a> MakeTuples<'a> {
 
     /// Registers for `count` tuples.
     pub(super) fn arrays(&mut self, what: &str, count: usize) -> Arrays {
-        let mut of = |value: &super::context::TupleValue| {
+        let mut of = |value: &TupleValue| {
             let name = format!("{}_{what}", value.name);
             self.builder.registers(&name, value.dtype, count as i64, 1, &mut self.out)
         };
@@ -105,7 +105,7 @@ impl<'a> MakeTuples<'a> {
             self.named.push(array);
             known.push((name.clone(), Value::reg(array, 0), dtype));
         }
-        for at in waiting(context) {
+        for at in ordered(context).1 {
             let value = &context.values[at];
             let array = self.builder.registers(&format!("{}_next", value.name), value.dtype, 1, 1, &mut self.out);
             self.waiting.insert(at, array);
@@ -133,7 +133,7 @@ impl<'a> MakeTuples<'a> {
             out.push(Stmt::Assign { to: regs(*array, 0, 1), value: function.value(value, dtype, &known)? });
             known.push((name.clone(), Value::reg(*array, 0), dtype));
         }
-        for at in order(self.context) {
+        for at in ordered(self.context).0 {
             let (result, dtype) = (&function.combiner.results[at], self.context.values[at].dtype);
             let value = function.value(result, dtype, &known)?;
             let to = self.waiting.get(&at).map_or_else(|| to[at].clone(), |array| regs(*array, 0, 1));
@@ -312,31 +312,22 @@ impl<'a> MakeTuples<'a> {
         if slots.iter().all(Option::is_none) {
             return Ok(());
         }
-        let mut body = Vec::new();
+        let (mut body, mut new) = (Vec::new(), values(parts, place));
         if !context.by.clear {
-            let of = |(value, slot): (&super::context::TupleValue, &Option<Slot>)| {
-                slot.map(|slot| value.result.read(slot))
-            };
-            let old: Option<Vec<Value>> = context.values.iter().zip(slots).map(of).collect();
+            let read = |(value, slot): (&TupleValue, &Option<Slot>)| slot.map(|slot| value.result.read(slot));
+            let old: Option<Vec<Value>> = context.values.iter().zip(slots).map(read).collect();
             let old = old.ok_or_else(|| Refusal::from("a thread holds only some of the old results of a row".to_string()))?;
-            body.extend(self.combined_with_old(parts, place, &old)?);
+            let total = self.arrays("total", 1);
+            body.extend(self.combined(&registers(&total, 0), &old, &new)?);
+            new = values(&total, 0);
         }
-        for ((value, slot), part) in context.values.iter().zip(slots).zip(values(parts, place)) {
+        for ((value, slot), part) in context.values.iter().zip(slots).zip(new) {
             let Some(slot) = slot else { continue };
             let to = regs(value.result.array, slot.register, 1);
             body.push(Stmt::Assign { to, value: value.result.written(*slot, part) });
         }
         self.by(set, |thread| context.may_write(thread, slots), body);
         Ok(())
-    }
-
-    /// A part becomes the old result combined with it.
-    fn combined_with_old(&mut self, parts: &Arrays, place: usize, old: &[Value]) -> Result<Vec<Stmt>, Refusal> {
-        let new = self.arrays("total", 1);
-        let mut body = self.combined(&registers(&new, 0), old, &values(parts, place))?;
-        let moved = registers(parts, place).into_iter().zip(values(&new, 0));
-        body.extend(moved.map(|(to, value)| Stmt::Assign { to, value }));
-        Ok(body)
     }
 }
 
@@ -350,12 +341,16 @@ pub(super) fn values(of: &Arrays, at: usize) -> Vec<Value> {
     of.iter().map(|array| Value::reg(*array, at as i64)).collect()
 }
 
-/// The first lane of the group of a lane: the one without the bits of the exchange.
+/// The first lane of the group of a lane: the one without the bits of the exchange. Adjacent bits are taken together.
 fn first_lane(lane: &Expr, exchange: ShuffleMask) -> Expr {
-    exchange.masks().fold(lane.clone(), |first, mask| {
-        let mask = mask as i64;
-        first - lane.clone() / mask % 2 * mask
-    })
+    let (mut first, mut rest) = (lane.clone(), exchange.bits as i64);
+    while rest != 0 {
+        let low = rest & -rest;
+        let run = (rest + low) & -(rest + low);
+        first = first - lane.clone() / low % (run / low) * low;
+        rest &= !(run - 1);
+    }
+    first
 }
 
 /// Whether a result other than `at`, of those left, uses the value of the first tuple that `at` overwrites.
@@ -365,7 +360,8 @@ fn is_needed(context: &TupleContext, at: usize, left: &[usize]) -> bool {
     left.iter().any(|other| *other != at && mentions(&combiner.results[*other], name))
 }
 
-/// An order of the results in which few overwrite what a later one uses, and those that do.
+/// An order of the results in which few overwrite what a later one uses, and those that do: they are kept elsewhere until the
+/// others are computed.
 fn ordered(context: &TupleContext) -> (Vec<usize>, Vec<usize>) {
     let mut left: Vec<usize> = (0..context.values.len()).collect();
     let (mut order, mut waiting) = (Vec::new(), Vec::new());
@@ -381,12 +377,3 @@ fn ordered(context: &TupleContext) -> (Vec<usize>, Vec<usize>) {
     (order, waiting)
 }
 
-/// The results in the order in which they are computed.
-fn order(context: &TupleContext) -> Vec<usize> {
-    ordered(context).0
-}
-
-/// The results that are kept elsewhere until the others are computed.
-fn waiting(context: &TupleContext) -> Vec<usize> {
-    ordered(context).1
-}
