@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{
-    Buffer, Dimensions, ElementStmt, Kernel, KernelsByRole, Op, OpClass, Role, Space, Stmt, Tile, Value,
+    Buffer, Dimensions, Effect, ElementStmt, Kernel, KernelsByRole, Op, OpClass, Role, Space, Stmt, Tile, Value,
 };
 use tilewright_layout::map::NONE;
 
@@ -114,7 +114,10 @@ impl Graph {
                     let executions = self.executions;
                     let exchanges = executions.div_ceil(self.spread.get(&handle).copied().unwrap_or(1));
                     if reductions.len() > 1 {
-                        self.add_nest(Origin::Op(handle), Nest::of_sources(kernel, storages, op));
+                        self.add_nest(Origin::Op(handle), Nest::of_tuples(kernel, storages, op, Effect::Read));
+                    }
+                    if reductions.len() > 1 && op.effect(0) == Effect::Update {
+                        self.add_nest(Origin::Op(handle), Nest::of_tuples(kernel, storages, op, Effect::Update));
                     }
                     for reduction in reductions {
                         self.add(Origin::Op(handle), Node::Reduce(Reduction { executions, exchanges, ..reduction }));

@@ -8,7 +8,7 @@ use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{Splits, counts, extent, values};
 use tilewright_ir::tile::vectors::{Movable, Places, StaticAccess};
 use tilewright_ir::tile::{
-    Access, Coord, Effect, ElementStmt, Kernel, Op, OpKind, Parallel, Space, Tile, Value, access_title,
+    Access, Coord, Effect, ElementStmt, Kernel, Op, OpKind, Operand, Parallel, Space, Tile, Value, access_title,
 };
 use tilewright_layout::map::NONE;
 
@@ -50,16 +50,18 @@ impl Nest {
 }
 
 impl Nest {
-    /// The nest of a reduction of tuples: the thread that takes a tuple has all of its elements.
-    pub(crate) fn of_sources(kernel: &Kernel, storages: &Storages, op: &Op) -> Nest {
-        let sources: Vec<Tile> = op.tiles().filter(|(operand, _)| !operand.effect.writes()).map(|(_, tile)| tile.clone()).collect();
-        let by_source = Op { operands: sources, ..op.clone() };
-        let vars = by_source.vars();
+    /// The nest of a reduction of tuples, for its sources, which it reads, or its destinations, which it updates: the thread
+    /// that takes a tuple has all of its elements.
+    pub(crate) fn of_tuples(kernel: &Kernel, storages: &Storages, op: &Op, effect: Effect) -> Nest {
+        let is_one = |(operand, _): &(&Operand, &Tile)| operand.effect.writes() == effect.writes();
+        let operands = op.tiles().filter(is_one).map(|(_, tile)| tile.clone()).collect();
+        let tuples = Op { operands, ..op.clone() };
+        let vars = tuples.vars();
         let extents = if vars.is_empty() { vec![1] } else { vars.iter().map(|var| extent(var) as i64).collect() };
         let movable = Movable::of(kernel, &[], &mut Splits::by(&vars));
         let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
         let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
-        by_source.operands.iter().for_each(|tile| walk.tile(tile, op.span, Effect::Read));
+        tuples.operands.iter().for_each(|tile| walk.tile(tile, op.span, effect));
         nest
     }
 }
