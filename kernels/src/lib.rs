@@ -22,6 +22,7 @@ mod gemm;
 mod gemv;
 mod histogram;
 mod layer_norm;
+mod moments;
 mod norm_grad;
 mod numbers;
 mod online;
@@ -49,6 +50,7 @@ pub use config::{Config, ConfigError, KernelEntry, ShapeKey};
 pub const KERNELS: &[KernelEntry] = &[
     adamw::ENTRY,
     argmax::ENTRY,
+    moments::ENTRY,
     attention::ENTRY,
     attention_decode::DECODE,
     attention_decode::COMBINE,

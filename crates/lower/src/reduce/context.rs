@@ -48,16 +48,7 @@ impl Context {
         let holders = Holders::of(&map, rows, row_of, is_idempotent(attributes.kind), vec![owned]);
         let dtypes = [dst, src].map(|tile| kernel.buffers[tile.buffer].dtype);
         let thread = Expr::var(&kernel.thread());
-        Ok(Context {
-            attributes,
-            source,
-            result,
-            holders,
-            thread,
-            dtype: made_in(dtypes[1]),
-            dtypes,
-            op: op.clone(),
-        })
+        Ok(Context { attributes, source, result, holders, thread, dtype: made_in(dtypes[1]), dtypes, op: op.clone() })
     }
 
     /// The element of the source in a slot, in the type in which parts are combined.

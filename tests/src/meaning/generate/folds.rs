@@ -87,7 +87,8 @@ impl Maker<'_> {
             }
         }
         let identity = function.identity(sources.map(|src| src.dtype));
-        let reduced = k.reduce_by(results, sources.map(|src| src.buffer), dimension, identity, |a, b| function.of(a, b));
+        let reduced =
+            k.reduce_by(results, sources.map(|src| src.buffer), dimension, identity, |a, b| function.of(a, b));
         if accumulates {
             reduced.accumulate();
         }

@@ -19,8 +19,8 @@ enum Sample {
 
 type Tuple = Vec<Sample>;
 
-/// Numbers that all functions should accept, such as counts and sums of squares.
-const POSITIVE: [f64; 6] = [1.0, 2.0, 0.5, 3.0, 1.5, 6.0];
+/// Numbers that all functions should accept, such as counts of at least one and sums of squares.
+const POSITIVE: [f64; 6] = [1.0, 2.0, 4.0, 3.0, 1.5, 6.0];
 /// Numbers that some functions do not accept.
 const ANY: [f64; 6] = [-1.0, 2.0, -3.5, 0.0, -2.0, 5.0];
 
@@ -57,7 +57,8 @@ impl Combiner {
             for b in tuples {
                 let [ab, ba] = [self.apply(a, b)?, self.apply(b, a)?];
                 if differ(&ab, &ba) {
-                    let shown = format!("f(a, b) is {}, and f(b, a) is {}, for {}", text(&ab), text(&ba), named(&[a, b]));
+                    let shown =
+                        format!("f(a, b) is {}, and f(b, a) is {}, for {}", text(&ab), text(&ba), named(&[a, b]));
                     return Some(["the function of `reduce_by` is not commutative".to_string(), shown]);
                 }
                 for c in tuples {
@@ -166,7 +167,9 @@ fn evaluated(value: &Value, known: &[(&str, Sample, DType)]) -> Option<Sample> {
 fn cast(number: Sample, dtype: DType, narrowing: Narrowing) -> Option<Sample> {
     let integers = dtype.integers();
     match (number, integers, narrowing) {
-        (Sample::Real(real), Some((least, most)), _) => Some(Sample::Integer((real.trunc() as i128).clamp(least, most))),
+        (Sample::Real(real), Some((least, most)), _) => {
+            Some(Sample::Integer((real.trunc() as i128).clamp(least, most)))
+        }
         (Sample::Integer(integer), Some((least, most)), Narrowing::Saturates) => {
             Some(Sample::Integer(integer.clamp(least, most)))
         }

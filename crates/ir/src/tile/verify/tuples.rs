@@ -110,7 +110,12 @@ fn from_elsewhere(kernel: &Kernel, value: &Value, span: Span) -> Option<Diagnost
     Some(finding.help("compute with the two tuples, numbers and k.scalar parameters; put anything else into a tuple"))
 }
 
-fn wrong_result(kernel: &Kernel, parameter: &Parameter, result: &Value, (names, span): (&Names, Span)) -> Option<Diagnostic> {
+fn wrong_result(
+    kernel: &Kernel,
+    parameter: &Parameter,
+    result: &Value,
+    (names, span): (&Names, Span),
+) -> Option<Diagnostic> {
     let known = match type_of(kernel, result, names, span) {
         Ok(known) => known,
         Err(finding) => return Some(finding),

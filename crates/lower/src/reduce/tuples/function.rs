@@ -81,7 +81,9 @@ impl Function {
         let common = numbers.iter().find_map(|operand| self.dtype(operand, known));
         let dtype = match op.class() {
             // Two numbers without a dtype are compared as what they are.
-            ElementClass::Comparison => common.unwrap_or(if numbers.iter().any(is_real) { DType::F64 } else { DType::I64 }),
+            ElementClass::Comparison => {
+                common.unwrap_or(if numbers.iter().any(is_real) { DType::F64 } else { DType::I64 })
+            }
             ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Integral => common.unwrap_or(wanted),
             ElementClass::Bitwise | ElementClass::Choice => common.unwrap_or(wanted),
         };

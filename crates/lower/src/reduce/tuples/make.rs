@@ -290,7 +290,8 @@ impl<'a> MakeTuples<'a> {
             let mut wanted: BTreeMap<Vec<Option<Slot>>, Vec<bool>> = BTreeMap::new();
             for thread in 0..self.rows.threads() {
                 let Some((row, _)) = self.rows.at(thread, place) else { continue };
-                let set = wanted.entry(context.results(thread, row)).or_insert_with(|| vec![false; self.rows.threads()]);
+                let set =
+                    wanted.entry(context.results(thread, row)).or_insert_with(|| vec![false; self.rows.threads()]);
                 set[thread] = true;
             }
             for (slots, set) in wanted {
@@ -316,7 +317,8 @@ impl<'a> MakeTuples<'a> {
         if !context.by.clear {
             let read = |(value, slot): (&TupleValue, &Option<Slot>)| slot.map(|slot| value.result.read(slot));
             let old: Option<Vec<Value>> = context.values.iter().zip(slots).map(read).collect();
-            let old = old.ok_or_else(|| Refusal::from("a thread holds only some of the old results of a row".to_string()))?;
+            let old =
+                old.ok_or_else(|| Refusal::from("a thread holds only some of the old results of a row".to_string()))?;
             let total = self.arrays("total", 1);
             body.extend(self.combined(&registers(&total, 0), &old, &new)?);
             new = values(&total, 0);
@@ -376,4 +378,3 @@ fn ordered(context: &TupleContext) -> (Vec<usize>, Vec<usize>) {
     }
     (order, waiting)
 }
-
