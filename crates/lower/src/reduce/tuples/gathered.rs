@@ -53,7 +53,7 @@ impl MakeTuples<'_> {
         parts: Vec<Vec<Option<i64>>>,
         memories: &[Handle<Memory>],
     ) -> Result<(), Refusal> {
-        let (whole, part) = (self.arrays("whole", 1), self.arrays("part", 1));
+        let (whole, part) = (self.shared_arrays("whole", 1), self.shared_arrays("other", 1));
         let identities: Vec<Stmt> = (self.context.values.iter().zip(&whole))
             .map(|(value, array)| Stmt::Set { to: regs(*array, 0, 1), value: value.identity })
             .collect();

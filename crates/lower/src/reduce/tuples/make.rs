@@ -30,6 +30,8 @@ pub(in crate::reduce) struct MakeTuples<'a> {
     /// Registers for what the function names, and for results that have to wait.
     named: Vec<Handle<RegArray>>,
     waiting: BTreeMap<usize, Handle<RegArray>>,
+    /// Registers that all rows use in turn, by what they are for.
+    shared: BTreeMap<&'static str, Arrays>,
     pub(super) out: Vec<Stmt>,
 }
 
@@ -42,7 +44,8 @@ struct Source {
 
 impl<'a> MakeTuples<'a> {
     pub(in crate::reduce) fn new(context: &'a TupleContext, rows: &'a Rows, builder: &'a mut Builder) -> Self {
-        MakeTuples { context, rows, builder, named: Vec::new(), waiting: BTreeMap::new(), out: Vec::new() }
+        let (named, waiting, shared) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        MakeTuples { context, rows, builder, named, waiting, shared, out: Vec::new() }
     }
 
     /// All statements.
@@ -88,6 +91,16 @@ impl<'a> MakeTuples<'a> {
             self.builder.registers(&name, value.dtype, count as i64, 1, &mut self.out)
         };
         self.context.values.iter().map(&mut of).collect()
+    }
+
+    /// Registers for `count` tuples that are used again for the next row.
+    pub(super) fn shared_arrays(&mut self, what: &'static str, count: usize) -> Arrays {
+        if let Some(known) = self.shared.get(what) {
+            return known.clone();
+        }
+        let made = self.arrays(what, count);
+        self.shared.insert(what, made.clone());
+        made
     }
 
     /// Declares the registers that every use of the function shares.
@@ -187,7 +200,7 @@ impl<'a> MakeTuples<'a> {
         if chains == 1 {
             return self.add_in_order(parts, place, &sources);
         }
-        let arrays = self.arrays("chain", chains);
+        let arrays = self.shared_arrays("chain", MOST_CHAINS);
         let size = sources.len().div_ceil(chains);
         // The first tuple of each chain, then the second of each, and so on.
         for at in 0..size {
@@ -260,7 +273,7 @@ impl<'a> MakeTuples<'a> {
         if exchange.bits == 0 {
             return Ok(());
         }
-        let other = self.arrays("other", 1);
+        let other = self.shared_arrays("other", 1);
         let part = registers(parts, place);
         for mask in exchange.masks() {
             for (from, other) in part.iter().zip(&other) {
@@ -319,7 +332,7 @@ impl<'a> MakeTuples<'a> {
             let old: Option<Vec<Value>> = context.values.iter().zip(slots).map(read).collect();
             let old =
                 old.ok_or_else(|| Refusal::from("a thread holds only some of the old results of a row".to_string()))?;
-            let total = self.arrays("total", 1);
+            let total = self.shared_arrays("total", 1);
             body.extend(self.combined(&registers(&total, 0), &old, &new)?);
             new = values(&total, 0);
         }
