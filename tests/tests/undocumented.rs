@@ -109,6 +109,9 @@ fn methods_of_rows(text: &str) -> Vec<Function> {
     for line in text.lines().map(str::trim_start) {
         if let Some(builder) = line.strip_prefix("builder: ") {
             name = first_word(builder);
+        } else if line == "each: tuple," {
+            // That method is written by hand.
+            name.clear();
         } else if let Some(scopes) = line.strip_prefix("scopes: [").filter(|_| !name.is_empty()) {
             let types = [Some("ScopeRef"), scopes.contains("Cta").then_some("KernelBuilder")];
             let method = |of: &str| Function { of: Some(of.to_string()), name: name.clone() };
