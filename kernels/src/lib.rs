@@ -50,7 +50,6 @@ pub use config::{Config, ConfigError, KernelEntry, ShapeKey};
 pub const KERNELS: &[KernelEntry] = &[
     adamw::ENTRY,
     argmax::ENTRY,
-    moments::ENTRY,
     attention::ENTRY,
     attention_decode::DECODE,
     attention_decode::COMBINE,
@@ -72,6 +71,7 @@ pub const KERNELS: &[KernelEntry] = &[
     histogram::ENTRY,
     layer_norm::ENTRY,
     norm_grad::LAYER,
+    moments::ENTRY,
     plan_then_buffer_layout::ENTRY,
     quantize::FP8,
     quantize::FP8_BLOCKS,

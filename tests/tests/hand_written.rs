@@ -1,4 +1,5 @@
-//! The virtual GPU on PTX that our code generator does not control: a hand-written CUDA file, at every level of NVRTC.
+//! The virtual GPU on PTX that our code generator does not control: a hand-written CUDA file, at every level of NVRTC. It is
+//! compiled without optimization too, so it is a process of its own, as `unoptimized` is.
 
 use tilewright::prelude::*;
 use tilewright::vgpu::{self, Arg, Launch, Memory, Module, Options};

@@ -1,5 +1,5 @@
 //! The tests of the workspace as one program, which links the compiler once and keeps all cores busy. Those with a harness or a
-//! process of their own are beside it.
+//! process of their own are beside it: nothing here compiles without optimization, which spoils later texts of the process.
 
 mod adding_ops;
 mod arithmetic;
@@ -26,7 +26,6 @@ mod gallery;
 mod gathered_rows;
 mod half_arithmetic;
 mod halos;
-mod hand_written;
 mod held_operands;
 mod idle_threads;
 mod inference;
