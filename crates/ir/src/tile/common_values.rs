@@ -210,7 +210,7 @@ impl Naming<'_> {
         let order = in_order(&roots);
         let nodes = self.nodes(&roots, &order);
         if (order.len() as u64) < MAX_AT_ONCE && nodes.values().all(|node| node.uses < 2) {
-            let values = values.iter().map(|value| Value::clone(value)).collect();
+            let values = values.iter().copied().cloned().collect();
             return (Vec::new(), values, accesses.to_vec());
         }
         let (mut made, mut named, mut longest) = (BTreeMap::new(), Vec::new(), ValueSize::default());
