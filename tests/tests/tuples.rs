@@ -1,6 +1,5 @@
 //! `reduce_by` in many layouts, compared with a loop over each row.
 
-use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 use tilewright_tests::pages::{check, computes, tensor};
@@ -220,22 +219,26 @@ fn a_role_reduces_tuples_too() {
     computes(&made, &[tensor(I32, &[8, 64], |at| number(at) as f64)], &[sums, most]);
 }
 
-/// Numbers without a dtype are computed exactly before they take one: `5/2` is 2. Scalar parameters may be used.
+/// Numbers without a dtype are computed exactly, and converted as casts say: `5/2` is 2, 300 is 127 as i8 if it saturates, and
+/// 2.7 is 2 as i32. Scalar parameters may be used.
 #[test]
 fn the_function_may_use_numbers_and_scalars() {
-    let made = kernel("scaled", |k| {
-        let (x, y) = (k.input("x", F32, [64]), k.output("y", F32, [1]));
+    let made = kernel("capped", |k| {
+        let (x, y, z) = (k.input("x", F32, [64]), k.output("y", F32, [1]), k.output("z", F32, [1]));
         let scale = k.scalar("scale", F32);
         k.threads(32);
-        let (v, sum) = (k.fragment("v", F32, [64]), k.fragment("sum", F32, [1]));
+        let (v, most, least) =
+            (k.fragment("v", F32, [64]), k.fragment("most", F32, [1]), k.fragment("least", F32, [1]));
         k.copy(v, x);
-        let two = Value::from(5) / Value::from(2);
-        k.reduce_by([sum], [v], 0, [0.0], |[a], [b]| [a + b + (a - a) * scale * two]);
-        k.copy(y, sum);
+        let cap = Value::from(300).saturating_cast(I8).cast(F32) * scale;
+        let floor = Value::from(2.7).cast(I32).cast(F32) + Value::from(5) / Value::from(2);
+        k.reduce_by([most, least], [v, v], 0, [-1e30, 1e30], |[a, c], [b, d]| [a.max(b).min(cap), c.min(d).max(floor)]);
+        k.copy(y, most);
+        k.copy(z, least);
     });
-    for artifact in [Target::Sm90a, Target::Sm100a].map(|target| compile(made.clone(), &Options::new(target))) {
-        assert!(artifact.expect("it compiles").cuda().contains("scale"), "the scalar is used");
-    }
+    let x = tensor(F32, &[64], |at| (at - 10) as f64 * 100.0);
+    let expected = [tensor(F32, &[1], |_| 127.0 * 4.0), tensor(F32, &[1], |_| 4.0)];
+    computes(&made, &[x, tensor(F32, &[1], |_| 4.0)], &expected);
 }
 
 /// The index of the greatest element of a tile that hangs over the edge is inside.

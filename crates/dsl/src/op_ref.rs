@@ -45,12 +45,7 @@ impl OpRef<'_> {
     #[track_caller]
     pub fn accumulate(self) -> Self {
         self.expect_op(self.kind.reduction().is_some(), "reduce` and `reduce_by", ".accumulate()");
-        self.edit(|op| match &mut op.kind {
-            OpKind::Reduce(reduce) => reduce.clear = false,
-            OpKind::ReduceBy(by) => by.clear = false,
-            // Reported above.
-            _ => {}
-        })
+        self.edit(|op| op.kind = op.kind.accumulating().unwrap_or(op.kind))
     }
 
     /// For a scan: leaves every element out of its own result. The first one is the result of no elements: 0 for sums, 1 for

@@ -35,33 +35,27 @@ impl Nest {
 
     /// The nest of an elementwise op.
     pub(crate) fn of_op(kernel: &Kernel, storages: &Storages, op: &Op) -> Nest {
-        let vars = op.vars();
-        let extents = if vars.is_empty() { vec![1] } else { vars.iter().map(|var| extent(var) as i64).collect() };
-        let movable = Movable::of(kernel, kernel.op_element(op, &vars).as_slice(), &mut Splits::by(&vars));
-        let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
-        nest.together = movable.together(kernel, None);
-        nest.scanned = scanned(op);
-        let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
-        for (operand, tile) in op.tiles() {
-            walk.tile(tile, op.span, operand.effect);
-        }
-        nest
+        let tiles: Vec<(Effect, &Tile)> = op.tiles().map(|(operand, tile)| (operand.effect, tile)).collect();
+        Nest { scanned: scanned(op), ..Nest::of_tiles((kernel, storages), op, &tiles) }
     }
-}
 
-impl Nest {
     /// The nest of a reduction of tuples, for its sources, which it reads, or its destinations, which it updates: the thread
     /// that takes a tuple has all of its elements.
     pub(crate) fn of_tuples(kernel: &Kernel, storages: &Storages, op: &Op, effect: Effect) -> Nest {
         let is_one = |(operand, _): &(&Operand, &Tile)| operand.effect.writes() == effect.writes();
-        let operands = op.tiles().filter(is_one).map(|(_, tile)| tile.clone()).collect();
-        let tuples = Op { operands, ..op.clone() };
-        let vars = tuples.vars();
+        let tiles: Vec<(Effect, &Tile)> = op.tiles().filter(is_one).map(|(_, tile)| (effect, tile)).collect();
+        Nest::of_tiles((kernel, storages), op, &tiles)
+    }
+
+    /// The nest of an op that does something to an element of each of these tiles, at one index.
+    fn of_tiles((kernel, storages): (&Kernel, &Storages), op: &Op, tiles: &[(Effect, &Tile)]) -> Nest {
+        let vars = tiles.first().map_or_else(Vec::new, |(_, tile)| tile.vars());
         let extents = if vars.is_empty() { vec![1] } else { vars.iter().map(|var| extent(var) as i64).collect() };
-        let movable = Movable::of(kernel, &[], &mut Splits::by(&vars));
+        let movable = Movable::of(kernel, kernel.op_element(op, &vars).as_slice(), &mut Splits::by(&vars));
         let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
+        nest.together = movable.together(kernel, None);
         let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
-        tuples.operands.iter().for_each(|tile| walk.tile(tile, op.span, effect));
+        tiles.iter().for_each(|(effect, tile)| walk.tile(tile, op.span, *effect));
         nest
     }
 }

@@ -279,6 +279,16 @@ impl OpKind {
         }
     }
 
+    /// The same reduction, in which the old values of the destinations take part; `None` for other ops.
+    pub fn accumulating(self) -> Option<OpKind> {
+        match self {
+            OpKind::Reduce(reduce) => Some(OpKind::Reduce(Reduce { clear: false, ..reduce })),
+            OpKind::ReduceBy(by) => Some(OpKind::ReduceBy(ReduceBy { clear: false, ..by })),
+            OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
+            OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
+        }
+    }
+
     /// How many tiles each operand of its row stands for.
     fn tiles_of_an_operand(self) -> usize {
         self.reduction().map_or(1, |reduction| reduction.values)
@@ -353,7 +363,6 @@ impl Op {
 
     /// Variables that index the dimensions of its tiles whose extent is not 1, in order. Every op has a destination.
     pub fn vars(&self) -> Vec<Var> {
-        let extents = self.operands[0].non_unit_extents();
-        extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
+        self.operands[0].vars()
     }
 }

@@ -32,6 +32,12 @@ impl Tile {
         non_unit_extents(&self.extents)
     }
 
+    /// Variables that index the dimensions whose extent is not 1, in order.
+    pub fn vars(&self) -> Vec<Var> {
+        let extents = self.non_unit_extents();
+        extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
+    }
+
     /// The place of a dimension among those whose extent is not 1; `None` if its extent is 1.
     pub fn non_unit_place(&self, dimension: usize) -> Option<usize> {
         (self.extents[dimension] != 1).then(|| non_unit_extents(&self.extents[..dimension]).len())

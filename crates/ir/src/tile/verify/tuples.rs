@@ -7,7 +7,7 @@ use super::values::{Names, Type, check_fits, may_store, type_of};
 use crate::scalar::Scalar;
 use crate::tile::attributes::ReduceBy;
 use crate::tile::combiner::{Combiner, Parameter};
-use crate::tile::kernel::Kernel;
+use crate::tile::kernel::{Kernel, ScalarParameter};
 use crate::tile::op::Op;
 use crate::tile::print::{tile_title, value_title};
 use crate::tile::tiles::Tile;
@@ -73,7 +73,7 @@ fn shared_storage(kernel: &Kernel, op: &Op, destinations: &[Tile], sources: &[Ti
 
 /// Checks the types of what the function computes, and that it uses its tuples alone.
 fn check_function(kernel: &Kernel, combiner: &Combiner, found: &mut Vec<Diagnostic>) {
-    let of_scalar = |scalar: &crate::tile::kernel::ScalarParameter| (scalar.name.clone(), Type::Of(scalar.dtype));
+    let of_scalar = |scalar: &ScalarParameter| (scalar.name.clone(), Type::Of(scalar.dtype));
     let mut names: Names = kernel.scalars.iter().map(of_scalar).collect();
     for Parameter { names: both, dtype } in &combiner.parameters {
         names.extend(both.iter().map(|name| (name.clone(), Type::Of(*dtype))));

@@ -1,6 +1,6 @@
 //! What a reduction of tuples is: its operands, its function, and which threads hold which parts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tilewright_diag::Diagnostic;
@@ -71,7 +71,7 @@ impl TupleContext {
     /// How many values are shuffled in an exchange of so many steps after which every lane has the whole, or only the first
     /// of its group: if exchanging tuples may change a result, the first lane passes it on.
     pub(in crate::reduce) fn shuffles(&self, steps: usize, everyone: bool) -> usize {
-        let is_passed_on = steps > 0 && everyone && !self.function.combiner.is_symmetric();
+        let is_passed_on = steps > 0 && everyone && !self.function.is_symmetric;
         self.values.len() * (steps + usize::from(is_passed_on))
     }
 
@@ -89,9 +89,9 @@ impl TupleContext {
     /// By thread, the rows of which it must hold results, in order.
     pub(super) fn wanted(&self) -> Vec<Vec<usize>> {
         let rows_of = |thread: usize| {
-            let rows: BTreeMap<usize, ()> =
-                self.holders.owned.iter().flat_map(|owned| owned[thread].keys().map(|row| (*row, ()))).collect();
-            rows.into_keys().collect()
+            let rows: BTreeSet<usize> =
+                self.holders.owned.iter().flat_map(|owned| owned[thread].keys().copied()).collect();
+            rows.into_iter().collect()
         };
         (0..self.held.threads()).map(rows_of).collect()
     }

@@ -1,10 +1,9 @@
 //! The function that combines two tuples, as values of a thread.
 
 use tilewright_expr::ValueRange;
-use tilewright_ir::Scalar;
 use tilewright_ir::thread::Value as ThreadValue;
 use tilewright_ir::tile::{Combiner, ElementClass, ElementOp, Kernel, Value};
-use tilewright_ir::{Arena, tile};
+use tilewright_ir::{Arena, Scalar};
 use tilewright_layout::DType;
 
 use crate::builder::Builder;
@@ -17,6 +16,12 @@ pub(super) type Known = (String, ThreadValue, DType);
 /// The function, and the scalar parameters of the kernel that it may use.
 pub(super) struct Function {
     pub(super) combiner: Combiner,
+    /// Whether exchanging the two tuples changes no bit of the results.
+    pub(super) is_symmetric: bool,
+    /// The order in which the results are computed, where they may overwrite the first tuple.
+    pub(super) order: Vec<usize>,
+    /// The results that would overwrite what a later one uses: they are kept elsewhere until the others are computed.
+    pub(super) waiting: Vec<usize>,
     scalars: Vec<Known>,
 }
 
@@ -24,7 +29,9 @@ impl Function {
     pub(super) fn of(combiner: &Combiner, kernel: &Kernel, builder: &Builder) -> Function {
         let scalars = kernel.scalars.iter().zip(&builder.program.scalars);
         let scalars = scalars.map(|(scalar, array)| (scalar.name.clone(), ThreadValue::reg(*array, 0), scalar.dtype));
-        Function { combiner: combiner.clone(), scalars: scalars.collect() }
+        let (order, waiting) = ordered(combiner);
+        let is_symmetric = combiner.is_symmetric();
+        Function { combiner: combiner.clone(), is_symmetric, order, waiting, scalars: scalars.collect() }
     }
 
     /// The names of both tuples, which have these values.
@@ -58,7 +65,7 @@ impl Function {
             },
             Value::Load(_) => Err("an element of a buffer is not a value of the tuples".into()),
             Value::Cast(dtype, narrowing, inner) => {
-                let from = self.dtype(inner, known).unwrap_or(*dtype);
+                let from = self.dtype(inner, known).unwrap_or_else(|| untyped(inner, *dtype));
                 let inner = self.value(inner, from, known)?;
                 Ok(if from == *dtype { inner } else { ThreadValue::Cast(*dtype, *narrowing, Box::new(inner)) })
             }
@@ -80,9 +87,8 @@ impl Function {
         };
         let common = numbers.iter().find_map(|operand| self.dtype(operand, known));
         let dtype = match op.class() {
-            // Two numbers without a dtype are compared as what they are.
             ElementClass::Comparison => {
-                common.unwrap_or(if numbers.iter().any(is_real) { DType::F64 } else { DType::I64 })
+                common.unwrap_or(if numbers.iter().any(is_real) { DType::F32 } else { DType::I64 })
             }
             ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Integral => common.unwrap_or(wanted),
             ElementClass::Bitwise | ElementClass::Choice => common.unwrap_or(wanted),
@@ -107,6 +113,18 @@ fn integer(value: &Value) -> Option<i64> {
     }
 }
 
+/// The dtype in which a number without one is computed before it is converted to `dtype`: that dtype if it holds the number.
+fn untyped(value: &Value, dtype: DType) -> DType {
+    let is_held = |in_dtype: DType| integer(value).is_some_and(|number| Scalar::Int(number).fits(in_dtype));
+    match (integer(value), dtype.is_float()) {
+        (Some(_), _) if is_held(dtype) => dtype,
+        (Some(_), _) if is_held(DType::I32) => DType::I32,
+        (Some(_), _) => DType::I64,
+        (None, true) => dtype,
+        (None, false) => DType::F32,
+    }
+}
+
 /// Whether an untyped number is, or is made of, a floating-point number.
 fn is_real(value: &Value) -> bool {
     match value {
@@ -120,8 +138,28 @@ fn find<'k>(known: &'k [Known], name: &str) -> Option<&'k Known> {
     known.iter().rev().find(|(of, ..)| of == name)
 }
 
+/// An order of the results in which few overwrite a value of the first tuple that a later one uses, and those that do.
+fn ordered(combiner: &Combiner) -> (Vec<usize>, Vec<usize>) {
+    let is_needed = |at: usize, left: &[usize]| {
+        let name = &combiner.parameters[at].names[0];
+        left.iter().any(|other| *other != at && mentions(&combiner.results[*other], name))
+    };
+    let mut left: Vec<usize> = (0..combiner.results.len()).collect();
+    let (mut order, mut waiting) = (Vec::new(), Vec::new());
+    while let Some(first) = left.first().copied() {
+        let free = left.iter().copied().find(|at| !is_needed(*at, &left));
+        let next = free.unwrap_or(first);
+        if free.is_none() {
+            waiting.push(next);
+        }
+        order.push(next);
+        left.retain(|at| *at != next);
+    }
+    (order, waiting)
+}
+
 /// Whether a value mentions a name.
-pub(super) fn mentions(value: &tile::Value, name: &str) -> bool {
+fn mentions(value: &Value, name: &str) -> bool {
     match value {
         Value::Named(of) => of == name,
         Value::Op(_, operands) => operands.iter().any(|operand| mentions(operand, name)),

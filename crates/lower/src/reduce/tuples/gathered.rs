@@ -1,7 +1,5 @@
 //! Parts of rows that pass through shared memory.
 
-use std::collections::BTreeMap;
-
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Stmt};
@@ -9,7 +7,6 @@ use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Stmt};
 use super::context::TupleValue;
 use super::make::{Arrays, MakeTuples, registers, values};
 use crate::builder::regs;
-use crate::fragment_registers::Slot;
 use crate::refusal::Refusal;
 use crate::threads::number;
 
@@ -72,13 +69,7 @@ impl MakeTuples<'_> {
                 loads.chain(then).collect()
             });
         }
-        let mut wanted: BTreeMap<Vec<Option<Slot>>, Vec<bool>> = BTreeMap::new();
-        for (thread, row) in rows.iter().enumerate() {
-            let Some(row) = row else { continue };
-            let set = wanted.entry(self.context.results(thread, *row)).or_insert_with(|| vec![false; rows.len()]);
-            set[thread] = true;
-        }
-        wanted.iter().try_for_each(|(slots, set)| self.write(slots, &whole, 0, set))
+        self.write_rows(rows, &whole, 0)
     }
 
     /// Statements that access the positions of the threads that have one, in elements.

@@ -7,7 +7,7 @@ use tilewright_ir::Handle;
 use tilewright_ir::thread::{Call, Inst, RegArray, Regs, Stmt, Value};
 
 use super::context::{TupleContext, TupleValue};
-use super::function::{Known, mentions};
+use super::function::Known;
 use crate::builder::{Builder, regs};
 use crate::fragment_registers::Slot;
 use crate::reduce::rows::{Rows, ShuffleMask};
@@ -118,10 +118,10 @@ impl<'a> MakeTuples<'a> {
             self.named.push(array);
             known.push((name.clone(), Value::reg(array, 0), dtype));
         }
-        for at in ordered(context).1 {
-            let value = &context.values[at];
+        for at in &context.function.waiting {
+            let value = &context.values[*at];
             let array = self.builder.registers(&format!("{}_next", value.name), value.dtype, 1, 1, &mut self.out);
-            self.waiting.insert(at, array);
+            self.waiting.insert(*at, array);
         }
     }
 
@@ -146,10 +146,10 @@ impl<'a> MakeTuples<'a> {
             out.push(Stmt::Assign { to: regs(*array, 0, 1), value: function.value(value, dtype, &known)? });
             known.push((name.clone(), Value::reg(*array, 0), dtype));
         }
-        for at in ordered(self.context).0 {
-            let (result, dtype) = (&function.combiner.results[at], self.context.values[at].dtype);
+        for at in &function.order {
+            let (result, dtype) = (&function.combiner.results[*at], self.context.values[*at].dtype);
             let value = function.value(result, dtype, &known)?;
-            let to = self.waiting.get(&at).map_or_else(|| to[at].clone(), |array| regs(*array, 0, 1));
+            let to = self.waiting.get(at).map_or_else(|| to[*at].clone(), |array| regs(*array, 0, 1));
             out.push(Stmt::Assign { to, value });
         }
         for (at, array) in &self.waiting {
@@ -282,7 +282,7 @@ impl<'a> MakeTuples<'a> {
             let body = self.combined(&part, &values(parts, place), &values(&other, 0))?;
             self.out.extend(body);
         }
-        if everyone && !self.context.function.combiner.is_symmetric() {
+        if everyone && !self.context.function.is_symmetric {
             let first = first_lane(&self.context.lane, exchange);
             for part in &part {
                 self.shuffled(Inst::Shuffle, part, part.clone(), first.clone());
@@ -298,30 +298,27 @@ impl<'a> MakeTuples<'a> {
 
     /// Writes the results of all places of the threads' parts; their rows are complete.
     fn held(&mut self, parts: &Arrays) -> Result<(), Refusal> {
-        let context = self.context;
         for place in 0..self.rows.most_parts() {
-            let mut wanted: BTreeMap<Vec<Option<Slot>>, Vec<bool>> = BTreeMap::new();
-            for thread in 0..self.rows.threads() {
-                let Some((row, _)) = self.rows.at(thread, place) else { continue };
-                let set =
-                    wanted.entry(context.results(thread, row)).or_insert_with(|| vec![false; self.rows.threads()]);
-                set[thread] = true;
-            }
-            for (slots, set) in wanted {
-                self.write(&slots, parts, place, &set)?;
-            }
+            let row_of = |thread: usize| self.rows.at(thread, place).map(|(row, _)| row);
+            let rows: Vec<Option<usize>> = (0..self.rows.threads()).map(row_of).collect();
+            self.write_rows(&rows, parts, place)?;
         }
         Ok(())
     }
 
+    /// Writes the results of the row that each thread has, if it has one: its part at `place` is the whole row.
+    pub(super) fn write_rows(&mut self, rows: &[Option<usize>], parts: &Arrays, place: usize) -> Result<(), Refusal> {
+        let mut wanted: BTreeMap<Vec<Option<Slot>>, Vec<bool>> = BTreeMap::new();
+        for (thread, row) in rows.iter().enumerate() {
+            let Some(row) = row else { continue };
+            let none = || vec![false; rows.len()];
+            wanted.entry(self.context.results(thread, *row)).or_insert_with(none)[thread] = true;
+        }
+        wanted.iter().try_for_each(|(slots, set)| self.write(slots, parts, place, set))
+    }
+
     /// The threads of `set` write results to these slots, combined with the old ones unless these are cleared.
-    pub(super) fn write(
-        &mut self,
-        slots: &[Option<Slot>],
-        parts: &Arrays,
-        place: usize,
-        set: &[bool],
-    ) -> Result<(), Refusal> {
+    fn write(&mut self, slots: &[Option<Slot>], parts: &Arrays, place: usize, set: &[bool]) -> Result<(), Refusal> {
         let context = self.context;
         if slots.iter().all(Option::is_none) {
             return Ok(());
@@ -366,28 +363,4 @@ fn first_lane(lane: &Expr, exchange: ShuffleMask) -> Expr {
         rest &= !(run - 1);
     }
     first
-}
-
-/// Whether a result other than `at`, of those left, uses the value of the first tuple that `at` overwrites.
-fn is_needed(context: &TupleContext, at: usize, left: &[usize]) -> bool {
-    let combiner = &context.function.combiner;
-    let name = &combiner.parameters[at].names[0];
-    left.iter().any(|other| *other != at && mentions(&combiner.results[*other], name))
-}
-
-/// An order of the results in which few overwrite what a later one uses, and those that do: they are kept elsewhere until the
-/// others are computed.
-fn ordered(context: &TupleContext) -> (Vec<usize>, Vec<usize>) {
-    let mut left: Vec<usize> = (0..context.values.len()).collect();
-    let (mut order, mut waiting) = (Vec::new(), Vec::new());
-    while let Some(first) = left.first().copied() {
-        let free = left.iter().copied().find(|at| !is_needed(context, *at, &left));
-        let next = free.unwrap_or(first);
-        if free.is_none() {
-            waiting.push(next);
-        }
-        order.push(next);
-        left.retain(|at| *at != next);
-    }
-    (order, waiting)
 }
