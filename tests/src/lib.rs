@@ -12,6 +12,7 @@ pub mod gallery;
 pub mod golden;
 pub mod gpu;
 pub mod levels;
+pub mod machine_code;
 pub mod meaning;
 pub mod moving_tiles;
 pub mod mutants;

@@ -12,12 +12,13 @@ use tilewright::runtime::{
 };
 
 use crate::cases::Case;
+use crate::machine_code::{disassemble, main_loop};
 
 /// A figure that is more than this factor above the committed one is worse.
 const WORSE: f64 = 1.02;
 
 /// The figures of a kernel on a target, with their headings. Less is better for all of them.
-pub const FIGURES: [(&str, &str); 8] = [
+pub const FIGURES: [(&str, &str); 9] = [
     ("registers", "registers of a thread"),
     ("spills", "bytes of a thread that are spilled"),
     ("shared", "bytes of shared memory"),
@@ -26,11 +27,12 @@ pub const FIGURES: [(&str, &str); 8] = [
     ("wavefronts", "wavefronts over the least for the same accesses"),
     ("sectors", "sectors over the least for the same accesses, those of the copy engine (TMA) among them"),
     ("bytes", "bytes moved from and to global memory, also by the copy engine, over the bytes of its tensors"),
+    ("main loop", "machine instructions of its longest innermost loop; `-` if it has none"),
 ];
 
-/// What a kernel costs, in the order of [`FIGURES`].
+/// What a kernel costs, in the order of [`FIGURES`]. The last one is not there without a loop, or without a disassembler.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figures(pub [f64; 8]);
+pub struct Figures(pub [Option<f64>; 9]);
 
 /// A figure that became worse.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +94,9 @@ impl Figures {
         };
         let over = |of: f64, ideal: f64| if ideal > 0.0 { of / ideal } else { 1.0 };
         let spills = resources.spill_store_bytes + resources.spill_load_bytes;
-        Some(Figures([
+        let text = disassemble(&built.cubin).ok();
+        let main_loop = text.and_then(|text| main_loop(&text, artifact.entry()));
+        let measured = [
             f64::from(resources.registers),
             f64::from(spills),
             f64::from(resources.shared_bytes) + artifact.dynamic_shared_bytes() as f64,
@@ -104,7 +108,10 @@ impl Figures {
                 sum(Space::Global, &|of| of.ideal_sectors) + bulk.ideal_sectors as f64,
             )),
             rounded(over(sum(Space::Global, &|of| of.bytes) + bulk.bytes as f64, least)),
-        ]))
+        ];
+        let all: Vec<Option<f64>> =
+            measured.into_iter().map(Some).chain([main_loop.map(|count| count as f64)]).collect();
+        all.try_into().ok().map(Figures)
     }
 }
 
@@ -129,9 +136,9 @@ impl Quality {
     pub fn read(text: &str) -> Option<Quality> {
         let json: Value = serde_json::from_str(text).ok()?;
         let figures = json["figures"].as_object()?.iter().map(|(case, figures)| {
-            let values = FIGURES.map(|(name, _)| figures[name].as_f64());
-            let known: Vec<f64> = values.into_iter().collect::<Option<_>>()?;
-            Some((case.clone(), Figures(known.try_into().ok()?)))
+            let is_known = |(name, _): &(&str, &str)| figures[name].is_number() || figures[name].is_null();
+            let is_report = figures.is_object() && FIGURES.iter().all(is_known);
+            is_report.then(|| (case.clone(), Figures(FIGURES.map(|(name, _)| figures[name].as_f64()))))
         });
         let accepted = json["accepted"].as_array()?.iter().map(|one| {
             let text = |name: &str| Some(one[name].as_str()?.to_string());
@@ -145,8 +152,11 @@ impl Quality {
     /// The report as JSON, one case in a line.
     pub fn json(&self) -> String {
         let case = |(name, Figures(values)): (&String, &Figures)| {
-            let figures: Vec<String> =
-                FIGURES.iter().zip(values).map(|((name, _), value)| format!("{}: {value}", json!(name))).collect();
+            let figures: Vec<String> = FIGURES
+                .iter()
+                .zip(values)
+                .map(|((name, _), value)| format!("{}: {}", json!(name), text(value, "null")))
+                .collect();
             format!("    {}: {{{}}}", json!(name), figures.join(", "))
         };
         let accepted = |Accepted { worse: Worse { case, figure, values: [was, is] }, reason }: &Accepted| {
@@ -181,7 +191,7 @@ impl Quality {
             let ending = format!(" {target}");
             for (name, Figures(values)) in &self.figures {
                 let Some(name) = name.strip_suffix(&ending) else { continue };
-                let values: Vec<String> = values.iter().map(f64::to_string).collect();
+                let values: Vec<String> = values.iter().map(|value| text(value, "-")).collect();
                 page += &format!("| `{name}` | {} |\n", values.join(" | "));
             }
         }
@@ -197,16 +207,18 @@ impl Quality {
     /// The figures of `new` that are worse than here. A case that is not here is not worse.
     pub fn worse(&self, case: &str, new: &Figures) -> Vec<Worse> {
         let Some(known) = self.figures.get(case) else { return Vec::new() };
-        let pairs = FIGURES.iter().zip(known.0.iter().zip(&new.0));
-        let is_worse = |(was, is): (&f64, &f64)| *is > was * WORSE;
-        let worse = pairs.filter(|(_, (was, is))| is_worse((was, is)));
-        let told = |((figure, _), (was, is)): (&(&str, &str), (&f64, &f64))| Worse {
-            case: case.to_string(),
-            figure: figure.to_string(),
-            values: [*was, *is],
+        let told = |at: usize| {
+            let values @ [was, is] = [known.0[at]?, new.0[at]?];
+            let figure = FIGURES[at].0.to_string();
+            (is > was * WORSE).then(|| Worse { case: case.to_string(), figure, values })
         };
-        worse.map(told).collect()
+        (0..FIGURES.len()).filter_map(told).collect()
     }
+}
+
+/// A figure as text.
+fn text(value: &Option<f64>, missing: &str) -> String {
+    value.map_or_else(|| missing.to_string(), |value| value.to_string())
 }
 
 impl std::fmt::Display for Worse {
@@ -221,7 +233,7 @@ mod tests {
     use super::*;
 
     fn one(instructions: f64) -> Figures {
-        Figures([32.0, 0.0, 0.0, 4.0, instructions, 1.0, 1.0, 1.0])
+        Figures([32.0, 0.0, 0.0, 4.0, instructions, 1.0, 1.0, 1.0, 20.0].map(Some))
     }
 
     fn quality() -> Quality {
@@ -238,6 +250,8 @@ mod tests {
         let nothing = Quality::default();
         assert_eq!(Quality::read(&nothing.json()), Some(nothing));
         assert_eq!(Quality::read("{}"), None);
+        let without = quality().json().replace("\"main loop\": 20", "\"main loop\": null");
+        assert_eq!(Quality::read(&without).map(|quality| quality.figures["copy sm_90a"].0[8]), Some(None));
     }
 
     #[test]
@@ -245,8 +259,17 @@ mod tests {
         let worse = |instructions| quality().worse("copy sm_90a", &one(instructions)).len();
         assert_eq!([worse(1.0), worse(1.53), worse(1.54)], [0, 0, 1]);
         assert_eq!(quality().worse("another", &one(9.0)), []);
-        let spilled = Figures([32.0, 4.0, 0.0, 4.0, 1.5, 1.0, 1.0, 1.0]);
+        let spilled = Figures([32.0, 4.0, 0.0, 4.0, 1.5, 1.0, 1.0, 1.0, 20.0].map(Some));
         assert_eq!(quality().worse("copy sm_90a", &spilled)[0].figure, "spills");
+    }
+
+    #[test]
+    fn a_figure_that_is_not_there_is_not_worse() {
+        let Figures(mut values) = one(1.0);
+        values[8] = Some(30.0);
+        assert_eq!(quality().worse("copy sm_90a", &Figures(values))[0].figure, "main loop");
+        values[8] = None;
+        assert_eq!(quality().worse("copy sm_90a", &Figures(values)), []);
     }
 
     #[test]

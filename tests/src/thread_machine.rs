@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
-use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
+use tilewright::ir::thread::{Call, Cond, Inst, Memory, Program, Regs, Stmt};
 use tilewright::ir::{Handle, HwIndex, Scalar};
 
 /// The contents of memory: element values by buffer and position.
@@ -93,10 +93,7 @@ impl Machine<'_> {
     /// The bytes of memory starting at element `index`, as many as `regs` holds.
     fn memory(&self, thread: usize, handle: Handle<Memory>, index: &Expr, regs: &Regs) -> Result<Vec<Place>, String> {
         let memory = &self.program.memories[handle];
-        let number = match memory.space {
-            MemorySpace::SharedView { of } => of.index(),
-            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => handle.index(),
-        };
+        let number = self.program.owner(handle).index();
         let first = self.eval(thread, index)? * memory.dtype.bytes();
         let bytes = regs.count * self.program.registers[regs.array].dtype.bytes();
         Ok((first..first + bytes).map(|byte| Place::Memory { number, byte }).collect())
@@ -232,7 +229,7 @@ impl Machine<'_> {
 #[cfg(test)]
 mod tests {
     use tilewright::diag::Span;
-    use tilewright::ir::thread::RegArray;
+    use tilewright::ir::thread::{MemorySpace, RegArray};
     use tilewright::ir::{Arena, Target};
     use tilewright::layout::DType::{self, B8, B16, B32};
 

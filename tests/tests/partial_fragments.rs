@@ -1,7 +1,8 @@
 //! Fragments of which only a part is written: the rest is zero, whichever thread holds it.
 
 use tilewright::prelude::*;
-use tilewright_tests::pages::{computes, tensor};
+use tilewright::runtime::Tolerance;
+use tilewright_tests::pages::{check, computes, tensor};
 
 #[test]
 fn a_row_that_some_threads_hold_is_filled() {
@@ -104,4 +105,24 @@ fn no_zero_is_stored_where_everything_is_written() {
     let artifact = tilewright::compile::compile(whole.clone(), &options).expect("it compiles");
     assert!(!artifact.cuda().contains("= 0"), "{}", artifact.cuda());
     computes(&whole, &[tensor(F32, &[33], |i| i as f64)], &[tensor(F32, &[33], |i| i as f64 + 1.0)]);
+}
+
+/// A loop without iterations writes nothing.
+#[test]
+fn what_only_a_loop_writes_is_zero_if_it_has_no_iteration() {
+    let written = kernel("written", |k| {
+        let n = k.size("n").max(8);
+        let (x, y) = (k.input("x", F64, [16]), k.output("y", F64, [16]));
+        k.threads(32);
+        let (f, g) = (k.fragment("f", F64, [16]), k.fragment("g", F64, [16]));
+        k.copy(f, x);
+        k.fill(g.sub((at(0, 15),)), 2.0);
+        k.serial("t", 0..n - 2, |k, _| k.copy(g, f));
+        k.copy(y, g);
+    });
+    let x = tensor(F64, &[16], |i| i as f64 + 1.0);
+    for n in [1, 2, 3] {
+        let of = |i: i64| if n > 2 { i as f64 + 1.0 } else { f64::from(i < 15) * 2.0 };
+        check(&written, &[("n", n)], std::slice::from_ref(&x), &[tensor(F64, &[16], of)], Tolerance::EXACT);
+    }
 }

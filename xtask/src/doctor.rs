@@ -3,11 +3,12 @@
 use clap::Args;
 use tilewright::cuda::{CudaError, SearchOptions, Verdict, gpus, probe};
 use tilewright::prelude::Target;
+use tilewright_tests::machine_code;
 
 use crate::cache_dir::cache_dir;
 use crate::exit::Exit;
+use crate::setup;
 use crate::terminal::paint;
-use crate::{sass, setup};
 
 /// Arguments of `doctor`.
 #[derive(Args)]
@@ -83,7 +84,7 @@ fn nvrtc(target: Target) {
 }
 
 fn disassembler() {
-    match sass::find() {
+    match machine_code::find() {
         Some(path) => found("nvdisasm", &path.display().to_string()),
         None => missing("nvdisasm", "needed only for `emit --stage sass`", "run `cargo xtask setup --sass`"),
     }

@@ -3,10 +3,10 @@
 use clap::Args;
 use tilewright::compile::Stage;
 use tilewright::runtime::{Built, CudaText};
+use tilewright_tests::machine_code::disassemble;
 
 use crate::exit::Exit;
 use crate::request::{Compiled, KernelArguments};
-use crate::sass::disassemble;
 use crate::terminal::{paint, print_error};
 use crate::toolchain::provisioned;
 

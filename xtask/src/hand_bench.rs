@@ -4,11 +4,11 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{AccessCount, Report, Space, counted_instructions};
 use tilewright_tests::by_hand::{Compared, Pair, WIDTHS, pairs, transpose};
+use tilewright_tests::machine_code;
 
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal};
 use crate::measuring::Measuring;
-use crate::sass;
 use crate::terminal::fail;
 use crate::toolchain::provisioned;
 
@@ -104,7 +104,7 @@ fn wavefronts(report: &Report) -> u64 {
 /// The number of machine instructions, ours over hand-written; `None` without a disassembler.
 fn machine_code(pair: &Pair, both: &Compared) -> Option<f64> {
     let (cubin, entry) = &both.our_cubin;
-    let ours = sass::instructions(&sass::disassemble(cubin).ok()?, entry);
-    let by_hand = sass::instructions(&sass::disassemble(&both.cubin_by_hand).ok()?, pair.by_hand.entry);
+    let ours = machine_code::instructions(&machine_code::disassemble(cubin).ok()?, entry);
+    let by_hand = machine_code::instructions(&machine_code::disassemble(&both.cubin_by_hand).ok()?, pair.by_hand.entry);
     Some(ours as f64 / by_hand as f64)
 }

@@ -31,7 +31,6 @@ mod report;
 mod request;
 mod resources;
 mod run_kernel;
-mod sass;
 mod setup;
 mod test;
 mod tilelang_bench;

@@ -10,6 +10,7 @@ use tilewright_tests::fuzz::spread;
 use tilewright_tests::quality::{Accepted, Figures, Quality, Worse, path, title};
 
 use crate::exit::Exit;
+use crate::setup::provision_nvdisasm;
 use crate::terminal::{count_bar, fail, print_error};
 use crate::toolchain::provisioned;
 
@@ -22,6 +23,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
+    if let Err(why) = provision_nvdisasm() {
+        return fail(Exit::Unsupported, &format!("the report needs the disassembler: {why}"));
+    }
     let new = match measured() {
         Ok(new) => new,
         Err(why) => return fail(Exit::Unsupported, &why),

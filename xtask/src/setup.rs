@@ -11,8 +11,9 @@ use sha2::{Digest, Sha256};
 use tilewright::cuda::{PINNED_VERSION, SearchOptions, Verdict, nvrtc_cache_dir, probe};
 use tilewright::files;
 use tilewright::prelude::Target;
+use tilewright_tests::machine_code;
 
-use crate::cache_dir::cache_dir;
+use crate::cache_dir::{NO_CACHE_DIR, cache_dir};
 use crate::exit::Exit;
 use crate::terminal::{byte_bar, print_error, spinner};
 
@@ -134,13 +135,10 @@ pub(crate) fn provision_nvrtc(wheel: Option<&Path>) -> Result<PathBuf, SetupErro
     provision(&nvrtc(), nvrtc_cache_dir(&cache), wheel)
 }
 
-/// Where the disassembler is kept.
-pub(crate) fn nvdisasm_dir() -> Result<PathBuf, String> {
-    Ok(cache_dir()?.join("nvdisasm").join(PINNED_VERSION))
-}
-
-fn provision_nvdisasm() -> Result<PathBuf, SetupError> {
-    provision(&nvdisasm(), nvdisasm_dir().map_err(SetupError::Missing)?, None)
+/// Puts the pinned disassembler into the cache, if it is not there yet; returns its folder.
+pub(crate) fn provision_nvdisasm() -> Result<PathBuf, SetupError> {
+    let place = machine_code::pinned().ok_or_else(|| SetupError::Missing(NO_CACHE_DIR.to_string()))?;
+    provision(&nvdisasm(), place, None)
 }
 
 fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<PathBuf, SetupError> {

@@ -9,11 +9,11 @@ use serde_json::Value;
 use tilewright::compile::{LowerOptions, Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::CudaText;
+use tilewright_tests::machine_code;
 
 use crate::bench_kernel::library_kernel;
 use crate::exit::Exit;
 use crate::resources::median_times;
-use crate::sass;
 use crate::terminal::fail;
 use crate::toolchain::provisioned;
 
@@ -74,8 +74,8 @@ fn their_machine_code(folder: &Path, name: &str) -> Result<usize, Exit> {
 }
 
 fn counted(cubin: &[u8], entry: &str) -> Result<usize, Exit> {
-    let text = sass::disassemble(cubin).map_err(|why| fail(Exit::Unsupported, &why))?;
-    Ok(sass::instructions(&text, entry))
+    let text = machine_code::disassemble(cubin).map_err(|why| fail(Exit::Unsupported, &why))?;
+    Ok(machine_code::instructions(&text, entry))
 }
 
 /// Installs TileLang in `folder`, and returns what its programs print.

@@ -182,7 +182,10 @@ impl Artifact {
             Stage::Layouts => self.chosen.text(self.kernel.kernel()),
             Stage::Graph => self.inferred().dot(self.kernel.kernel()),
             Stage::Thread => self.program.program().to_string(),
-            Stage::Plan => self.plans().iter().map(OpPlan::to_string).collect::<Vec<_>>().join("\n"),
+            Stage::Plan => {
+                let storage = self.chosen.storage_text(self.kernel.kernel());
+                storage.into_iter().chain(self.plans().iter().map(OpPlan::to_string)).collect::<Vec<_>>().join("\n")
+            }
             Stage::Cuda => self.cuda().to_string(),
         }
     }

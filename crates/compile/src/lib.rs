@@ -55,7 +55,8 @@ pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagno
     let Lowered { kernel, inferred, program, accesses } = cheapest(kernel, options)?;
     let program = thread::verify(program)?;
     let emitted = emit(&program).map_err(|finding| vec![finding])?;
-    Artifact::new(kernel, Chosen { inferred, shared: accesses.reasons() }, program, emitted)
+    let storage = kernel.kernel().shared_storage(options.target);
+    Artifact::new(kernel, Chosen { inferred, shared: accesses.reasons(), storage }, program, emitted)
 }
 
 /// A kernel with all layouts, and its program.

@@ -12,6 +12,29 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// For a shared buffer: no other has its storage. Otherwise buffers whose lives do not meet may have the same, where that
+    /// lets more CTAs run on an SM.
+    ///
+    /// ```
+    /// use tilewright_dsl::kernel;
+    /// use tilewright_layout::DType::F32;
+    ///
+    /// let apart = kernel("apart", |k| {
+    ///     let (x, y) = (k.input("x", F32, [64, 64]), k.output("y", F32, [64, 64]));
+    ///     k.threads(128);
+    ///     let tile = k.shared("tile", F32, [64, 64]).alone();
+    ///     k.copy(tile, x);
+    ///     k.copy(y, tile);
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn alone(self) -> Self {
+        if self.is_own() {
+            nodes::set_apart(self.handle);
+        }
+        self
+    }
+
     /// Whether it belongs to the kernel that is being built; if not, that is a mistake at the caller's line.
     #[track_caller]
     pub(crate) fn is_own(self) -> bool {

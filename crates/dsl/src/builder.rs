@@ -1,6 +1,6 @@
 mod map;
-mod reduce_by;
 mod roles;
+mod tuples;
 
 use std::cell::Cell;
 
@@ -20,7 +20,7 @@ use crate::expr::Expr;
 use crate::known_size::KnownSize;
 use crate::later::Later;
 use crate::loop_range::LoopRange;
-use crate::nodes::{self, BodyId, OpenKernel};
+use crate::nodes::{self, BodyId, Ended, OpenKernel};
 use crate::op_ref::OpRef;
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
@@ -51,6 +51,8 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         allow_conversions: false,
         widest_global: WIDEST,
         copied_ahead: Default::default(),
+        alone: Default::default(),
+        always_shares: false,
         contracts: true,
         build_findings: Vec::new(),
     };
@@ -510,6 +512,12 @@ impl<'k> KernelBuilder<'k> {
         self.kernel.allow_conversions = true;
     }
 
+    /// Gives shared buffers whose lives do not meet the same storage, also where no more CTAs run on an SM then. Without it, they
+    /// have storage of their own there, which may save a barrier. A buffer that is [`alone`](Buffer::alone) always has.
+    pub fn share_storage(&mut self) {
+        self.kernel.always_shares = true;
+    }
+
     /// Rounds every product before it is added. By default, `x*y + z` of f32 and f64 is one operation, `fma`, rounded
     /// once.
     pub fn no_contraction(&mut self) {
@@ -519,11 +527,12 @@ impl<'k> KernelBuilder<'k> {
     fn finish(self) -> Kernel {
         let KernelBuilder { mut kernel, nodes, later, .. } = self;
         match nodes.close() {
-            Some((sizes, mistakes, read_again)) => {
+            Some(Ended { sizes, mistakes, read_again, alone }) => {
                 let warnings: Vec<Diagnostic> = read_again.iter().map(|again| again.warning(&kernel)).collect();
                 let mistakes = sizes.iter().filter_map(KnownSize::mistake).chain(mistakes);
                 kernel.build_findings.extend(mistakes.chain(warnings));
                 kernel.sizes = sizes.into_iter().map(|size| size.parameter).collect();
+                kernel.alone = alone;
             }
             None => {
                 let defect = Diagnostic::internal("K0213", "the handles of a kernel are lost while it is being built");

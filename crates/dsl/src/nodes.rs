@@ -2,11 +2,12 @@
 //! that they can be copied freely; the nodes live as long as the closure of [`kernel`](crate::kernel) runs.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr as expr;
-use tilewright_ir::tile;
+use tilewright_ir::{Handle, tile};
 
 use crate::known_size::KnownSize;
 use crate::reads::{ReadAgain, Reads};
@@ -59,6 +60,20 @@ pub(crate) struct Nodes {
     open: Vec<BodyId>,
     /// When the values of elements were made.
     reads: Reads,
+    /// The shared buffers whose storage no other may use.
+    alone: BTreeSet<Handle<tile::Buffer>>,
+}
+
+/// What is known of a kernel when it ends, besides its statements.
+#[derive(Default)]
+pub(crate) struct Ended {
+    pub(crate) sizes: Vec<KnownSize>,
+    /// Misuses of handles, and other mistakes.
+    pub(crate) mistakes: Vec<Diagnostic>,
+    /// The elements that are read again after a store.
+    pub(crate) read_again: Vec<ReadAgain>,
+    /// The shared buffers whose storage no other may use.
+    pub(crate) alone: BTreeSet<Handle<tile::Buffer>>,
 }
 
 impl Nodes {
@@ -106,6 +121,7 @@ pub(crate) fn open(span: Span) -> OpenKernel {
         bodies: vec![span],
         open: Vec::new(),
         reads: Reads::default(),
+        alone: BTreeSet::new(),
     };
     OPEN.with_borrow_mut(|open| open.push(nodes));
     OpenKernel(identity)
@@ -116,16 +132,20 @@ impl OpenKernel {
         self.0
     }
 
-    /// Ends the kernel: its handles are valid no more. Returns its sizes, the mistakes with handles, and the elements that
-    /// are read again after a store.
-    pub(crate) fn close(self) -> Option<(Vec<KnownSize>, Vec<Diagnostic>, Vec<ReadAgain>)> {
+    /// Ends the kernel: its handles are valid no more.
+    pub(crate) fn close(self) -> Option<Ended> {
         let own = OPEN.with_borrow_mut(|open| {
             let at = open.iter().position(|nodes| nodes.identity == self.0)?;
             Some(open.remove(at))
         });
         own.map(|mut nodes| {
             let reads = std::mem::take(&mut nodes.reads);
-            (std::mem::take(&mut nodes.sizes), std::mem::take(&mut nodes.mistakes), reads.into_again())
+            Ended {
+                sizes: std::mem::take(&mut nodes.sizes),
+                mistakes: std::mem::take(&mut nodes.mistakes),
+                read_again: reads.into_again(),
+                alone: std::mem::take(&mut nodes.alone),
+            }
         })
     }
 }
@@ -143,6 +163,11 @@ pub(crate) fn current() -> Option<KernelId> {
 
 fn with<T>(act: impl FnOnce(&mut Nodes) -> T) -> Option<T> {
     OPEN.with_borrow_mut(|open| open.last_mut().map(act))
+}
+
+/// Sets a shared buffer of the innermost kernel apart.
+pub(crate) fn set_apart(buffer: Handle<tile::Buffer>) {
+    with(|nodes| nodes.alone.insert(buffer));
 }
 
 /// A node that a handle refers to.

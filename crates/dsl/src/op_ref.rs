@@ -49,26 +49,18 @@ impl OpRef<'_> {
     }
 
     /// For a scan: leaves every element out of its own result. The first one is the result of no elements: 0 for sums, 1 for
-    /// products, the least number (of floats, minus infinity) for `Max`.
+    /// products, the least number (of floats, minus infinity) for `Max`, the identity for `scan_by`.
     #[track_caller]
     pub fn exclusive(self) -> Self {
-        self.expect_op(matches!(self.kind, OpKind::Scan(_)), "scan", ".exclusive()");
-        self.edit(|op| {
-            if let OpKind::Scan(scan) = &mut op.kind {
-                scan.is_exclusive = true;
-            }
-        })
+        self.expect_op(self.kind.scan_order().is_some(), "scan` and `scan_by", ".exclusive()");
+        self.edit(|op| op.kind.scan_order_mut().into_iter().for_each(|order| order.is_exclusive = true))
     }
 
     /// For a scan: begins with the last element.
     #[track_caller]
     pub fn reverse(self) -> Self {
-        self.expect_op(matches!(self.kind, OpKind::Scan(_)), "scan", ".reverse()");
-        self.edit(|op| {
-            if let OpKind::Scan(scan) = &mut op.kind {
-                scan.is_reverse = true;
-            }
-        })
+        self.expect_op(self.kind.scan_order().is_some(), "scan` and `scan_by", ".reverse()");
+        self.edit(|op| op.kind.scan_order_mut().into_iter().for_each(|order| order.is_reverse = true))
     }
 
     /// For a product: sets what is transposed, how warps divide it, and whether the destination is overwritten.

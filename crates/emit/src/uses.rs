@@ -70,7 +70,8 @@ impl<'a> Uses<'a> {
         uses.body(&program.body, None);
         uses.names.sort_unstable();
         for (memory, _) in program.memories.iter() {
-            uses.memories[program.owner(memory).index()].is_mentioned |= uses.memories[memory.index()].is_mentioned;
+            let is_mentioned = uses.memories[memory.index()].is_mentioned;
+            program.viewed(memory).for_each(|of| uses.memories[of.index()].is_mentioned |= is_mentioned);
         }
         uses
     }

@@ -129,6 +129,8 @@ mod tests {
             allow_conversions: false,
             widest_global: 16,
             copied_ahead: Default::default(),
+            alone: Default::default(),
+            always_shares: false,
             contracts: true,
             build_findings: Vec::new(),
         }

@@ -100,6 +100,8 @@ impl Small {
             allow_conversions: false,
             widest_global: WIDEST,
             copied_ahead: Default::default(),
+            alone: Default::default(),
+            always_shares: false,
             contracts: true,
             build_findings: Vec::new(),
         }

@@ -8,7 +8,7 @@ use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{Splits, counts, extent, values};
 use tilewright_ir::tile::vectors::{Movable, Places, StaticAccess};
 use tilewright_ir::tile::{
-    Access, Coord, Effect, ElementStmt, Kernel, Op, OpKind, Operand, Parallel, Space, Tile, Value, access_title,
+    Access, Coord, Effect, ElementStmt, Kernel, Op, Operand, Parallel, Space, Tile, Value, access_title,
 };
 use tilewright_layout::map::NONE;
 
@@ -62,12 +62,14 @@ impl Nest {
 
 /// The rows of a scan; `None` for other ops.
 fn scanned(op: &Op) -> Option<Scanned> {
-    let (OpKind::Scan(scan), [_, src]) = (op.kind, &op.operands[..]) else { return None };
-    let extent = src.extents[scan.dimension] as usize;
+    let order = op.kind.scan_order()?;
+    // All sources have the same extents.
+    let src = op.operands.last()?;
+    let extent = src.extents[order.dimension] as usize;
     let mut rows = vec![0; src.elements() as usize];
     let mut in_order = rows.clone();
     for (element, slot) in rows.iter_mut().enumerate() {
-        let (row, at) = scan.place_of(&src.extents, element);
+        let (row, at) = order.place_of(&src.extents, element);
         *slot = row as u32;
         in_order[row * extent + at] = element as u32;
     }

@@ -6,7 +6,7 @@ pub const SHARED_ALIGNMENT: i64 = 128;
 
 /// Bytes of shared memory that a buffer of `bytes` occupies, with the padding to the next buffer.
 pub fn padded_shared_bytes(bytes: i64) -> i64 {
-    (bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT
+    bytes.saturating_add(SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT
 }
 
 /// The GPU architecture that code is generated for.
@@ -86,6 +86,19 @@ impl Target {
         }
     }
 
+    /// How many CTAs of so many threads and bytes of shared memory can run on an SM at a time, as far as these two limit it.
+    /// An SM has 2048 threads, 32 CTAs and 228 KiB of shared memory, of which each CTA takes 1 KiB for itself (CUDA C++
+    /// Programming Guide, table of technical specifications per compute capability; Hopper Tuning Guide, "Occupancy").
+    pub fn ctas_of_an_sm(self, threads: i64, shared_bytes: i64) -> i64 {
+        match self {
+            Target::Sm100a | Target::Sm90a => {
+                let lanes = (threads.max(1) + 31) / 32 * 32;
+                let by_memory = if shared_bytes > self.shared_bytes() { 0 } else { 228 * 1024 / (shared_bytes + 1024) };
+                by_memory.min(2048 / lanes).min(32)
+            }
+        }
+    }
+
     /// The most threads that a CTA can have.
     pub fn max_threads(self) -> i64 {
         match self {
@@ -114,6 +127,12 @@ impl FromStr for Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_and_shared_memory_limit_the_ctas_of_an_sm() {
+        let of = |(threads, kib): (i64, i64)| Target::Sm100a.ctas_of_an_sm(threads, kib * 1024);
+        assert_eq!([(32, 0), (128, 0), (1024, 8), (128, 48), (128, 227), (128, 228)].map(of), [32, 16, 2, 4, 1, 0]);
+    }
 
     #[test]
     fn threads_share_the_registers_of_an_sm() {

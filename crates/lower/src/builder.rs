@@ -7,7 +7,9 @@ use std::sync::Arc;
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
-use tilewright_ir::tile::{Buffer, CopiedTiles, Direction, Kernel, OpKind, Role, ScalarParameter, Space};
+use tilewright_ir::tile::{
+    Buffer, CopiedTiles, Direction, Kernel, OpKind, Role, ScalarParameter, SharedStorage, Space,
+};
 use tilewright_ir::{Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::map::Map;
 use tilewright_layout::{DType, Layout};
@@ -77,8 +79,12 @@ impl Builder {
             builder.program.scalars.push(array);
         }
         let touched = kernel.touched();
-        for (handle, buffer) in kernel.buffers.iter() {
-            builder.declare_buffer(kernel, handle, buffer, &touched);
+        let shared = kernel.shared_storage(target);
+        // Buffers follow those in which they lie.
+        let mut buffers: Vec<(Handle<Buffer>, &Buffer)> = kernel.buffers.iter().collect();
+        buffers.sort_by_key(|(handle, _)| shared.inside.contains_key(&kernel.storage(*handle)));
+        for (handle, buffer) in buffers {
+            builder.declare_buffer(kernel, handle, buffer, (&touched, &shared));
         }
         builder
     }
@@ -88,7 +94,7 @@ impl Builder {
         kernel: &Kernel,
         handle: Handle<Buffer>,
         buffer: &Buffer,
-        touched: &BTreeSet<Handle<Buffer>>,
+        (touched, shared): (&BTreeSet<Handle<Buffer>>, &SharedStorage),
     ) {
         let storage = kernel.storage(handle);
         let space = match buffer.space {
@@ -97,7 +103,10 @@ impl Builder {
                 let may_alias = may_share_memory(kernel, storage);
                 MemorySpace::Global { read_only: direction == Direction::Input, may_alias }
             }
-            Space::Shared if storage == handle => MemorySpace::Shared,
+            Space::Shared if storage == handle => match shared.inside.get(&handle) {
+                Some(of) => MemorySpace::SharedView { of: self.memories[of] },
+                None => MemorySpace::Shared,
+            },
             Space::Shared => MemorySpace::SharedView { of: self.memories[&storage] },
         };
         if matches!(buffer.space, Space::Global(_))

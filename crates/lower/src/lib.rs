@@ -33,6 +33,7 @@ mod sync;
 mod threads;
 mod trace;
 mod traversal;
+mod tuples;
 mod unwritten;
 mod variant;
 

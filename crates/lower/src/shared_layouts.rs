@@ -169,7 +169,9 @@ impl Patterns<'_> {
 
 impl Observer for Patterns<'_> {
     fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
-        let Some(tile) = self.of.get_mut(&self.program.owner(access.memory)) else { return Ok(()) };
+        // A buffer may lie in another one, which is another tile.
+        let own = self.program.viewed(access.memory).find(|memory| self.of.contains_key(memory));
+        let Some(tile) = own.and_then(|memory| self.of.get_mut(&memory)) else { return Ok(()) };
         // The copy engine has no banks.
         if let Moved::Box(_) = access.moved {
             return Ok(());

@@ -37,7 +37,7 @@ enum Guard {
     Holds(Option<Handle<Role>>, Cond),
     /// Only where not all of these hold.
     NotAll(Option<Handle<Role>>, Vec<Cond>),
-    /// Only where data says so: the branch with this number.
+    /// Only where data says so, or where a loop has an iteration: the branch or loop with this number.
     Branch(usize),
 }
 
@@ -48,7 +48,7 @@ struct Scan<'a> {
     lets: BTreeMap<Var, Expr>,
     /// Those around the current statement, outermost first.
     guards: Vec<Guard>,
-    /// Branches on data seen so far.
+    /// Branches on data, and loops that may have no iteration, seen so far.
     branches: usize,
     /// The guards under which each register was written.
     written: BTreeMap<(Handle<RegArray>, i64), Vec<Vec<Guard>>>,
@@ -80,10 +80,8 @@ impl Scan<'_> {
                 self.guarded(Guard::NotAll(self.role(), conds.clone()), body);
                 self.joined(&conds);
             }
-            Stmt::IfValue { body, .. } => {
-                self.branches += 1;
-                self.guarded(Guard::Branch(self.branches), body);
-            }
+            Stmt::IfValue { body, .. } => self.branch(body),
+            Stmt::For { counter, body, .. } if !counter.is_never_empty() => self.branch(body),
             Stmt::Role { role, body } => self.guarded(Guard::Of(*role), body),
             Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::Elect { body } => self.body(body),
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
@@ -95,6 +93,11 @@ impl Scan<'_> {
     /// The role of the current statement.
     fn role(&self) -> Option<Handle<Role>> {
         self.guards.iter().find_map(|guard| if let Guard::Of(role) = guard { Some(*role) } else { None })
+    }
+
+    fn branch(&mut self, body: &[Stmt]) {
+        self.branches += 1;
+        self.guarded(Guard::Branch(self.branches), body);
     }
 
     fn guarded(&mut self, guard: Guard, body: &[Stmt]) {

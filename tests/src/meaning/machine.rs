@@ -431,10 +431,7 @@ impl Machine<'_> {
         bytes: i64,
     ) -> Result<(usize, std::ops::Range<usize>), String> {
         let memory = &self.program.memories[*handle];
-        let number = match memory.space {
-            MemorySpace::SharedView { of } => of.index(),
-            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => handle.index(),
-        };
+        let number = self.program.owner(*handle).index();
         let first = self.expr(at, index)? * memory.dtype.bytes();
         let size = self.memories.get(&number).map_or(0, Vec::len) as i64;
         if first < 0 || first + bytes > size {

@@ -33,3 +33,12 @@ fn fragments_on_threads_beyond_the_cta() {
     });
     assert_mistake("fragments_on_lanes_beyond_the_cta", half_a_warp);
 }
+
+#[test]
+fn fragments_that_are_set_apart() {
+    let apart = kernel("k", |k| {
+        let v = k.fragment("v", F32, [64]).alone();
+        k.fill(v, 0.0);
+    });
+    assert_mistake("a_fragment_that_is_set_apart", apart);
+}

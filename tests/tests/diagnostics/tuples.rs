@@ -1,4 +1,4 @@
-//! Reductions by a function: what it may use and return, and its operands.
+//! Reductions and scans by a function: what it may use and return, and its operands.
 
 use super::*;
 
@@ -138,4 +138,55 @@ fn functions_that_obey_their_laws() {
     assert_eq!(warnings(bits), 0);
     let lowest = reduced([F32, F64], [1e30.into(), 1.0.into()], |[a, i], [b, j]| [a.min(b), i * j]);
     assert_eq!(warnings(lowest), 0);
+}
+
+/// A kernel that scans pairs of rows of 64 elements.
+fn scanned(dimension: usize, identity: [Scalar; 2], combine: fn(Pair, Pair) -> Pair) -> Kernel {
+    kernel("k", |k| {
+        let (v, w) = (k.fragment("v", F32, [8, 64]), k.fragment("w", F32, [8, 64]));
+        k.fill(v, 0);
+        k.fill(w, 0);
+        k.scan_by([v, w], [v, w], dimension, identity, combine);
+    })
+}
+
+/// Two steps `x -> a*x + b` as one.
+fn steps([a, b]: Pair, [c, d]: Pair) -> Pair {
+    [a * c, c * b + d]
+}
+
+#[test]
+fn operands_of_scans_of_tuples() {
+    assert_mistake("a_scan_of_tuples_along_no_dimension", scanned(2, [1.into(), 0.into()], steps));
+    let exchanged = kernel("k", |k| {
+        let (v, w) = (k.fragment("v", F32, [8, 64]), k.fragment("w", F32, [8, 64]));
+        k.fill(v, 0);
+        k.fill(w, 0);
+        k.scan_by([w, v], [v, w], 1, [1, 0], steps);
+    });
+    assert_mistake("a_scan_of_tuples_into_the_other_source", exchanged);
+    let narrow = kernel("k", |k| {
+        let (v, w) = (k.fragment("v", F16, [64]), k.fragment("w", F16, [32]));
+        k.fill(v, 0);
+        k.scan_by([w], [v], 0, [0], |[a], [b]| [a + b]);
+    });
+    assert_mistake("a_scan_of_tuples_of_16_bits_to_fewer", narrow);
+    let accumulated = kernel("k", |k| {
+        let v = k.fragment("v", F32, [64]);
+        k.fill(v, 0);
+        k.scan_by([v], [v], 0, [0], |[a], [b]| [a + b]).accumulate();
+    });
+    assert_mistake("a_scan_of_tuples_that_accumulates", accumulated);
+}
+
+#[test]
+fn laws_of_scans_of_tuples() {
+    // Steps do not commute, and need not.
+    let right = compile(scanned(1, [1.into(), 0.into()], steps), &Options::new(Target::Sm100a)).expect("right");
+    assert_eq!(right.warnings().len(), 0);
+    let mean = scanned(1, ZEROS, |[a, b], [c, d]| [(a + c) / 2.0, b + d]);
+    assert_warned("a_scan_of_means", mean);
+    // The identity changes nothing on the left, but does on the right.
+    let last = scanned(1, ZEROS, |[_, b], [c, d]| [c, b + d]);
+    assert_warned("a_scan_that_keeps_the_last_value", last);
 }

@@ -51,10 +51,15 @@ pub struct Program {
 impl Program {
     /// The memory that owns the bytes of a memory: itself, or what it is a view of.
     pub fn owner(&self, memory: Handle<Memory>) -> Handle<Memory> {
-        match self.memories[memory].space {
-            MemorySpace::SharedView { of } => of,
-            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => memory,
-        }
+        self.viewed(memory).last().unwrap_or(memory)
+    }
+
+    /// A memory, what it is a view of, what that is a view of, and so on.
+    pub fn viewed(&self, memory: Handle<Memory>) -> impl Iterator<Item = Handle<Memory>> {
+        std::iter::successors(Some(memory), |memory| match self.memories[*memory].space {
+            MemorySpace::SharedView { of } => Some(of),
+            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => None,
+        })
     }
 
     /// A program of one CTA without parameters and statements.

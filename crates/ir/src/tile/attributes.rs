@@ -167,15 +167,46 @@ impl ReduceBy {
 pub struct Scan {
     /// How elements are combined.
     pub kind: ReduceKind,
-    /// The dimension along which they are; dimensions of extent 1 are counted.
+    /// Along what, and which elements take part in a result. The first result of an exclusive scan is the
+    /// [start](ReduceKind::start).
+    pub order: ScanOrder,
+}
+
+impl Scan {
+    /// Its text after the operands, as comma-separated words.
+    pub(crate) fn words(self) -> Vec<String> {
+        [vec![self.kind.name().to_string()], self.order.words()].concat()
+    }
+}
+
+/// The attributes of `scan_by`. Its operands are as many destinations as a tuple has values, then as many sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanBy {
+    /// How two tuples become one.
+    pub combiner: Handle<Combiner>,
+    /// How many values a tuple has.
+    pub values: usize,
+    /// Along what, and which tuples take part in a result. The first result of an exclusive scan is the identity.
+    pub order: ScanOrder,
+}
+
+/// Along what a scan goes, and which elements take part in a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanOrder {
+    /// The dimension along which elements are combined; dimensions of extent 1 are counted.
     pub dimension: usize,
-    /// Whether an element is left out of its own result: the first result is then the [start](ReduceKind::start).
+    /// Whether an element is left out of its own result.
     pub is_exclusive: bool,
     /// Whether it goes from the last element to the first.
     pub is_reverse: bool,
 }
 
-impl Scan {
+impl ScanOrder {
+    /// Along a dimension, from the first element to the last; each takes part in its own result.
+    pub fn along(dimension: usize) -> ScanOrder {
+        ScanOrder { dimension, is_exclusive: false, is_reverse: false }
+    }
+
     /// The row of an element of a tile, in row-major order, and how many elements precede it there in the order of the scan.
     pub fn place_of(self, extents: &[i64], element: usize) -> (usize, usize) {
         let below = extents[self.dimension + 1..].iter().product::<i64>() as usize;
@@ -185,10 +216,10 @@ impl Scan {
         (Dimensions::from(self.dimension).row_of(extents, element), at)
     }
 
-    /// Its text after the operands, as comma-separated words.
+    /// Its text, as comma-separated words.
     pub(crate) fn words(self) -> Vec<String> {
-        let Scan { kind, dimension, is_exclusive, is_reverse } = self;
-        let mut words = vec![kind.name().to_string(), format!("dimension {dimension}")];
+        let ScanOrder { dimension, is_exclusive, is_reverse } = self;
+        let mut words = vec![format!("dimension {dimension}")];
         words.extend(words_of_flags(&[(is_exclusive, "exclusive"), (is_reverse, "reverse")]));
         words
     }

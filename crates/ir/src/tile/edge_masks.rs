@@ -15,7 +15,7 @@ use tilewright_layout::DType;
 use crate::arena::Handle;
 use crate::counter::Counter;
 use crate::scalar::Scalar;
-use crate::tile::attributes::{Gemm, Reduce, ReduceBy, Scan};
+use crate::tile::attributes::{Gemm, Reduce, ReduceBy, Scan, ScanBy, ScanOrder};
 use crate::tile::bounds::{Bounds, Sum, value_of};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::dimensions::Dimensions;
@@ -138,6 +138,7 @@ impl Masks {
             }
             (OpClass::Reduction, OpKind::ReduceBy(by), tiles) => self.reduce_by(handle, by, tiles, op.span),
             (OpClass::Scan, OpKind::Scan(scan), [dst, src]) => self.scan(handle, scan, [dst, src], op.span),
+            (OpClass::Scan, OpKind::ScanBy(by), tiles) => self.scan_by(handle, by, tiles, op.span),
             (OpClass::Product, OpKind::Gemm(gemm), [c, a, b]) => self.gemm(handle, gemm, [c, a, b], op.span),
             (OpClass::Elementwise | OpClass::Permutation | OpClass::Conversion, ..) => {
                 self.moved(&op);
@@ -256,9 +257,7 @@ impl Masks {
     fn reduce_by(&mut self, handle: Handle<Op>, by: ReduceBy, tiles: &[Tile], span: Span) -> Vec<Stmt> {
         let identity = self.kernel.combiners[by.combiner].identity.clone();
         let (destinations, sources) = tiles.split_at(by.values);
-        let known: Vec<Valid> = sources.iter().map(|src| self.kernel.valid_buffer(&self.state, src.buffer)).collect();
-        // A tuple counts where all of its values are valid.
-        let all = known.iter().fold(Valid::everywhere(), |all, valid| both(&all, valid));
+        let all = self.valid_tuples(sources);
         let mut before = Vec::new();
         for (at, (src, identity)) in sources.iter().zip(identity).enumerate() {
             let masked = self.reduced(src, (&all, by.dimensions), identity, span);
@@ -269,6 +268,12 @@ impl Masks {
             self.results(dst, all, (src, by.dimensions), (by.clear, span));
         }
         before
+    }
+
+    /// Where the tuples of elements of these tiles are valid: where all of their values are.
+    fn valid_tuples(&self, sources: &[Tile]) -> Valid {
+        let known = sources.iter().map(|src| self.kernel.valid_buffer(&self.state, src.buffer));
+        known.fold(Valid::everywhere(), |all, valid| both(&all, &valid))
     }
 
     /// The source of a reduction with this value where elements that are reduced are invalid; `None` if they are none.
@@ -302,18 +307,51 @@ impl Masks {
 
     /// A scan: what is invalid comes after everything that is valid, unless it goes backwards.
     fn scan(&mut self, handle: Handle<Op>, scan: Scan, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
+        let Scan { kind, order } = scan;
         let known = self.kernel.valid_buffer(&self.state, src.buffer);
-        let is_neutral = known.is_zero && scan.kind.ignores_zeros();
+        let is_neutral = known.is_zero && kind.ignores_zeros();
         let dtype = self.kernel.buffers[src.buffer].dtype;
         // The last valid element then has the result of no elements, as the last one of a whole tile has.
-        let beyond = if scan.is_exclusive { scan.kind.start(dtype) } else { scan.kind.neutral(dtype) };
-        let beyond = beyond.filter(|_| scan.is_reverse && !is_neutral);
-        let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| *at == scan.dimension));
-        self.count_anyway(known.lost.filter(|_| beyond.is_some()), span, "this scan");
-        let masked = beyond.and_then(|beyond| self.masked_by(src, &counted, beyond, span));
-        let bounds = known.bounds.renamed(|at| src.non_unit_place(*at));
-        self.write(dst, Valid { bounds, is_zero: false, ..known }, span);
+        let beyond = if order.is_exclusive { kind.start(dtype) } else { kind.neutral(dtype) };
+        let masked = beyond.filter(|_| !is_neutral).and_then(|beyond| self.scanned(src, (&known, order), beyond, span));
+        self.running_results(dst, &known, src, span);
         self.with_operand(handle, 1, masked)
+    }
+
+    /// A scan of tuples: what is invalid becomes the identity, in every source, if it goes backwards.
+    fn scan_by(&mut self, handle: Handle<Op>, by: ScanBy, tiles: &[Tile], span: Span) -> Vec<Stmt> {
+        let identity = self.kernel.combiners[by.combiner].identity.clone();
+        let (destinations, sources) = tiles.split_at(by.values);
+        let all = self.valid_tuples(sources);
+        let mut before = Vec::new();
+        for (at, (src, identity)) in sources.iter().zip(identity).enumerate() {
+            let masked = self.scanned(src, (&all, by.order), identity, span);
+            before.extend(self.with_operand(handle, by.values + at, masked));
+        }
+        destinations.iter().zip(sources).for_each(|(dst, src)| self.running_results(dst, &all, src, span));
+        before
+    }
+
+    /// The source of a scan with this value where elements that come before valid ones are invalid; `None` if they are none.
+    fn scanned(
+        &mut self,
+        src: &Tile,
+        (known, order): (&Valid, ScanOrder),
+        value: Scalar,
+        span: Span,
+    ) -> Option<(Vec<Stmt>, Tile)> {
+        if !order.is_reverse {
+            return None;
+        }
+        let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| *at == order.dimension));
+        self.count_anyway(known.lost, span, "this scan");
+        self.masked_by(src, &counted, value, span)
+    }
+
+    /// Records what is valid of the results of a scan.
+    fn running_results(&mut self, dst: &Tile, known: &Valid, src: &Tile, span: Span) {
+        let bounds = known.bounds.renamed(|at| src.non_unit_place(*at));
+        self.write(dst, Valid { bounds, is_zero: false, ..known.clone() }, span);
     }
 
     /// A result that was added to what a buffer had is valid where both are.

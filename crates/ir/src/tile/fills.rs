@@ -238,7 +238,7 @@ impl Kernel {
 }
 
 /// Calls `visit` on all loops of a body.
-fn for_each_loop<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Loop)) {
+pub(super) fn for_each_loop<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Loop)) {
     for stmt in body {
         match stmt {
             Stmt::Loop(inner) => {

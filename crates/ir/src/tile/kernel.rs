@@ -58,6 +58,10 @@ pub struct Kernel {
     /// The tensors of asynchronous copies, which move at most 16 bytes at once: those that pipelined loops copy ahead
     /// ([`Kernel::fills`]), and those of `copy_async`.
     pub copied_ahead: BTreeSet<Handle<Buffer>>,
+    /// The shared buffers whose storage no other may use ([`Kernel::shared_storage`]).
+    pub alone: BTreeSet<Handle<Buffer>>,
+    /// Whether shared buffers whose lives do not meet have the same storage even where no more CTAs run on an SM then.
+    pub always_shares: bool,
     /// Whether a product and the sum around it are fused into one operation, rounded once; see
     /// [`crate::tile::prepare`].
     pub contracts: bool,

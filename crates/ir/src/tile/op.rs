@@ -7,7 +7,8 @@ use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
 use crate::scalar::Scalar;
-use crate::tile::attributes::{Gemm, Reduce, ReduceBy, Scan};
+use crate::tile::attributes::{Gemm, Reduce, ReduceBy, Scan, ScanBy, ScanOrder};
+use crate::tile::combiner::Combiner;
 use crate::tile::dimensions::Dimensions;
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
@@ -91,7 +92,7 @@ pub struct OpInfo {
 /// - `words`: what follows the operands where the op is printed;
 /// - `overwrites`: whether a destination with the effect `Update` is overwritten instead, so that its old values are
 ///   not read;
-/// - `each`: whether an operand of the row is a `tile`, or a `tuple` of them ([`ReduceBy::values`]); the method that adds an
+/// - `each`: whether an operand of the row is a `tile`, or a `tuple` of them ([`OpKind::tuples`]); the method that adds an
 ///   op on tuples is written by hand;
 /// - `class`: its [`OpClass`](crate::tile::OpClass), which determines how threads divide its work;
 /// - `scopes`: the scopes that may execute it.
@@ -179,10 +180,21 @@ macro_rules! tile_ops {
             /// from 0, including those of extent 1.
             Scan(scan: Scan) {
                 builder: scan [kind: ReduceKind] (dst: Write, src: Read) [dimension: usize]
-                    => OpKind::Scan(Scan { kind, dimension, is_exclusive: false, is_reverse: false }),
+                    => OpKind::Scan(Scan { kind, order: ScanOrder::along(dimension) }),
                 words: scan.words(),
                 overwrites: false,
                 each: tile,
+                class: Scan,
+                scopes: [Cta],
+            }
+
+            /// Every tuple of elements of `dst` becomes that of `src` combined with all before it along a dimension, by a function
+            /// of the user's.
+            ScanBy(by: ScanBy) {
+                builder: scan_by [] (dst: Write, src: Read) [by: ScanBy] => OpKind::ScanBy(by),
+                words: by.order.words(),
+                overwrites: false,
+                each: tuple,
                 class: Scan,
                 scopes: [Cta],
             }
@@ -275,7 +287,7 @@ impl OpKind {
                 Some(Reduction { values, dimensions, clear })
             }
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
+            OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
         }
     }
 
@@ -285,13 +297,38 @@ impl OpKind {
             OpKind::Reduce(reduce) => Some(OpKind::Reduce(Reduce { clear: false, ..reduce })),
             OpKind::ReduceBy(by) => Some(OpKind::ReduceBy(ReduceBy { clear: false, ..by })),
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
+            OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
+        }
+    }
+
+    /// Along what it goes, if it is a scan.
+    pub fn scan_order(mut self) -> Option<ScanOrder> {
+        self.scan_order_mut().copied()
+    }
+
+    /// As [`OpKind::scan_order`], to change it.
+    pub fn scan_order_mut(&mut self) -> Option<&mut ScanOrder> {
+        match self {
+            OpKind::Scan(Scan { order, .. }) | OpKind::ScanBy(ScanBy { order, .. }) => Some(order),
+            OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
+            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
+        }
+    }
+
+    /// Its tuples, if its operands are tuples of tiles.
+    pub fn tuples(self) -> Option<Tuples> {
+        match self {
+            OpKind::ReduceBy(ReduceBy { combiner, values, .. }) | OpKind::ScanBy(ScanBy { combiner, values, .. }) => {
+                Some(Tuples { combiner, values })
+            }
+            OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
+            OpKind::Reduce(_) | OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
         }
     }
 
     /// How many tiles each operand of its row stands for.
     fn tiles_of_an_operand(self) -> usize {
-        self.reduction().map_or(1, |reduction| reduction.values)
+        self.tuples().map_or(1, |tuples| tuples.values)
     }
 
     /// How many tiles it takes.
@@ -309,6 +346,15 @@ impl OpKind {
     pub fn is_copy(self) -> bool {
         matches!(self, OpKind::Copy | OpKind::CopyAsync)
     }
+}
+
+/// The tuples that an op combines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuples {
+    /// How two of them become one.
+    pub combiner: Handle<Combiner>,
+    /// How many values each has.
+    pub values: usize,
 }
 
 /// What is reduced to what.

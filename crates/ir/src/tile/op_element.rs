@@ -23,8 +23,8 @@ impl Kernel {
                 let value = Value::Load(access(operand(1)));
                 Some(ElementStmt::Atomic { op: AtomicOp::Add, to: access(operand(0)), value })
             }
-            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Scan(_) | OpKind::Gemm(_) => None,
-            OpKind::PermuteLayout | OpKind::ConvertLayout => None,
+            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Scan(_) | OpKind::ScanBy(_) => None,
+            OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
         }
     }
 }

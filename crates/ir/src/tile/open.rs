@@ -117,12 +117,6 @@ impl Kernel {
         };
         self.allow_conversions || self.buffers.iter().any(takes_sums)
     }
-
-    /// Bytes of shared memory that the buffers of the kernel take.
-    pub fn shared_bytes(&self) -> i64 {
-        let owners = self.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
-        owners.map(|(_, buffer)| padded_shared_bytes(buffer.span_elements().saturating_mul(buffer.dtype.bytes()))).sum()
-    }
 }
 
 impl Buffer {
@@ -158,7 +152,7 @@ fn pad_open(kernel: &Kernel, target: Target, interleaves: bool) -> Kernel {
         let rows = kernel.usual_rows(handle, interleaves && !filled_ahead.contains(&handle));
         let count = buffer.shape.iter().rev().skip(1).product();
         let more = rows.bytes(count) - RowLayout::dense(buffer.row_bytes()).bytes(count);
-        if padded.shared_bytes().saturating_add(padded_shared_bytes(more)) > target.shared_bytes() {
+        if padded.shared_storage(target).bytes.saturating_add(padded_shared_bytes(more)) > target.shared_bytes() {
             continue;
         }
         // A layout that has no place in 64 bits is not taken.

@@ -9,7 +9,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::combiner::Combiner;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, ScalarParameter, Size, Stmt, Unroll};
-use crate::tile::op::{Op, OpKind};
+use crate::tile::op::Op;
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord, Value};
@@ -267,11 +267,13 @@ fn print_op(f: &mut fmt::Formatter<'_>, kernel: &Kernel, op: &Op, depth: usize) 
     }
     print_role(f, kernel, op.role)?;
     writeln!(f, "  // {}", op.span)?;
-    let OpKind::ReduceBy(by) = op.kind else { return Ok(()) };
-    print_function(f, kernel, &kernel.combiners[by.combiner], depth + 1)
+    match op.kind.tuples() {
+        Some(tuples) => print_function(f, kernel, &kernel.combiners[tuples.combiner], depth + 1),
+        None => Ok(()),
+    }
 }
 
-/// The function of an op that reduces tuples, after its tuples: `(a.m, a.l), (b.m, b.l), else (-inf, 0)`.
+/// The function of an op that combines tuples, after its tuples: `(a.m, a.l), (b.m, b.l), else (-inf, 0)`.
 fn print_function(f: &mut fmt::Formatter<'_>, kernel: &Kernel, function: &Combiner, depth: usize) -> fmt::Result {
     let (indent, tuple) = (depth * 2, |values: Vec<String>| format!("({})", values.join(", ")));
     let side = |at: usize| tuple(function.parameters.iter().map(|parameter| parameter.names[at].clone()).collect());

@@ -32,7 +32,7 @@ variants_of_ops! {
     OpKind::ConvertLayout => [&convert::VARIANTS];
     OpKind::Reduce(_) => [&reduce::VARIANTS];
     OpKind::ReduceBy(_) => [&reduce::VARIANTS_OF_TUPLES];
-    OpKind::Scan(_) => [&scan::VARIANTS];
+    OpKind::Scan(_) | OpKind::ScanBy(_) => [&scan::VARIANTS];
     OpKind::Gemm(_) => [&gemm::VARIANTS];
     OpKind::AtomicAdd => [&ByElements];
 }

@@ -1,8 +1,7 @@
 //! Which thread holds which part of the rows that are reduced, and how the parts are combined.
 
+use tilewright_layout::access::LANES;
 use tilewright_layout::map::Map;
-
-const LANES: usize = 32;
 
 /// The slots of a thread's part of a row.
 pub(super) type PartSlots = Vec<usize>;

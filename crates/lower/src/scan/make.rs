@@ -3,121 +3,139 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, RegArray, Stmt, Value};
-use tilewright_layout::DType;
+use tilewright_ir::thread::{Call, Inst, Memory, Stmt};
+use tilewright_layout::access::LANES;
 
 use super::context::Context;
 use super::runs::{Cell, Groups, Part, Place};
-use crate::builder::{Builder, regs};
-use crate::combine::neutral;
+use super::writer::Writer;
+use crate::builder::Builder;
 use crate::refusal::Refusal;
-use crate::threads::{by_threads, number};
+use crate::threads::number;
+use crate::tuples::{Arrays, assigned, registers, values};
 
 /// The statements so far, and what they are made from.
 pub(super) struct Make<'a> {
     context: &'a Context,
     groups: &'a Groups,
-    builder: &'a mut Builder,
-    out: Vec<Stmt>,
+    writer: Writer<'a>,
 }
 
 /// The registers of a round.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Round {
     /// The elements of the thread's run, each combined with those before it in the run.
-    prefixes: Handle<RegArray>,
+    prefixes: Arrays,
     /// What precedes the run; `None` if nothing can.
-    before: Option<Handle<RegArray>>,
-    /// All elements of the group.
-    total: Handle<RegArray>,
+    before: Option<Arrays>,
+    /// The elements of the thread's run and of those before it: on the last thread of a group, all of its elements.
+    so_far: Arrays,
 }
 
-fn reg(array: Handle<RegArray>) -> Value {
-    Value::reg(array, 0)
+/// What precedes the rounds that pass their parts through shared memory.
+struct Across<'p> {
+    /// By row, its parts.
+    parts: &'p [Vec<Part>],
+    memories: Vec<Handle<Memory>>,
+    /// Places for parts of each row.
+    most: usize,
+    /// The parts combined so far, and the one that is combined next.
+    carry: Arrays,
+    part: Arrays,
 }
 
 impl<'a> Make<'a> {
     pub(super) fn new(context: &'a Context, groups: &'a Groups, builder: &'a mut Builder) -> Make<'a> {
-        Make { context, groups, builder, out: Vec::new() }
+        Make { context, groups, writer: Writer::new(context, builder) }
     }
 
     /// Every group has whole rows: what a round leaves is what precedes the next one.
     pub(super) fn with_carry(mut self) -> Result<Vec<Stmt>, Refusal> {
         let rounds = &self.groups.rounds;
-        let carries = self.set(|thread| self.groups.rounds.iter().any(|cells| follows(&cells[thread])));
-        let carry = carries.contains(&true).then(|| self.register("carry"));
+        let is_carried = rounds.iter().flatten().any(follows);
+        let carry = is_carried.then(|| self.writer.arrays("carry", 1));
         for (at, cells) in rounds.iter().enumerate() {
             let mut round = self.round(cells)?;
             let follow: Vec<bool> = cells.iter().map(follows).collect();
-            if let Some(carry) = carry.filter(|_| follow.contains(&true)) {
-                let before = match round.before {
-                    Some(before) => {
-                        let value = self.context.combined(reg(carry), reg(before));
-                        self.by(&follow, vec![assign(before, value)]);
-                        before
-                    }
-                    None if follow.contains(&false) => {
-                        let before = self.neutral_register("before")?;
-                        self.by(&follow, vec![assign(before, reg(carry))]);
-                        before
-                    }
-                    None => carry,
-                };
-                round.before = Some(before);
+            if let Some(carry) = carry.as_ref().filter(|_| follow.contains(&true)) {
+                round.before = Some(self.carried(carry, &round, &follow)?);
             }
-            self.written(cells, round)?;
+            self.written(cells, &round)?;
             let is_last = rounds.get(at + 1).is_none_or(|next| !next.iter().any(follows));
-            if let Some(carry) = carry.filter(|_| !is_last) {
-                let first: Vec<bool> = follow.iter().map(|follows| !follows).collect();
-                if follow.contains(&true) {
-                    let value = self.context.combined(reg(carry), reg(round.total));
-                    self.by(&follow, vec![assign(carry, value)]);
-                }
-                if first.contains(&true) {
-                    self.by(&first, vec![assign(carry, reg(round.total))]);
-                }
+            if let Some(carry) = carry.as_ref().filter(|_| !is_last) {
+                self.carry_on(carry, &round, &follow)?;
             }
         }
-        Ok(self.out)
+        Ok(self.writer.out)
     }
 
-    /// Groups have parts of rows: the first thread of each puts its total in shared memory, and every thread combines those
-    /// that precede its own.
+    /// What precedes a run, where the carry precedes the rounds of the threads that follow one.
+    fn carried(&mut self, carry: &Arrays, round: &Round, follow: &[bool]) -> Result<Arrays, Refusal> {
+        match &round.before {
+            Some(before) => {
+                let body = self.writer.preceded(before, carry)?;
+                self.writer.by(follow, body);
+                Ok(before.clone())
+            }
+            None if follow.contains(&false) => {
+                let before = self.writer.neutral_arrays("before");
+                self.writer.by(follow, assigned(registers(&before, 0), values(carry, 0)).collect());
+                Ok(before)
+            }
+            None => Ok(carry.clone()),
+        }
+    }
+
+    /// Adds a round to the carry, or begins it.
+    fn carry_on(&mut self, carry: &Arrays, round: &Round, follow: &[bool]) -> Result<(), Refusal> {
+        let total = self.total(round);
+        let first: Vec<bool> = follow.iter().map(|follows| !follows).collect();
+        if follow.contains(&true) {
+            let body = self.writer.combined(registers(carry, 0), &values(carry, 0), &values(&total, 0))?;
+            self.writer.by(follow, body);
+        }
+        if first.contains(&true) {
+            self.writer.by(&first, assigned(registers(carry, 0), values(&total, 0)).collect());
+        }
+        Ok(())
+    }
+
+    /// Groups have parts of rows: one thread of each puts its total in shared memory, and every thread combines those that
+    /// precede its own.
     pub(super) fn across(mut self, parts: &[Vec<Part>]) -> Result<Vec<Stmt>, Refusal> {
         let rounds: Vec<Round> =
             self.groups.rounds.iter().map(|cells| self.round(cells)).collect::<Result<_, Refusal>>()?;
         let most = parts.iter().map(Vec::len).max().unwrap_or(0);
-        let memory = self.scratch(most * parts.len());
+        let memories = self.writer.scratch("totals", most * parts.len());
         let position = |row: usize, at: usize| (row * most + at) as i64;
-        for (number, round) in rounds.iter().enumerate() {
-            let mut stores = vec![None; self.context.runs.len()];
-            for (row, of_row) in parts.iter().enumerate() {
-                for (at, part) in of_row.iter().enumerate().filter(|(_, part)| part.round == number) {
-                    stores[part.thread] = Some(position(row, at));
-                }
-            }
-            let from = regs(round.total, 0, 1);
-            self.access(&stores, |index| vec![Stmt::Store { memory, index, from }]);
+        for (number, (cells, round)) in self.groups.rounds.iter().zip(&rounds).enumerate() {
+            // The threads of a group would store to one place; the last one does.
+            let place = |cell: &Cell| Some(position(cell.run.row, part_of(parts, cell)));
+            let positions: Vec<Option<i64>> = cells.iter().map(|cell| cell.as_ref().and_then(place)).collect();
+            let of_round = parts.iter().flatten().filter(|part| part.round == number);
+            let storing: Vec<usize> = of_round.map(|part| part.thread).collect();
+            let set = self.writer.set(|thread| storing.contains(&thread));
+            self.writer.store(&memories, (&positions, &set), Vec::new(), registers(&round.so_far, 0));
         }
-        self.out.push(Stmt::from(Call::plain(Inst::SyncThreads)));
-        let carry = self.neutral_register("carry")?;
-        let part = self.register("part");
+        self.writer.out.push(Stmt::from(Call::plain(Inst::SyncThreads)));
+        let carry = self.writer.neutral_arrays("carry");
+        let part = self.writer.arrays("part", 1);
+        let across = Across { parts, memories, most, carry, part };
         let mut known: Vec<Option<(usize, usize)>> = vec![None; self.context.runs.len()];
         for (cells, round) in self.groups.rounds.iter().zip(rounds) {
-            self.combined_before(cells, parts, &mut known, (carry, part, memory, most))?;
-            let before = match round.before {
+            self.combined_before(cells, &across, &mut known)?;
+            let before = match &round.before {
                 Some(before) => {
-                    let value = self.context.combined(reg(carry), reg(before));
-                    self.out.push(assign(before, value));
-                    before
+                    let body = self.writer.preceded(before, &across.carry)?;
+                    self.writer.out.extend(body);
+                    before.clone()
                 }
-                None => carry,
+                None => across.carry.clone(),
             };
-            self.written(cells, Round { before: Some(before), ..round })?;
+            self.written(cells, &Round { before: Some(before), ..round })?;
         }
-        Ok(self.out)
+        Ok(self.writer.out)
     }
 
     /// Combines the parts in shared memory that precede those of a round; `known` is the row of each thread's last round, and
@@ -125,21 +143,18 @@ impl<'a> Make<'a> {
     fn combined_before(
         &mut self,
         cells: &[Option<Cell>],
-        parts: &[Vec<Part>],
+        across: &Across,
         known: &mut [Option<(usize, usize)>],
-        (carry, part, memory, most): (Handle<RegArray>, Handle<RegArray>, Handle<Memory>, usize),
     ) -> Result<(), Refusal> {
-        let place = |cell: &Cell| {
-            let at = parts[cell.run.row].iter().position(|part| part.begin == cell.group.0);
-            (cell.run.row, at.unwrap_or(0))
-        };
+        let Across { parts, memories, most, carry, part } = across;
+        let place = |cell: &Cell| (cell.run.row, part_of(parts, cell));
         let wanted: Vec<Option<(usize, usize)>> = cells.iter().map(|cell| cell.as_ref().map(place)).collect();
         // The parts of another row do not count.
         let is_new = |thread: usize| wanted[thread].map(|(row, _)| row) != known[thread].map(|(row, _)| row);
-        let new = self.set(|thread| wanted[thread].is_some() && known[thread].is_some() && is_new(thread));
+        let new = self.writer.set(|thread| wanted[thread].is_some() && known[thread].is_some() && is_new(thread));
         if new.contains(&true) {
-            let value = neutral(self.context.attributes.kind, self.context.dtype)?;
-            self.by(&new, vec![Stmt::Set { to: regs(carry, 0, 1), value }]);
+            let neutral = self.writer.set_to_neutral(carry);
+            self.writer.by(&new, neutral);
         }
         let first: Vec<usize> = (0..cells.len())
             .map(|thread| known[thread].filter(|_| !is_new(thread)).map_or(0, |(_, combined)| combined))
@@ -152,11 +167,10 @@ impl<'a> Make<'a> {
                 Some((row * most + (first[thread] + step).min(parts[row].len() - 1)) as i64)
             };
             let positions: Vec<Option<i64>> = (0..cells.len()).map(read).collect();
-            let to = regs(part, 0, 1);
-            self.access(&positions, |index| vec![Stmt::Load { to, memory, index }]);
-            let set = self.set(|thread| step < missing(thread));
-            let value = self.context.combined(reg(carry), reg(part));
-            self.by(&set, vec![assign(carry, value)]);
+            self.writer.load(memories, &positions, registers(part, 0), Vec::new());
+            let set = self.writer.set(|thread| step < missing(thread));
+            let body = self.writer.combined(registers(carry, 0), &values(carry, 0), &values(part, 0))?;
+            self.writer.by(&set, body);
         }
         for (known, wanted) in known.iter_mut().zip(wanted) {
             *known = wanted.or(*known);
@@ -166,161 +180,107 @@ impl<'a> Make<'a> {
 
     /// Every thread combines the elements of its run, and shuffles tell it what precedes it in its group.
     fn round(&mut self, cells: &[Option<Cell>]) -> Result<Round, Refusal> {
-        let longest = cells.iter().flatten().map(|cell| cell.run.places.len()).max().unwrap_or(0) as i64;
-        let prefixes = self.builder.registers("prefix", self.context.dtype, longest.max(1), 1, &mut self.out);
-        let total = self.register("total");
+        let longest = cells.iter().flatten().map(|cell| cell.run.places.len()).max().unwrap_or(0);
+        let prefixes = self.writer.arrays("prefix", longest.max(1));
+        let so_far = self.writer.arrays("total", 1);
         let has_run = |cell: &Option<Cell>| cell.as_ref().is_some_and(|cell| !cell.run.places.is_empty());
         if !cells.iter().all(has_run) {
-            let value = neutral(self.context.attributes.kind, self.context.dtype)?;
-            self.out.push(Stmt::Set { to: regs(total, 0, 1), value });
+            let neutral = self.writer.set_to_neutral(&so_far);
+            self.writer.out.extend(neutral);
         }
         for (places, set) in by_places(cells) {
             let mut body = Vec::with_capacity(places.len() + 1);
-            for (at, place) in (0..).zip(&places[..]) {
-                let element = self.context.element(*place);
-                let value =
-                    if at == 0 { element } else { self.context.combined(Value::reg(prefixes, at - 1), element) };
-                body.push(Stmt::Assign { to: regs(prefixes, at, 1), value });
+            for (at, place) in places.iter().enumerate() {
+                let (to, element) = (registers(&prefixes, at), self.context.tuple(*place));
+                match at {
+                    0 => body.extend(assigned(to, element)),
+                    _ => body.extend(self.writer.combined(to, &values(&prefixes, at - 1), &element)?),
+                }
             }
-            body.push(assign(total, Value::reg(prefixes, places.len() as i64 - 1)));
-            self.by(&set, body);
+            body.extend(assigned(registers(&so_far, 0), values(&prefixes, places.len() - 1)));
+            self.writer.by(&set, body);
         }
-        let before = if self.groups.bits == 0 { None } else { Some(self.shuffled(total)?) };
-        Ok(Round { prefixes, before, total })
+        let before = if self.groups.bits == 0 { None } else { Some(self.shuffled(&so_far)?) };
+        Ok(Round { prefixes, before, so_far })
     }
 
-    /// What precedes each thread's run in its group; afterwards all of the group have its total.
-    fn shuffled(&mut self, total: Handle<RegArray>) -> Result<Handle<RegArray>, Refusal> {
-        let before = self.neutral_register("before")?;
-        let other = self.register("other");
-        for (at, mask) in self.groups.masks().enumerate() {
-            self.out.push(Stmt::from(Call {
-                to: Some(regs(other, 0, 1)),
-                from: vec![regs(total, 0, 1)],
-                arguments: vec![Expr::constant(mask as i64)],
-                ..Call::plain(Inst::ShuffleXor)
-            }));
-            // Those behind the other half of their group.
-            let is_reverse = self.context.attributes.is_reverse;
-            let behind = self.set(|thread| (thread & mask != 0) != is_reverse);
-            let value = if at == 0 { reg(other) } else { self.context.combined(reg(other), reg(before)) };
-            self.by(&behind, vec![assign(before, value)]);
-            let value = self.context.combined(reg(total), reg(other));
-            self.out.push(assign(total, value));
+    /// Halves of groups are joined, ever greater ones: the threads of the second half combine what they have with all of the
+    /// first, which its last thread has. Afterwards `so_far` has everything up to a thread's own run; what precedes that run is
+    /// returned.
+    fn shuffled(&mut self, so_far: &Arrays) -> Result<Arrays, Refusal> {
+        let (groups, other) = (self.groups, self.writer.arrays("other", 1));
+        for mask in groups.masks() {
+            self.shuffle(so_far, &other, |lane| Some(groups.end_of_first(lane, mask)));
+            let behind = self.writer.set(|thread| groups.is_behind(thread % LANES, mask));
+            let body = self.writer.preceded(so_far, &other)?;
+            self.writer.by(&behind, body);
         }
+        let before = self.writer.arrays("before", 1);
+        self.shuffle(so_far, &before, |lane| groups.predecessor(lane));
+        let first = self.writer.set(|thread| groups.is_first(thread % LANES));
+        let neutral = self.writer.set_to_neutral(&before);
+        self.writer.by(&first, neutral);
         Ok(before)
     }
 
-    /// Writes the results of a round.
-    fn written(&mut self, cells: &[Option<Cell>], round: Round) -> Result<(), Refusal> {
-        for (places, set) in by_places(cells) {
-            let all = self.results(&places, round);
-            self.by(&set, all);
+    /// All elements of a group, on all of its threads.
+    fn total(&mut self, round: &Round) -> Arrays {
+        let groups = self.groups;
+        if groups.bits == 0 {
+            return round.so_far.clone();
         }
-        if !self.context.attributes.is_exclusive {
+        self.shuffle(&round.so_far, &round.so_far, |lane| Some(groups.last(lane)));
+        round.so_far.clone()
+    }
+
+    /// Every lane gets the tuple of another one; where that is `None`, of any.
+    fn shuffle(&mut self, from: &Arrays, to: &Arrays, source: impl Fn(usize) -> Option<usize>) {
+        let lanes: Vec<Option<i64>> = (0..LANES).map(|lane| source(lane).map(|lane| lane as i64)).collect();
+        let Writer { context, builder, out, .. } = &mut self.writer;
+        let lane = number(&lanes, 1, &context.lane, builder, out);
+        for (from, to) in registers(from, 0).into_iter().zip(registers(to, 0)) {
+            let arguments = vec![lane.clone()];
+            out.push(Stmt::from(Call { to: Some(to), from: vec![from], arguments, ..Call::plain(Inst::Shuffle) }));
+        }
+    }
+
+    /// Writes the results of a round.
+    fn written(&mut self, cells: &[Option<Cell>], round: &Round) -> Result<(), Refusal> {
+        for (places, set) in by_places(cells) {
+            let all = self.results(&places, round)?;
+            self.writer.by(&set, all);
+        }
+        if !self.context.order.is_exclusive {
             return Ok(());
         }
-        let start = self.context.attributes.kind.start(self.context.of);
-        let start = start.ok_or_else(|| Refusal::from(format!("no first result of {}", self.context.of)))?;
         let is_first = |cell: &Cell| cell.run.start == 0 && !cell.run.places.is_empty();
         let firsts: Vec<Option<Cell>> = cells.iter().map(|cell| cell.clone().filter(is_first)).collect();
         for (places, set) in by_places(&firsts) {
-            let slot = places[0].result;
-            let value = self.context.result.written(slot, Value::Const(self.context.of, start));
-            self.by(&set, vec![Stmt::Assign { to: regs(self.context.result.array, slot.register, 1), value }]);
+            let body = self.writer.written(places[0], self.writer.start());
+            self.writer.by(&set, body);
         }
         Ok(())
     }
 
-    fn results(&self, places: &[Place], round: Round) -> Vec<Stmt> {
-        let context = self.context;
-        let result = |(at, place): (i64, &Place)| {
-            let prefix = match (context.attributes.is_exclusive, at) {
-                (false, at) => Some(Value::reg(round.prefixes, at)),
-                (true, 0) => None,
-                (true, at) => Some(Value::reg(round.prefixes, at - 1)),
-            };
-            let value = match (round.before, prefix) {
-                (Some(before), Some(prefix)) => context.combined(reg(before), prefix),
-                (Some(before), None) => reg(before),
-                (None, prefix) => prefix?,
-            };
-            let value = context.result.written(place.result, context.rounded(value));
-            Some(Stmt::Assign { to: regs(context.result.array, place.result.register, 1), value })
-        };
-        (0..).zip(places).filter_map(result).collect()
-    }
-
-    fn register(&mut self, name: &str) -> Handle<RegArray> {
-        self.builder.registers(name, self.context.dtype, 1, 1, &mut self.out)
-    }
-
-    fn neutral_register(&mut self, name: &str) -> Result<Handle<RegArray>, Refusal> {
-        let array = self.register(name);
-        let value = neutral(self.context.attributes.kind, self.context.dtype)?;
-        self.out.push(Stmt::Set { to: regs(array, 0, 1), value });
-        Ok(array)
-    }
-
-    fn set(&self, is_in: impl Fn(usize) -> bool) -> Vec<bool> {
-        (0..self.context.runs.len()).map(is_in).collect()
-    }
-
-    /// Adds statements that the threads of `set` execute.
-    fn by(&mut self, set: &[bool], body: Vec<Stmt>) {
-        by_threads(set, |_| false, body, &self.context.thread, self.builder, &mut self.out);
-    }
-
-    fn access(&mut self, positions: &[Option<i64>], make: impl FnOnce(Expr) -> Vec<Stmt>) {
-        access(self.context, self.builder, positions, &mut self.out, make);
-    }
-
-    fn scratch(&mut self, elements: usize) -> Handle<Memory> {
-        scratch(self.context, self.builder, "totals", self.context.dtype, elements)
+    fn results(&self, places: &[Place], round: &Round) -> Result<Vec<Stmt>, Refusal> {
+        let mut out = Vec::new();
+        for (at, place) in places.iter().enumerate() {
+            let last = if self.context.order.is_exclusive { at.checked_sub(1) } else { Some(at) };
+            let prefix = last.map(|at| values(&round.prefixes, at));
+            match (round.before.as_ref().map(|before| values(before, 0)), prefix) {
+                (Some(before), Some(prefix)) => out.extend(self.writer.written_combined(*place, &before, &prefix)?),
+                (Some(only), None) | (None, Some(only)) => out.extend(self.writer.written(*place, only)),
+                // The first result of an exclusive scan.
+                (None, None) => {}
+            }
+        }
+        Ok(out)
     }
 }
 
-/// Shared memory of a scan.
-pub(super) fn scratch(
-    context: &Context,
-    builder: &mut Builder,
-    name: &str,
-    dtype: DType,
-    elements: usize,
-) -> Handle<Memory> {
-    let name = builder.fresh(name);
-    builder.program.memories.push(Memory {
-        name,
-        dtype,
-        elements: elements as i64,
-        stages: 1,
-        space: MemorySpace::Shared,
-        values: Vec::new(),
-        alignment: dtype.bytes(),
-        span: context.op.span,
-    })
-}
-
-/// Adds statements that access the positions of the threads that have one.
-pub(super) fn access(
-    context: &Context,
-    builder: &mut Builder,
-    positions: &[Option<i64>],
-    out: &mut Vec<Stmt>,
-    make: impl FnOnce(Expr) -> Vec<Stmt>,
-) {
-    if positions.iter().all(Option::is_none) {
-        return;
-    }
-    let mut body = Vec::new();
-    let index = number(positions, 1, &context.thread, builder, &mut body);
-    body.extend(make(index));
-    let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
-    by_threads(&set, |_| false, body, &context.thread, builder, out);
-}
-
-fn assign(to: Handle<RegArray>, value: Value) -> Stmt {
-    Stmt::Assign { to: regs(to, 0, 1), value }
+/// Which part of its row the group of a thread has.
+fn part_of(parts: &[Vec<Part>], cell: &Cell) -> usize {
+    parts[cell.run.row].iter().position(|part| part.begin == cell.group.0).unwrap_or(0)
 }
 
 /// Whether a round of a thread continues the row of the one before.

@@ -5,6 +5,7 @@ mod context;
 mod make;
 mod runs;
 mod serial;
+mod writer;
 
 use tilewright_diag::counted;
 use tilewright_ir::plan::Reason;
@@ -44,7 +45,7 @@ pub(crate) static VARIANTS: VariantList<Context, ScanSchedule> = VariantList {
 };
 
 fn accept_shuffles(context: &Context) -> Result<ScanSchedule, Vec<Reason>> {
-    let groups = Groups::all(&context.runs, context.attributes.is_reverse);
+    let groups = Groups::all(&context.runs, context.order.is_reverse);
     let complete = groups.into_iter().find(|groups| groups.complete_rows(context.extent));
     complete.map(ScanSchedule::Shuffles).ok_or_else(|| {
         vec![Reason {
@@ -55,7 +56,7 @@ fn accept_shuffles(context: &Context) -> Result<ScanSchedule, Vec<Reason>> {
 }
 
 fn accept_across(context: &Context) -> Result<ScanSchedule, Vec<Reason>> {
-    let groups: Vec<Groups> = Groups::all(&context.runs, context.attributes.is_reverse).collect();
+    let groups: Vec<Groups> = Groups::all(&context.runs, context.order.is_reverse).collect();
     let with_parts = groups.into_iter().rev().filter_map(|groups| {
         let parts = groups.parts(context.rows, context.extent)?;
         let most = parts.iter().map(Vec::len).max().unwrap_or(0);
@@ -71,7 +72,8 @@ fn accept_across(context: &Context) -> Result<ScanSchedule, Vec<Reason>> {
 }
 
 fn accept_serial(context: &Context) -> Result<ScanSchedule, Vec<Reason>> {
-    let bytes = (context.rows * serial::pitch(context)) as i64 * context.dtype.bytes();
+    let of_tuple: i64 = context.values.iter().map(|value| value.dtype.bytes()).sum();
+    let bytes = (context.rows * serial::pitch(context)) as i64 * of_tuple;
     if bytes <= MOST_BYTES {
         return Ok(ScanSchedule::Serial);
     }

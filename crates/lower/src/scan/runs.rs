@@ -3,16 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::fragment_registers::Slot;
+use tilewright_layout::access::LANES;
 
-const LANES: usize = 32;
-
-/// Where a thread has an element of the result, and of the source.
+/// Where a thread has an element: the number of its slots in the results and the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(super) result: Slot,
-    pub(super) source: Slot,
-}
+pub(crate) struct Place(pub(super) usize);
 
 /// Elements of a row that follow each other and that one thread holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +38,8 @@ pub(crate) struct Cell {
 pub(crate) struct Groups {
     /// The bits of the lanes, as a mask.
     pub(super) bits: usize,
+    /// Whether the order is that of descending lanes.
+    is_descending: bool,
     /// By round and thread.
     pub(super) rounds: Vec<Vec<Option<Cell>>>,
 }
@@ -88,7 +85,45 @@ impl Groups {
                 }
             }
         }
-        Some(Groups { bits, rounds })
+        Some(Groups { bits, is_descending, rounds })
+    }
+
+    /// The lane or thread in whose place this one is, counted in the order of the runs.
+    fn in_order(&self, lane: usize) -> usize {
+        if self.is_descending { lane ^ self.bits } else { lane }
+    }
+
+    /// Whether the runs of a lane are the first of its group.
+    pub(super) fn is_first(&self, lane: usize) -> bool {
+        self.in_order(lane) & self.bits == 0
+    }
+
+    /// Whether they are the last ones.
+    pub(super) fn is_last(&self, lane: usize) -> bool {
+        self.in_order(lane) & self.bits == self.bits
+    }
+
+    /// Whether a lane is in the second of two halves that are joined by a bit.
+    pub(super) fn is_behind(&self, lane: usize, mask: usize) -> bool {
+        self.in_order(lane) & mask != 0
+    }
+
+    /// The last lane of the first of two halves that are joined by a bit: it has all that precedes the second.
+    pub(super) fn end_of_first(&self, lane: usize, mask: usize) -> usize {
+        let lower = self.bits & (mask - 1);
+        self.in_order((self.in_order(lane) & !mask) | lower)
+    }
+
+    /// The lane whose runs precede those of a lane; `None` for the first one of a group.
+    pub(super) fn predecessor(&self, lane: usize) -> Option<usize> {
+        let at = self.in_order(lane);
+        let earlier = (at & self.bits).checked_sub(1)? & self.bits;
+        Some(self.in_order((at & !self.bits) | earlier))
+    }
+
+    /// The last lane of the group of a lane.
+    pub(super) fn last(&self, lane: usize) -> usize {
+        self.in_order(self.in_order(lane) | self.bits)
     }
 
     /// The masks of the shuffles, lowest bit first.
@@ -114,12 +149,12 @@ impl Groups {
         })
     }
 
-    /// The parts that the groups divide each row into, in order, each with the first thread that takes part in it and the
+    /// The parts that the groups divide each row into, in order, each with a thread that has it after the shuffles and the
     /// round. `None` if the parts overlap.
     pub(super) fn parts(&self, rows: usize, extent: usize) -> Option<Vec<Vec<Part>>> {
         let mut found: Vec<BTreeMap<(usize, usize), Part>> = vec![BTreeMap::new(); rows];
         for (round, cells) in self.rounds.iter().enumerate() {
-            for (thread, cell) in cells.iter().enumerate() {
+            for (thread, cell) in cells.iter().enumerate().filter(|(thread, _)| self.is_last(*thread)) {
                 if let Some(Cell { run, group }) = cell {
                     found[run.row].entry(*group).or_insert(Part { thread, round, begin: group.0 });
                 }
@@ -136,7 +171,7 @@ impl Groups {
 /// A part of a row that a group of threads has after their shuffles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// The first thread that takes part in it.
+    /// The first thread that is the last one of its group.
     pub(super) thread: usize,
     pub(super) round: usize,
     /// The first element.
@@ -180,16 +215,11 @@ fn rounds_of(runs: &[Vec<Run>], members: &[usize]) -> Option<Vec<Vec<Cell>>> {
 mod tests {
     use super::*;
 
-    fn place(slot: i64) -> Place {
-        let slot = Slot { register: slot, part: 0 };
-        Place { result: slot, source: slot }
-    }
-
     /// A row on so many threads, `vector` elements at a time, round after round.
     fn spread(threads: usize, extent: usize, vector: usize) -> Vec<Vec<Run>> {
         let of = |thread: usize| {
             let own = (0..extent).filter(|at| at / vector % threads == thread);
-            runs(own.enumerate().map(|(slot, at)| (0, at, place(slot as i64))).collect())
+            runs(own.enumerate().map(|(slot, at)| (0, at, Place(slot))).collect())
         };
         (0..threads).map(of).collect()
     }
@@ -214,13 +244,33 @@ mod tests {
         assert_eq!((widest.bits, widest.rounds.len()), (31, 2));
         let parts = widest.parts(1, 512).expect("they do not overlap");
         let parts: Vec<_> = parts[0].iter().map(|part| (part.thread, part.round, part.begin)).collect();
-        assert_eq!(parts, [(0, 0, 0), (32, 0, 128), (0, 1, 256), (32, 1, 384)]);
+        assert_eq!(parts, [(31, 0, 0), (63, 0, 128), (31, 1, 256), (63, 1, 384)]);
+    }
+
+    #[test]
+    fn halves_are_joined_in_the_order_of_the_runs() {
+        let of = |is_descending, bits| Groups { bits, is_descending, rounds: Vec::new() };
+        let before = |groups: &Groups, mask| {
+            let of = |lane: usize| groups.is_behind(lane, mask).then(|| groups.end_of_first(lane, mask));
+            (0..8).map(of).collect::<Vec<_>>()
+        };
+        let own = |lanes: [i64; 8]| lanes.map(|lane| usize::try_from(lane).ok()).to_vec();
+        let (up, down) = (of(false, 7), of(true, 7));
+        assert_eq!(before(&up, 2), own([-1, -1, 1, 1, -1, -1, 5, 5]));
+        assert_eq!(before(&down, 2), own([2, 2, -1, -1, 6, 6, -1, -1]));
+        // Bits with a gap.
+        let apart = of(false, 5);
+        assert_eq!(before(&apart, 4), own([-1, -1, -1, -1, 1, 1, 3, 3]));
+        let earlier = |groups: &Groups| (0..8).map(|lane| groups.predecessor(lane)).collect::<Vec<_>>();
+        assert_eq!(earlier(&apart), own([-1, 0, -1, 2, 1, 4, 3, 6]));
+        assert_eq!(earlier(&down), own([1, 2, 3, 4, 5, 6, 7, -1]));
+        assert_eq!([up.last(2), down.last(2), apart.last(2)], [7, 0, 7]);
     }
 
     #[test]
     fn a_gap_ends_a_run() {
         let elements = [(0, 0), (0, 1), (1, 0), (0, 4)];
-        let runs = runs(elements.iter().map(|(row, at)| (*row, *at, place(0))).collect());
+        let runs = runs(elements.iter().map(|(row, at)| (*row, *at, Place(0))).collect());
         let ends: Vec<_> = runs.iter().map(|run| (run.row, run.start, run.end())).collect();
         assert_eq!(ends, [(0, 0, 2), (0, 4, 5), (1, 0, 1)]);
     }

@@ -6,16 +6,15 @@ use std::collections::BTreeMap;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Counter;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Cond, Inst, Memory, RegArray, Stmt, Unroll, Value};
+use tilewright_ir::thread::{Call, Cond, Inst, Memory, Stmt, Unroll};
 
 use super::context::Context;
-use super::make::{access, scratch};
 use super::runs::Place;
-use crate::builder::{Builder, regs};
-use crate::combine::neutral;
+use super::writer::Writer;
+use crate::builder::Builder;
 use crate::conditions::under;
 use crate::refusal::Refusal;
-use crate::threads::by_threads;
+use crate::tuples::{Arrays, assigned, registers, values};
 
 /// By place, the position of the element in shared memory that each thread has there.
 type Positions = BTreeMap<Place, Vec<Option<i64>>>;
@@ -27,24 +26,25 @@ pub(super) fn pitch(context: &Context) -> usize {
 
 /// The statements: every element goes to shared memory, each row is combined there, and every thread takes its results.
 pub(super) fn statements(context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
-    let mut out = Vec::new();
-    let memory = scratch(context, builder, "rows", context.dtype, context.rows * pitch(context));
-    let held = builder.registers("held", context.dtype, 1, 1, &mut out);
+    let mut writer = Writer::new(context, builder);
+    let memories = writer.scratch("rows", context.rows * pitch(context));
+    let held = writer.arrays("held", 1);
     let mut stored = vec![false; context.rows * pitch(context)];
     for (place, mut positions) in positions(context, 0) {
         // Of several threads that hold an element, the first stores it.
         for position in &mut positions {
             *position = position.filter(|at| !std::mem::replace(&mut stored[*at as usize], true));
         }
-        let from = regs(held, 0, 1);
-        let load = Stmt::Assign { to: from.clone(), value: context.element(place) };
-        access(context, builder, &positions, &mut out, |index| vec![load, Stmt::Store { memory, index, from }]);
+        let from = registers(&held, 0);
+        let read = assigned(from.clone(), context.tuple(place)).collect();
+        let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
+        writer.store(&memories, (&positions, &set), read, from);
     }
-    out.push(Stmt::from(Call::plain(Inst::SyncThreads)));
-    rows(context, builder, (memory, held), &mut out)?;
-    out.push(Stmt::from(Call::plain(Inst::SyncThreads)));
-    results(context, builder, (memory, held), &mut out)?;
-    Ok(out)
+    writer.out.push(Stmt::from(Call::plain(Inst::SyncThreads)));
+    rows(&mut writer, &memories, &held)?;
+    writer.out.push(Stmt::from(Call::plain(Inst::SyncThreads)));
+    results(&mut writer, &memories, &held);
+    Ok(writer.out)
 }
 
 /// The positions of the elements of each thread, `before` elements earlier in their rows.
@@ -60,65 +60,45 @@ fn positions(context: &Context, before: usize) -> Positions {
 }
 
 /// The loops of the threads over their rows.
-fn rows(
-    context: &Context,
-    builder: &mut Builder,
-    (memory, held): (Handle<Memory>, Handle<RegArray>),
-    out: &mut Vec<Stmt>,
-) -> Result<(), Refusal> {
-    let sum = builder.registers("sum", context.dtype, 1, 1, out);
+fn rows(writer: &mut Writer, memories: &[Handle<Memory>], held: &Arrays) -> Result<(), Refusal> {
+    let context = writer.context;
+    let sum = writer.arrays("sum", 1);
     let (threads, rows) = (context.runs.len() as i64, context.rows as i64);
-    let turn = Var::new(builder.fresh("turn"), 0, (rows - 1) / threads);
+    let turn = Var::new(writer.builder.fresh("turn"), 0, (rows - 1) / threads);
     let row = if rows > threads { context.thread.clone() + Expr::var(&turn) * threads } else { context.thread.clone() };
-    let var = Var::new(builder.fresh("at"), 0, context.extent as i64 - 1);
+    let var = Var::new(writer.builder.fresh("at"), 0, context.extent as i64 - 1);
     let index = row.clone() * pitch(context) as i64 + Expr::var(&var);
-    let value = context.combined(Value::reg(sum, 0), Value::reg(held, 0));
-    let body = vec![
-        Stmt::Load { to: regs(held, 0, 1), memory, index: index.clone() },
-        Stmt::Assign { to: regs(sum, 0, 1), value },
-        Stmt::Store { memory, index, from: regs(sum, 0, 1) },
-    ];
-    let start = neutral(context.attributes.kind, context.dtype)?;
-    let body = vec![
-        Stmt::Set { to: regs(sum, 0, 1), value: start },
-        Stmt::For { counter: Counter::of(var), unroll: Unroll::Auto, body },
-    ];
-    let body = under(&[Cond::Less(row, Expr::constant(rows))], body);
+    let mut body = Vec::new();
+    for (memory, to) in memories.iter().zip(registers(held, 0)) {
+        body.push(Stmt::Load { to, memory: *memory, index: index.clone() });
+    }
+    body.extend(writer.combined(registers(&sum, 0), &values(&sum, 0), &values(held, 0))?);
+    for (memory, from) in memories.iter().zip(registers(&sum, 0)) {
+        body.push(Stmt::Store { memory: *memory, index: index.clone(), from });
+    }
+    let mut of_row = writer.set_to_neutral(&sum);
+    of_row.push(Stmt::For { counter: Counter::of(var), unroll: Unroll::Auto, body });
+    let body = under(&[Cond::Less(row, Expr::constant(rows))], of_row);
     match rows > threads {
-        true => out.push(Stmt::For { counter: Counter::of(turn), unroll: Unroll::Auto, body }),
-        false => out.extend(body),
+        true => writer.out.push(Stmt::For { counter: Counter::of(turn), unroll: Unroll::Auto, body }),
+        false => writer.out.extend(body),
     }
     Ok(())
 }
 
 /// Every thread takes the results of its elements.
-fn results(
-    context: &Context,
-    builder: &mut Builder,
-    (memory, held): (Handle<Memory>, Handle<RegArray>),
-    out: &mut Vec<Stmt>,
-) -> Result<(), Refusal> {
-    let is_exclusive = context.attributes.is_exclusive;
+fn results(writer: &mut Writer, memories: &[Handle<Memory>], held: &Arrays) {
+    let context = writer.context;
+    let is_exclusive = context.order.is_exclusive;
     for (place, positions) in positions(context, usize::from(is_exclusive)) {
-        let slot = place.result;
-        let write = |value: Value| {
-            let value = context.result.written(slot, value);
-            Stmt::Assign { to: regs(context.result.array, slot.register, 1), value }
-        };
-        let result = write(context.rounded(Value::reg(held, 0)));
-        let to = regs(held, 0, 1);
-        access(context, builder, &positions, out, |index| vec![Stmt::Load { to, memory, index }, result]);
-        if is_exclusive {
-            let start = context.attributes.kind.start(context.of);
-            let start = start.ok_or_else(|| Refusal::from(format!("no first result of {}", context.of)))?;
-            let first: Vec<bool> = (0..context.runs.len()).map(|thread| is_first(context, thread, place)).collect();
-            if first.contains(&true) {
-                let body = vec![write(Value::Const(context.of, start))];
-                by_threads(&first, |_| false, body, &context.thread, builder, out);
-            }
+        let result = writer.written(place, values(held, 0));
+        writer.load(memories, &positions, registers(held, 0), result);
+        let first = writer.set(|thread| is_exclusive && is_first(context, thread, place));
+        if first.contains(&true) {
+            let start = writer.written(place, writer.start());
+            writer.by(&first, start);
         }
     }
-    Ok(())
 }
 
 /// Whether the element of a thread at a place is the first of its row.

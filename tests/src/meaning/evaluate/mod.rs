@@ -7,14 +7,14 @@
 
 mod machine;
 mod marks;
+mod tuples;
 mod values;
 
 use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::tile::{
-    AtomicOp, Buffer, Claim, Combiner, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, Parameter, ReduceBy,
-    ReduceKind, Space, Stmt, Tile, Value,
+    AtomicOp, Buffer, Claim, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
 use tilewright::ir::{Counter, Dim, Handle};
 use tilewright::layout::DType;
@@ -23,7 +23,7 @@ use tilewright::layout::axis::Scope;
 pub use machine::{Bytes, Meaningless, Rules};
 
 use super::numbers;
-use machine::{Machine, Number, Outcome, Running, Touch, unknown};
+use machine::{Machine, Outcome, Running, Touch, unknown};
 use values::converted;
 
 /// Runs a kernel whose parameters hold these bytes; what they hold in the end.
@@ -398,12 +398,12 @@ impl<'a> Machine<'a> {
                 let values = self.all(src)?;
                 let mut rows: BTreeMap<Vec<i64>, Vec<(&Vec<i64>, u64)>> = BTreeMap::new();
                 for (index, (to, value)) in self.tile(src)?.into_iter().zip(to.iter().zip(values)) {
-                    let others = index.iter().enumerate().filter(|(at, _)| *at != scan.dimension);
+                    let others = index.iter().enumerate().filter(|(at, _)| *at != scan.order.dimension);
                     rows.entry(others.map(|(_, at)| *at).collect()).or_default().push((to, value));
                 }
                 let start = scan.kind.start(dtype).map_or(0, |start| numbers::constant(dtype, start));
                 for mut row in rows.into_values() {
-                    if scan.is_reverse {
+                    if scan.order.is_reverse {
                         row.reverse();
                     }
                     let mut result = None;
@@ -411,64 +411,15 @@ impl<'a> Machine<'a> {
                         let before = result.unwrap_or(start);
                         let next = joined(scan.kind, dtype, result, value)?;
                         result = Some(next);
-                        let kept = if scan.is_exclusive { before } else { next };
+                        let kept = if scan.order.is_exclusive { before } else { next };
                         self.put(dst, to, kept, Touch::Store(Claim::None))?;
                     }
                 }
                 Ok(())
             }
+            OpKind::ScanBy(by) => self.scan_by(op, by),
             OpKind::Gemm(_) => unknown(op.kind.info().name),
         }
-    }
-
-    /// Combines tuples from the first of a row to the last.
-    fn reduce_by(&mut self, op: &Op, by: ReduceBy) -> Outcome<()> {
-        let combiner = &self.kernel.combiners[by.combiner];
-        let (destinations, sources) = op.operands.split_at(by.values);
-        let columns: Vec<Vec<u64>> = sources.iter().map(|src| self.all(src)).collect::<Outcome<_>>()?;
-        let mut rows: BTreeMap<Vec<i64>, Vec<Vec<u64>>> = BTreeMap::new();
-        for (at, index) in self.tile(&sources[0])?.into_iter().enumerate() {
-            let kept = index.into_iter().enumerate().filter(|(dimension, _)| !by.dimensions.contains(*dimension));
-            let tuple = columns.iter().map(|column| column[at]).collect();
-            rows.entry(kept.map(|(_, at)| at).collect()).or_default().push(tuple);
-        }
-        let places: Vec<Vec<Vec<i64>>> = destinations.iter().map(|dst| self.tile(dst)).collect::<Outcome<_>>()?;
-        for (at, row) in rows.values().enumerate() {
-            let old: Vec<u64> = (destinations.iter().zip(&places))
-                .map(|(dst, places)| self.get(dst.buffer, &places[at]))
-                .collect::<Outcome<_>>()?;
-            let mut result = (!by.clear).then_some(old);
-            for tuple in row {
-                result = Some(match result {
-                    None => tuple.clone(),
-                    Some(before) => self.combined(combiner, &before, tuple)?,
-                });
-            }
-            for ((dst, places), bits) in destinations.iter().zip(&places).zip(result.unwrap_or_default()) {
-                self.put(dst.buffer, &places[at], bits, Touch::Store(Claim::None))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Two tuples as one.
-    fn combined(&mut self, combiner: &Combiner, earlier: &[u64], later: &[u64]) -> Outcome<Vec<u64>> {
-        let outside = self.names.len();
-        for (parameter, both) in combiner.parameters.iter().zip(earlier.iter().zip(later)) {
-            let Parameter { names: [first, second], dtype } = parameter;
-            self.names.push((first.clone(), Number::Of(*dtype, *both.0)));
-            self.names.push((second.clone(), Number::Of(*dtype, *both.1)));
-        }
-        for (name, value) in &combiner.named {
-            let value = self.value(value, None)?;
-            self.names.push((name.clone(), value));
-        }
-        let result = |(result, parameter): (&Value, &Parameter)| {
-            converted(self.value(result, Some(parameter.dtype))?, parameter.dtype)
-        };
-        let results = combiner.results.iter().zip(&combiner.parameters).map(result).collect();
-        self.names.truncate(outside);
-        results
     }
 
     fn all(&mut self, tile: &Tile) -> Outcome<Vec<u64>> {

@@ -55,12 +55,12 @@ impl Maker<'_> {
         });
     }
 
-    /// Tuples of elements of fragments with the same extents, combined by a function that is exact in any order.
-    pub(super) fn reduce_by(&mut self, k: &mut KernelBuilder) {
+    /// Two fragments with the same extents, and a function that combines their elements to the same bits in any order.
+    fn pair(&mut self) -> Option<([Held; 2], Exact)> {
         let has_words = |held: &Held| !held.is_flat && held.dtype.bytes() >= 4;
         let wide: Vec<Held> = self.held().into_iter().filter(has_words).collect();
         if wide.is_empty() {
-            return;
+            return None;
         }
         let first = *self.rng.pick(&wide);
         let same: Vec<Held> = wide.into_iter().filter(|held| held.extents == first.extents).collect();
@@ -72,9 +72,48 @@ impl Maker<'_> {
             1 if is_integer => (*self.rng.pick(&integers), Exact::Greatest),
             _ => (*self.rng.pick(&same), Exact::Apart(self.rng.below(2))),
         };
+        Some(([first, second], function))
+    }
+
+    /// Tuples are scanned, in place or to fragments of their own.
+    pub(super) fn scan_by(&mut self, k: &mut KernelBuilder) {
+        let Some((sources, function)) = self.pair() else { return };
+        // In a scan, tuples keep their order.
+        let is_integer = |src: &Held| !src.dtype.is_float();
+        let ordered = sources[0].dtype == sources[1].dtype && sources.iter().all(is_integer);
+        let function = if ordered && self.rng.percent(50) { Exact::Steps } else { function };
+        let [first, second] = sources.map(|src| src.buffer);
+        let is_in_place = sources[0].storage != sources[1].storage && self.rng.percent(50);
+        let results = if is_in_place {
+            [first, second]
+        } else {
+            sources.map(|src| {
+                let name = self.name("run");
+                k.fragment(&name, src.dtype, src.extents)
+            })
+        };
+        let identity = function.identity(sources.map(|src| src.dtype));
+        let scan = k.scan_by(results, [first, second], self.rng.below(2), identity, |a, b| function.of(a, b));
+        let scan = if self.rng.percent(40) { scan.exclusive() } else { scan };
+        if self.rng.percent(40) {
+            scan.reverse();
+        }
+        if is_in_place {
+            return;
+        }
+        for (buffer, src) in results.into_iter().zip(sources) {
+            let storage = 1000 + self.names;
+            self.names += 1;
+            let (dtype, extents, role) = (src.dtype, src.extents, self.role);
+            self.fragments.push(Held { buffer, dtype, extents, is_flat: false, stages: 0, storage, role });
+        }
+    }
+
+    /// Tuples of elements are combined along a dimension.
+    pub(super) fn reduce_by(&mut self, k: &mut KernelBuilder) {
+        let Some((sources, function)) = self.pair() else { return };
         let dimension = self.rng.below(2);
-        let left = first.extents[1 - dimension];
-        let sources = [first, second];
+        let left = sources[0].extents[1 - dimension];
         let results = sources.map(|src| {
             let name = self.name("tup");
             k.fragment(&name, src.dtype, [left])
@@ -118,9 +157,11 @@ impl Maker<'_> {
     }
 }
 
-/// A function of two pairs whose result is the same in any order, to the bit.
+/// A function of two pairs whose result is the same to the bit however they are grouped.
 #[derive(Clone, Copy)]
 enum Exact {
+    /// Two steps `x -> a*x + b` as one: the order matters.
+    Steps,
     /// The sum of two fractions, as numerator and denominator.
     Fractions,
     /// The greater first value; of equal ones, the lesser second value.
@@ -132,6 +173,7 @@ enum Exact {
 impl Exact {
     fn of(self, [a, b]: [Value; 2], [c, d]: [Value; 2]) -> [Value; 2] {
         match self {
+            Exact::Steps => [a * c, c * b + d],
             Exact::Fractions => [a * d + c * b, b * d],
             Exact::Greatest => {
                 let is_later = c.gt(a) | (c.eq(a) & d.lt(b));
@@ -149,6 +191,7 @@ impl Exact {
             Some((least, most)) => Scalar::Int(if is_most { most } else { least } as i64),
         };
         match self {
+            Exact::Steps => [Scalar::Int(1), Scalar::Int(0)],
             Exact::Fractions => [Scalar::Int(0), Scalar::Int(1)],
             Exact::Greatest | Exact::Apart(0) => [end(dtypes[0], false), end(dtypes[1], true)],
             Exact::Apart(_) => [end(dtypes[0], true), end(dtypes[1], false)],

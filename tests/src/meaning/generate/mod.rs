@@ -29,6 +29,9 @@ pub fn random_kernel(rng: &mut Rng) -> Kernel {
     kernel("random", |k| {
         let threads = *rng.pick(&THREADS);
         k.threads(threads);
+        if rng.percent(50) {
+            k.share_storage();
+        }
         let ctas = if rng.percent(8) { rng.within(2..=3) } else { 1 };
         let [bx] = k.grid([ctas]);
         if rng.percent(15) {
@@ -204,6 +207,20 @@ impl<'r> Maker<'r> {
         }
     }
 
+    /// A shared buffer that only the next steps use.
+    fn with_own_buffer(&mut self, k: &mut KernelBuilder, depth: usize) {
+        let extents = self.rng.pick(&[self.outputs[0].extents, self.inputs[0].extents, [1, 40], [8, 32]]).to_owned();
+        let (name, storage) = (self.name("own"), 2000 + self.names);
+        let listed = if extents[0] == 1 { vec![extents[1]] } else { extents.to_vec() };
+        let buffer = k.shared(&name, self.dtype, listed);
+        let (dtype, is_flat) = (self.dtype, extents[0] == 1);
+        let held = Held { buffer, dtype, extents, is_flat, stages: 0, storage, role: None };
+        self.start(k, held);
+        self.shared.push(held);
+        (0..self.rng.within(1..=3)).for_each(|_| self.step(k, depth));
+        self.shared.retain(|known| known.buffer != buffer);
+    }
+
     pub(super) fn small(&mut self, dtype: DType) -> Scalar {
         let value = self.rng.within(0..=9);
         if dtype.is_float() { Scalar::Float(value as f64 * 0.5) } else { Scalar::Int(value) }
@@ -229,11 +246,15 @@ impl<'r> Maker<'r> {
             let (role, steps) = (self.rng.below(self.roles.len()), self.rng.within(1..=2));
             return self.in_role(k, role, |maker, k| (0..steps).for_each(|_| maker.step(k, depth)));
         }
+        if self.role.is_none() && self.rng.percent(6) {
+            return self.with_own_buffer(k, depth);
+        }
         match self.rng.below(if depth > 0 { 14 } else { 11 }) {
             0..=5 => self.nest(k),
             6 | 7 => self.copy(k),
             8 => match self.rng.below(10) {
-                0..=2 => self.scan(k),
+                0 | 1 => self.scan(k),
+                2 => self.scan_by(k),
                 3 | 4 => self.reduce_by(k),
                 _ => self.reduce(k),
             },

@@ -19,8 +19,11 @@ impl Machine<'_> {
                 let [argument] = &arguments[..] else { return Err("a shuffle must have a source lane".to_string()) };
                 let mut values = Vec::new();
                 for at in active {
-                    let argument = self.expr(*at, argument)? as usize;
-                    let partner = if *inst == Inst::Shuffle { at / 32 * 32 + argument } else { at ^ argument };
+                    let argument = self.expr(*at, argument)?;
+                    let partner = match inst {
+                        Inst::Shuffle => at / 32 * 32 + argument.rem_euclid(32) as usize,
+                        _ => at ^ argument as usize,
+                    };
                     // An inactive lane supplies an arbitrary value, which must not affect the result.
                     let is_there = at / 32 == partner / 32 && active.contains(&partner);
                     let mut bytes = self.get(if is_there { partner } else { *at }, from)?;

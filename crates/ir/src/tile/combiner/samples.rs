@@ -6,6 +6,7 @@ use tilewright_layout::DType;
 use super::{Combiner, Parameter};
 use crate::scalar::Scalar;
 use crate::tile::function::Function;
+use crate::tile::op::{OpClass, OpKind};
 use crate::tile::value::{ElementOp, Narrowing, Value};
 
 /// A value of a sampled tuple. Floats are not rounded to their dtype: results are compared with a tolerance.
@@ -33,42 +34,50 @@ const ANY: [f64; 6] = [-1.0, 2.0, -3.5, 0.0, -2.0, 5.0];
 const TOLERANCE: f64 = 1e-4;
 
 impl Combiner {
-    /// Warnings where sampled tuples show that the function is not associative, not commutative, or changed by its identity.
-    /// There are none for a long function, and where a function of real numbers is not known here.
-    pub(crate) fn broken_laws(&self) -> Vec<Diagnostic> {
+    /// Warnings where sampled tuples show that the function is not associative, that it is not commutative although it is that
+    /// of a reduction, or that its identity changes tuples. There are none for a long function, and where a function of real
+    /// numbers is not known here.
+    pub(crate) fn broken_laws(&self, of: OpKind) -> Vec<Diagnostic> {
         let values = self.named.iter().map(|(_, value)| value).chain(&self.results);
         if values.map(operations).sum::<usize>() > MOST_OPERATIONS {
             return Vec::new();
         }
         let positive = self.tuples(&POSITIVE);
-        if let Some(why) = self.depends_on_order(&positive) {
-            let help = "threads combine tuples in an order that depends on the layouts: the result would depend on it";
-            return vec![self.warning(why).help(help)];
+        if let Some(why) = self.depends_on_order(&positive, of) {
+            let help = match of.info().class {
+                OpClass::Scan => "threads combine neighbours first, in groups that depend on the layouts",
+                _ => "threads combine tuples in an order that depends on the layouts: the result would depend on it",
+            };
+            return vec![self.warning(why, of).help(help)];
         }
         let any = self.tuples(&ANY);
-        let takes_any = self.depends_on_order(&any).is_none();
+        let takes_any = self.depends_on_order(&any, of).is_none();
         let identity: Option<Tuple> = self.parameters.iter().zip(&self.identity).map(in_dtype).collect();
         let Some(identity) = identity else { return Vec::new() };
         let others = if takes_any { any } else { Vec::new() };
         let all = [vec![identity.clone()], positive, others].concat();
         let changed = all.iter().find_map(|tuple| self.changed_by(&identity, tuple));
         let help = "elements beyond the edge of a tensor count as the identity, and so do threads without elements";
-        changed.map(|why| self.warning(why).help(help)).into_iter().collect()
+        let message = |shown: String| [format!("the identity of `{}` changes tuples", of.info().name), shown];
+        changed.map(|shown| self.warning(message(shown), of).help(help)).into_iter().collect()
     }
 
-    fn warning(&self, [what, shown]: [String; 2]) -> Diagnostic {
-        Diagnostic::warning("K0278", what).label(self.span, "this reduction").note(shown)
+    fn warning(&self, [what, shown]: [String; 2], of: OpKind) -> Diagnostic {
+        let this = if of.info().class == OpClass::Scan { "this scan" } else { "this reduction" };
+        Diagnostic::warning("K0278", what).label(self.span, this).note(shown)
     }
 
-    /// How the function, applied to some of these tuples, depends on their order.
-    fn depends_on_order(&self, tuples: &[Tuple]) -> Option<[String; 2]> {
+    /// How the function, applied to some of these tuples, depends on their order. A scan keeps it, and only the grouping may
+    /// matter there.
+    fn depends_on_order(&self, tuples: &[Tuple], of: OpKind) -> Option<[String; 2]> {
+        let broken = |law: &str| format!("the function of `{}` is not {law}", of.info().name);
         for a in tuples {
             for b in tuples {
                 let [ab, ba] = [self.apply(a, b)?, self.apply(b, a)?];
-                if differ(&ab, &ba) {
+                if of.info().class != OpClass::Scan && differ(&ab, &ba) {
                     let shown =
                         format!("f(a, b) is {}, and f(b, a) is {}, for {}", text(&ab), text(&ba), named(&[a, b]));
-                    return Some(["the function of `reduce_by` is not commutative".to_string(), shown]);
+                    return Some([broken("commutative"), shown]);
                 }
                 for c in tuples {
                     let [left, right] = [self.apply(&ab, c)?, self.apply(a, &self.apply(b, c)?)?];
@@ -76,7 +85,7 @@ impl Combiner {
                         let [left, right] = [text(&left), text(&right)];
                         let results = format!("f(f(a, b), c) is {left}, and f(a, f(b, c)) is {right}");
                         let shown = format!("{results}, for {}", named(&[a, b, c]));
-                        return Some(["the function of `reduce_by` is not associative".to_string(), shown]);
+                        return Some([broken("associative"), shown]);
                     }
                 }
             }
@@ -84,14 +93,16 @@ impl Combiner {
         None
     }
 
-    /// How a tuple changes when it is combined with the identity.
-    fn changed_by(&self, identity: &Tuple, tuple: &Tuple) -> Option<[String; 2]> {
-        let result = self.apply(identity, tuple)?;
+    /// How a tuple changes when it is combined with the identity, on either side of it.
+    fn changed_by(&self, identity: &Tuple, tuple: &Tuple) -> Option<String> {
         let is_nan = |sample: &Sample| matches!(sample, Sample::Real(real) if real.is_nan());
-        let is_lost = tuple.iter().zip(&result).any(|(old, new)| is_nan(old) != is_nan(new));
-        let shown = format!("combined with the identity {}, {} becomes {}", text(identity), text(tuple), text(&result));
-        let what = "the identity of `reduce_by` changes tuples";
-        (is_lost || differ(tuple, &result)).then(|| [what.to_string(), shown])
+        [[identity, tuple], [tuple, identity]].into_iter().find_map(|[earlier, later]| {
+            let result = self.apply(earlier, later)?;
+            let is_lost = tuple.iter().zip(&result).any(|(old, new)| is_nan(old) != is_nan(new));
+            let [identity, old, new] = [identity, tuple, &result].map(text);
+            let shown = format!("combined with the identity {identity}, {old} becomes {new}");
+            (is_lost || differ(tuple, &result)).then_some(shown)
+        })
     }
 
     /// Tuples of these numbers: several have the same first value.

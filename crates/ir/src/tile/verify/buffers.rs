@@ -367,6 +367,11 @@ fn check_parameters(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
 
 /// Checks that all shared buffers together fit in the shared memory of a CTA.
 fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
+    for buffer in kernel.alone.iter().map(|handle| &kernel.buffers[*handle]).filter(|b| b.space != Space::Shared) {
+        let message = format!("`{}` is set apart, but it is not in shared memory", buffer.name);
+        let finding = Diagnostic::error("K0279", message).label(buffer.span, "this buffer");
+        found.push(finding.help("leave out .alone(): only shared buffers have storage in common"));
+    }
     let owners = kernel.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
     let mut largest: Option<(&Buffer, i64)> = None;
     for (_, buffer) in owners {
@@ -376,7 +381,7 @@ fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
         }
     }
     let Some((buffer, bytes)) = largest else { return };
-    let total = kernel.shared_bytes();
+    let total = kernel.shared_storage(target).bytes;
     if total > target.shared_bytes() {
         let message = format!("{total} bytes of shared memory, but a CTA of {target} has {}", target.shared_bytes());
         found.push(

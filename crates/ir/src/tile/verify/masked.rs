@@ -20,12 +20,14 @@ use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// Warnings about a valid kernel: those found while it was built, out-of-bounds accesses to tensors, elements from beyond the
-/// edge of a tensor that count, and functions of `reduce_by` whose result depends on an order.
+/// edge of a tensor that count, and functions of tuples whose result depends on an order.
 pub fn warnings(kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = kernel.build_findings.clone();
     check_body(kernel, &kernel.body, &mut Vec::new(), &mut found);
     found.extend(uncertain_edges(kernel));
-    found.extend(kernel.combiners.iter().flat_map(|(_, combiner)| combiner.broken_laws()));
+    for (_, op) in kernel.ops.iter() {
+        found.extend(op.kind.tuples().into_iter().flat_map(|of| kernel.combiners[of.combiner].broken_laws(op.kind)));
+    }
     found
 }
 

@@ -6,7 +6,7 @@ use tilewright_layout::axis::Scope;
 use super::buffer_errors::{no_atomic, no_buffer};
 use crate::hw_index::Dim;
 use crate::scalar::Scalar;
-use crate::tile::attributes::{Gemm, Reduce, ReduceKind, Scan};
+use crate::tile::attributes::{Gemm, Reduce, ReduceKind, Scan, ScanOrder};
 use crate::tile::buffer::{Buffer, Direction, Space};
 use crate::tile::dimensions::Dimensions;
 use crate::tile::element::AtomicOp;
@@ -56,7 +56,9 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
         }
         (OpKind::ConvertLayout, [dst, src]) => check_conversion(kernel, op, [dst, src], found),
         (OpKind::Reduce(reduce), [dst, src]) => check_reduction(kernel, op, reduce, [dst, src], found),
-        (OpKind::ReduceBy(by), tiles) => super::tuples::check(kernel, op, by, tiles, found),
+        (OpKind::ReduceBy(_) | OpKind::ScanBy(_), tiles) => {
+            op.kind.tuples().into_iter().for_each(|of| super::tuples::check(kernel, op, of, tiles, found));
+        }
         (OpKind::Scan(scan), [dst, src]) => check_scan(kernel, op, scan, [dst, src], found),
         (OpKind::Gemm(gemm), [c, a, b]) => check_product(kernel, op, gemm, [c, a, b], found),
         (OpKind::AtomicAdd, [dst, src]) => {
@@ -364,12 +366,16 @@ fn check_scan(kernel: &Kernel, op: &Op, scan: Scan, [dst, src]: [&Tile; 2], foun
     found.extend(different_extents(kernel, op, [dst, src]));
     found.extend(opaque(op, &kernel.buffers[src.buffer]));
     found.extend(bits_of_floats(op, scan.kind, &kernel.buffers[src.buffer]));
-    if scan.dimension >= src.extents.len() {
-        let message = format!("`scan` along dimension {} of extents {:?}", scan.dimension, src.extents);
-        let last = src.extents.len().saturating_sub(1);
-        let help = format!("the dimensions are numbered from 0 to {last}");
-        found.push(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
-    }
+    found.extend(unknown_dimension(op, scan.order, src));
+}
+
+/// The error for a scan along a dimension that its source has not.
+pub(super) fn unknown_dimension(op: &Op, order: ScanOrder, src: &Tile) -> Option<Diagnostic> {
+    let message = format!("`{}` along dimension {} of extents {:?}", op.kind.info().name, order.dimension, src.extents);
+    let last = src.extents.len().saturating_sub(1);
+    let finding = Diagnostic::error("K0219", message).label(op.span, "this op");
+    let help = format!("the dimensions are numbered from 0 to {last}");
+    (order.dimension >= src.extents.len()).then(|| finding.help(help))
 }
 
 /// The error for computing with opaque elements.

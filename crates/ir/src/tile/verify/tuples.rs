@@ -1,26 +1,26 @@
-//! Checks of `reduce_by`: its tuples, and the function that combines them.
+//! Checks of `reduce_by` and `scan_by`: their tuples, and the functions that combine them.
 
 use tilewright_diag::{Diagnostic, Span};
 
-use super::ops::{different_dtypes, opaque, wrong_dimensions};
+use super::ops::{different_dtypes, different_extents, opaque, unknown_dimension, wrong_dimensions};
 use super::values::{Names, Type, check_fits, may_store, type_of};
 use crate::scalar::Scalar;
-use crate::tile::attributes::ReduceBy;
 use crate::tile::combiner::{Combiner, Parameter};
 use crate::tile::kernel::{Kernel, ScalarParameter};
-use crate::tile::op::Op;
+use crate::tile::op::{Op, Tuples};
 use crate::tile::print::{tile_title, value_title};
 use crate::tile::tiles::Tile;
 use crate::tile::value::Value;
 
-/// Adds what is wrong with a `reduce_by`, whose tiles are as many destinations as a tuple has values, then the sources.
-pub(super) fn check(kernel: &Kernel, op: &Op, by: ReduceBy, tiles: &[Tile], found: &mut Vec<Diagnostic>) {
-    let Some(combiner) = kernel.combiners.get(by.combiner) else { return };
-    let (destinations, sources) = tiles.split_at(by.values.min(tiles.len()));
-    if by.values == 0 {
-        let message = "`reduce_by` of tuples without values";
+/// Adds what is wrong with an op on tuples, whose tiles are as many destinations as a tuple has values, then the sources.
+pub(super) fn check(kernel: &Kernel, op: &Op, tuples: Tuples, tiles: &[Tile], found: &mut Vec<Diagnostic>) {
+    let Some(combiner) = kernel.combiners.get(tuples.combiner) else { return };
+    let (destinations, sources) = tiles.split_at(tuples.values.min(tiles.len()));
+    let name = op.kind.info().name;
+    if tuples.values == 0 {
+        let message = format!("`{name}` of tuples without values");
         let finding = Diagnostic::error("K0211", message).label(op.span, "this op");
-        found.push(finding.help("give it a destination and a source: k.reduce_by([m], [x], 1, ..)"));
+        found.push(finding.help(format!("give it a destination and a source: k.{name}([m], [x], 1, ..)")));
         return;
     }
     let before = found.len();
@@ -28,19 +28,35 @@ pub(super) fn check(kernel: &Kernel, op: &Op, by: ReduceBy, tiles: &[Tile], foun
         found.extend(different_dtypes(kernel, op, [dst, src]));
         found.extend(opaque(op, &kernel.buffers[src.buffer]));
         found.extend(narrow(kernel, op, src));
-        found.extend(wrong_dimensions(op, by.dimensions, [dst, src]));
-        found.extend(other_extents(kernel, op, [&sources[0], src]));
+        let wrong =
+            wrong_extents(kernel, op, [dst, src]).into_iter().chain(other_extents(kernel, op, [&sources[0], src]));
+        // All values of a tuple may have the same mistake.
+        for finding in wrong {
+            if !found.contains(&finding) {
+                found.push(finding);
+            }
+        }
     }
     found.extend(shared_storage(kernel, op, destinations, sources));
     if found.len() == before {
-        check_function(kernel, combiner, found);
+        check_function(kernel, (op, combiner), found);
+    }
+}
+
+/// The error for a destination that has not the extents that its source and the op give it.
+fn wrong_extents(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
+    match (op.kind.reduction(), op.kind.scan_order()) {
+        (Some(reduction), _) => wrong_dimensions(op, reduction.dimensions, [dst, src]),
+        (None, Some(order)) => different_extents(kernel, op, [dst, src]).or_else(|| unknown_dimension(op, order, src)),
+        (None, None) => None,
     }
 }
 
 /// The error for elements that shuffles do not move: those of fewer than 4 bytes.
 fn narrow(kernel: &Kernel, op: &Op, src: &Tile) -> Option<Diagnostic> {
     let from = &kernel.buffers[src.buffer];
-    let finding = Diagnostic::error("K0233", format!("`reduce_by` combines {}; it needs 4 or 8 bytes", from.dtype))
+    let message = format!("`{}` combines {}; it needs 4 or 8 bytes", op.kind.info().name, from.dtype);
+    let finding = Diagnostic::error("K0233", message)
         .label(op.span, "this op")
         .label(from.span, format!("`{}` is {}", from.name, from.dtype))
         .help("convert the elements first: k.map(t, |[i, j]| x.at((i, j)).cast(F32))");
@@ -50,36 +66,46 @@ fn narrow(kernel: &Kernel, op: &Op, src: &Tile) -> Option<Diagnostic> {
 /// The error for sources whose extents differ: a tuple has an element of each, at one index.
 fn other_extents(kernel: &Kernel, op: &Op, [first, other]: [&Tile; 2]) -> Option<Diagnostic> {
     let [one, two] = [first, other].map(|tile| tile_title(kernel, tile));
+    let (name, extents) = (op.kind.info().name, [&first.extents, &other.extents]);
     let message =
-        format!("`reduce_by` of `{one}` with extents {:?} and `{two}` with extents {:?}", first.extents, other.extents);
+        format!("`{name}` of `{one}` with extents {:?} and `{two}` with extents {:?}", extents[0], extents[1]);
     let finding = Diagnostic::error("K0219", message).label(op.span, "this op");
     let finding = finding.help("a tuple has an element of every source at the same index: give them the same extents");
     (first.extents != other.extents).then_some(finding)
 }
 
-/// The error for a destination in the storage of another operand: results are written while sources are still read.
+/// The error for a destination in the storage of another operand: results are written while sources are still read. The
+/// results of a scan may overwrite its own source, since each takes the place of its element.
 fn shared_storage(kernel: &Kernel, op: &Op, destinations: &[Tile], sources: &[Tile]) -> Option<Diagnostic> {
     let storage = |tile: &Tile| kernel.storage(tile.buffer);
+    let in_place = |at: usize, other: usize| op.kind.scan_order().is_some() && at == other;
     let shared = destinations.iter().enumerate().find(|(at, dst)| {
-        let mut others = destinations[..*at].iter().chain(sources);
+        let sources = sources.iter().enumerate();
+        let others = sources.filter(|(other, src)| !(in_place(*at, *other) && same_tile(dst, src))).map(|(_, src)| src);
+        let mut others = destinations[..*at].iter().chain(others);
         others.any(|other| storage(other) == storage(dst))
     })?;
     let owner = &kernel.buffers[storage(shared.1)];
-    let finding = Diagnostic::error("K0223", format!("`reduce_by` within the storage of `{}`", owner.name))
+    let message = format!("`{}` within the storage of `{}`", op.kind.info().name, owner.name);
+    let finding = Diagnostic::error("K0223", message)
         .label(op.span, "this op")
         .label(owner.span, "a destination and another operand live here");
     Some(finding.help("give every destination a fragment of its own"))
 }
 
+fn same_tile(one: &Tile, other: &Tile) -> bool {
+    (one.buffer, &one.starts, &one.extents) == (other.buffer, &other.starts, &other.extents)
+}
+
 /// Checks the types of what the function computes, and that it uses its tuples alone.
-fn check_function(kernel: &Kernel, combiner: &Combiner, found: &mut Vec<Diagnostic>) {
+fn check_function(kernel: &Kernel, (op, combiner): (&Op, &Combiner), found: &mut Vec<Diagnostic>) {
     let of_scalar = |scalar: &ScalarParameter| (scalar.name.clone(), Type::Of(scalar.dtype));
     let mut names: Names = kernel.scalars.iter().map(of_scalar).collect();
     for Parameter { names: both, dtype } in &combiner.parameters {
         names.extend(both.iter().map(|name| (name.clone(), Type::Of(*dtype))));
     }
     let values = combiner.named.iter().map(|(_, value)| value).chain(&combiner.results);
-    if let Some(finding) = values.clone().find_map(|value| from_elsewhere(kernel, value, combiner.span)) {
+    if let Some(finding) = values.clone().find_map(|value| from_elsewhere(kernel, op, value, combiner.span)) {
         found.push(finding);
         return;
     }
@@ -96,7 +122,7 @@ fn check_function(kernel: &Kernel, combiner: &Combiner, found: &mut Vec<Diagnost
 }
 
 /// The error for a value that is not computed from the two tuples.
-fn from_elsewhere(kernel: &Kernel, value: &Value, span: Span) -> Option<Diagnostic> {
+fn from_elsewhere(kernel: &Kernel, op: &Op, value: &Value, span: Span) -> Option<Diagnostic> {
     let mut outside = None;
     value.for_each_load(&mut |access| outside = Some(Value::Load(access.clone())));
     value.for_each_expr(&mut |expr| {
@@ -105,7 +131,8 @@ fn from_elsewhere(kernel: &Kernel, value: &Value, span: Span) -> Option<Diagnost
         }
     });
     let title = value_title(kernel, &outside?);
-    let message = format!("the function of `reduce_by` uses `{title}`, which is not a value of its tuples");
+    let name = op.kind.info().name;
+    let message = format!("the function of `{name}` uses `{title}`, which is not a value of its tuples");
     let finding = Diagnostic::error("K0277", message).label(span, "in this function");
     Some(finding.help("compute with the two tuples, numbers and k.scalar parameters; put anything else into a tuple"))
 }

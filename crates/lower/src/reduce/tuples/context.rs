@@ -10,12 +10,12 @@ use tilewright_ir::tile::{Kernel, Op, OpKind, ReduceBy, Tile};
 use tilewright_layout::DType;
 use tilewright_layout::map::Map;
 
-use super::function::Function;
 use crate::builder::Builder;
 use crate::fragment_registers::{FragmentRegisters, Slot};
 use crate::operand::{other_operands, whole_fragments};
 use crate::reduce::holders::{Holders, owned};
 use crate::refusal::Refusal;
+use crate::tuples::Function;
 
 /// One value of the tuples.
 pub(crate) struct TupleValue {

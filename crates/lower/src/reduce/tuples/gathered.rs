@@ -5,10 +5,11 @@ use tilewright_ir::Handle;
 use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Stmt};
 
 use super::context::TupleValue;
-use super::make::{Arrays, MakeTuples, registers, values};
+use super::make::MakeTuples;
 use crate::builder::regs;
 use crate::refusal::Refusal;
 use crate::threads::number;
+use crate::tuples::{Arrays, registers, values};
 
 impl MakeTuples<'_> {
     /// Passes the leaders' parts through shared memory to the threads that must hold results: the parts of a row follow each

@@ -3,20 +3,16 @@
 use std::collections::BTreeMap;
 
 use tilewright_expr::Expr;
-use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Inst, RegArray, Regs, Stmt, Value};
+use tilewright_ir::thread::{Call, Inst, Regs, Stmt, Value};
 
 use super::context::{TupleContext, TupleValue};
-use super::function::Known;
 use crate::builder::{Builder, regs};
 use crate::fragment_registers::Slot;
 use crate::reduce::rows::{Rows, ShuffleMask};
 use crate::refusal::Refusal;
 use crate::threads::by_threads;
+use crate::tuples::{Arrays, FunctionRegisters, assigned, registers, values};
 use crate::variant::AcrossLoop;
-
-/// Registers for each value of the tuples.
-pub(super) type Arrays = Vec<Handle<RegArray>>;
 
 /// The most chains in which a thread combines its tuples of a row, so that not every step waits for the one before.
 const MOST_CHAINS: usize = 4;
@@ -27,9 +23,7 @@ pub(in crate::reduce) struct MakeTuples<'a> {
     /// The parts that are combined.
     pub(super) rows: &'a Rows,
     pub(super) builder: &'a mut Builder,
-    /// Registers for what the function names, and for results that have to wait.
-    named: Vec<Handle<RegArray>>,
-    waiting: BTreeMap<usize, Handle<RegArray>>,
+    function: FunctionRegisters,
     /// Registers that all rows use in turn, by what they are for.
     shared: BTreeMap<&'static str, Arrays>,
     pub(super) out: Vec<Stmt>,
@@ -44,8 +38,10 @@ struct Source {
 
 impl<'a> MakeTuples<'a> {
     pub(in crate::reduce) fn new(context: &'a TupleContext, rows: &'a Rows, builder: &'a mut Builder) -> Self {
-        let (named, waiting, shared) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        MakeTuples { context, rows, builder, named, waiting, shared, out: Vec::new() }
+        let titles: Vec<&str> = context.values.iter().map(|value| value.name.as_str()).collect();
+        let mut out = Vec::new();
+        let function = FunctionRegisters::declare(&context.function, &titles, builder, &mut out);
+        MakeTuples { context, rows, builder, function, shared: BTreeMap::new(), out }
     }
 
     /// All statements.
@@ -55,7 +51,6 @@ impl<'a> MakeTuples<'a> {
         leaders: Option<&[Vec<usize>]>,
     ) -> Result<Vec<Stmt>, Refusal> {
         let parts = self.arrays("part", self.rows.most_parts().max(1));
-        self.declare_scratch();
         for place in 0..self.rows.most_parts() {
             self.add_up(&parts, place)?;
         }
@@ -71,7 +66,6 @@ impl<'a> MakeTuples<'a> {
     ) -> Result<AcrossLoop, Refusal> {
         let most = self.rows.most_parts();
         let parts = self.arrays("part", most);
-        self.declare_scratch();
         self.set_to_identity(&parts, 0, most);
         let before = std::mem::take(&mut self.out);
         for place in 0..most {
@@ -103,28 +97,6 @@ impl<'a> MakeTuples<'a> {
         made
     }
 
-    /// Declares the registers that every use of the function shares.
-    fn declare_scratch(&mut self) {
-        let context = self.context;
-        let combiner = &context.function.combiner;
-        let mut known: Vec<Known> = context.function.known([&[], &[]]);
-        for parameter in &combiner.parameters {
-            let number = Value::Const(parameter.dtype, 0.into());
-            known.extend(parameter.names.iter().map(|name| (name.clone(), number.clone(), parameter.dtype)));
-        }
-        for (name, value) in &combiner.named {
-            let dtype = context.function.dtype(value, &known).unwrap_or(combiner.parameters[0].dtype);
-            let array = self.builder.registers(name, dtype, 1, 1, &mut self.out);
-            self.named.push(array);
-            known.push((name.clone(), Value::reg(array, 0), dtype));
-        }
-        for at in &context.function.waiting {
-            let value = &context.values[*at];
-            let array = self.builder.registers(&format!("{}_next", value.name), value.dtype, 1, 1, &mut self.out);
-            self.waiting.insert(*at, array);
-        }
-    }
-
     fn set_to_identity(&mut self, to: &Arrays, first: usize, count: usize) {
         for (array, value) in to.iter().zip(&self.context.values) {
             self.out.push(Stmt::Set { to: regs(*array, first as i64, count as i64), value: value.identity });
@@ -137,25 +109,9 @@ impl<'a> MakeTuples<'a> {
         by_threads(set, may, body, &self.context.thread, self.builder, &mut self.out);
     }
 
-    /// `to = function(left, right)`, where `left` may be `to`, and `right` is something else.
+    /// As [`FunctionRegisters::combined`].
     pub(super) fn combined(&self, to: &[Regs], left: &[Value], right: &[Value]) -> Result<Vec<Stmt>, Refusal> {
-        let function = &self.context.function;
-        let (mut out, mut known) = (Vec::new(), function.known([left, right]));
-        for ((name, value), array) in function.combiner.named.iter().zip(&self.named) {
-            let dtype = self.builder.program.registers[*array].dtype;
-            out.push(Stmt::Assign { to: regs(*array, 0, 1), value: function.value(value, dtype, &known)? });
-            known.push((name.clone(), Value::reg(*array, 0), dtype));
-        }
-        for at in &function.order {
-            let (result, dtype) = (&function.combiner.results[*at], self.context.values[*at].dtype);
-            let value = function.value(result, dtype, &known)?;
-            let to = self.waiting.get(at).map_or_else(|| to[*at].clone(), |array| regs(*array, 0, 1));
-            out.push(Stmt::Assign { to, value });
-        }
-        for (at, array) in &self.waiting {
-            out.push(Stmt::Assign { to: to[*at].clone(), value: Value::reg(*array, 0) });
-        }
-        Ok(out)
+        self.function.combined(&self.context.function, to, left, right)
     }
 
     /// The tuples of the threads' rows at `place`, each with the threads that have one there.
@@ -184,8 +140,7 @@ impl<'a> MakeTuples<'a> {
     }
 
     fn set_to(&self, to: &Arrays, at: usize, source: &Source) -> Vec<Stmt> {
-        let pairs = registers(to, at).into_iter().zip(self.tuple(source));
-        pairs.map(|(to, value)| Stmt::Assign { to, value }).collect()
+        assigned(registers(to, at), self.tuple(source)).collect()
     }
 
     /// Combines the tuples of each thread's row at `place`: in chains of neighbours if all threads have all of them.
@@ -224,8 +179,7 @@ impl<'a> MakeTuples<'a> {
                 self.out.extend(body);
             }
             if left % 2 == 1 {
-                let moved = registers(&arrays, half - 1).into_iter().zip(values(&arrays, left - 1));
-                self.out.extend(moved.map(|(to, value)| Stmt::Assign { to, value }));
+                self.out.extend(assigned(registers(&arrays, half - 1), values(&arrays, left - 1)));
             }
             left = half;
         }
@@ -341,16 +295,6 @@ impl<'a> MakeTuples<'a> {
         self.by(set, |thread| context.may_write(thread, slots), body);
         Ok(())
     }
-}
-
-/// The registers of a tuple.
-pub(super) fn registers(of: &Arrays, at: usize) -> Vec<Regs> {
-    of.iter().map(|array| regs(*array, at as i64, 1)).collect()
-}
-
-/// What is in the registers of a tuple.
-pub(super) fn values(of: &Arrays, at: usize) -> Vec<Value> {
-    of.iter().map(|array| Value::reg(*array, at as i64)).collect()
 }
 
 /// The first lane of the group of a lane: the one without the bits of the exchange. Adjacent bits are taken together.

@@ -1,7 +1,6 @@
 //! `reduce_by`: as `reduce`, with a tuple of values for each part of a row, and a function of the user's.
 
 mod context;
-mod function;
 mod gathered;
 mod make;
 

@@ -1,8 +1,8 @@
-//! Reductions of tuples by a function of the user's.
+//! Reductions and scans of tuples by a function of the user's.
 
 use tilewright_diag::Span;
-use tilewright_ir::Scalar;
-use tilewright_ir::tile::{self, Combiner, Dimensions, OpKind, Parameter, ReduceBy};
+use tilewright_ir::tile::{self, Combiner, Dimensions, OpKind, Parameter, ReduceBy, ScanBy, ScanOrder};
+use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
 use super::KernelBuilder;
@@ -52,9 +52,69 @@ impl<'k> KernelBuilder<'k> {
         S: Into<Region>,
         I: Into<Scalar>,
     {
-        let span = Span::here();
-        let (dst, src) = (dst.map(Into::into), src.map(Into::into));
-        let parameters = self.parameters(&dst);
+        let dst = dst.map(Into::into);
+        let combiner = self.combiner(Span::here(), &dst, identity, combine);
+        let by = ReduceBy { combiner, values: N, dimensions: dimensions.into(), clear: true };
+        self.on_tuples(OpKind::ReduceBy(by), dst, src)
+    }
+
+    /// Every tuple of elements of `dst` becomes that of `src` combined with all before it along `dimension`. `combine` makes one
+    /// tuple of two, of which the first comes before the second:
+    ///
+    /// ```
+    /// use tilewright_dsl::kernel;
+    /// use tilewright_layout::DType::F32;
+    ///
+    /// // `h[i] = a[i]*h[i - 1] + x[i]`: steps of a recurrence are combined before it is known what they begin with.
+    /// let recurrence = kernel("recurrence", |k| {
+    ///     let (a, x) = (k.input("a", F32, [32, 64]), k.input("x", F32, [32, 64]));
+    ///     let y = k.output("y", F32, [32, 64]);
+    ///     let (decay, h) = (k.fragment("decay", F32, [32, 64]), k.fragment("h", F32, [32, 64]));
+    ///     k.threads(128);
+    ///     k.copy(decay, a);
+    ///     k.copy(h, x);
+    ///     k.scan_by([decay, h], [decay, h], 1, [1.0, 0.0], |[a0, h0], [a1, h1]| [a0 * a1, a1 * h0 + h1]);
+    ///     k.copy(y, h);
+    /// });
+    /// ```
+    ///
+    /// The function must be associative, apart from rounding: threads combine neighbours first. Tuples stay in their order, so it
+    /// need not be commutative. Combined with `identity`, a tuple stays as it is. Elements have 4 or 8 bytes, and the function
+    /// uses its tuples, numbers and scalar parameters alone. A destination may be the source of the same value.
+    #[track_caller]
+    pub fn scan_by<const N: usize, D, S, I>(
+        &mut self,
+        dst: [D; N],
+        src: [S; N],
+        dimension: usize,
+        identity: [I; N],
+        combine: impl FnOnce([Value; N], [Value; N]) -> [Value; N],
+    ) -> OpRef<'k>
+    where
+        D: Into<Region>,
+        S: Into<Region>,
+        I: Into<Scalar>,
+    {
+        let dst = dst.map(Into::into);
+        let combiner = self.combiner(Span::here(), &dst, identity, combine);
+        let by = ScanBy { combiner, values: N, order: ScanOrder::along(dimension) };
+        self.on_tuples(OpKind::ScanBy(by), dst, src)
+    }
+
+    #[track_caller]
+    fn on_tuples<const N: usize, S: Into<Region>>(&mut self, kind: OpKind, dst: [Region; N], src: [S; N]) -> OpRef<'k> {
+        self.cta().op(kind, dst.into_iter().chain(src.map(Into::into)).collect())
+    }
+
+    /// The function of two tuples, whose values are called as the destinations.
+    fn combiner<const N: usize, I: Into<Scalar>>(
+        &mut self,
+        span: Span,
+        dst: &[Region; N],
+        identity: [I; N],
+        combine: impl FnOnce([Value; N], [Value; N]) -> [Value; N],
+    ) -> Handle<Combiner> {
+        let parameters = self.parameters(dst);
         let results = nodes::in_body(span, || {
             let tuple = |side: usize| {
                 let named = |at: usize| tile::Value::Named(parameters[at].names[side].clone());
@@ -62,16 +122,13 @@ impl<'k> KernelBuilder<'k> {
             };
             combine(tuple(0), tuple(1)).map(Value::resolved)
         });
-        let combiner = Combiner {
+        self.kernel.combiners.push(Combiner {
             parameters,
             named: Vec::new(),
             results: results.into(),
             identity: identity.map(Into::into).into(),
             span,
-        };
-        let combiner = self.kernel.combiners.push(combiner);
-        let by = ReduceBy { combiner, values: N, dimensions: dimensions.into(), clear: true };
-        self.cta().op(OpKind::ReduceBy(by), dst.into_iter().chain(src).collect())
+        })
     }
 
     /// What the values of the tuples are called: as the destinations, `a.m` and `b.m`.

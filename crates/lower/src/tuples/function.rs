@@ -14,10 +14,10 @@ use crate::refusal::Refusal;
 pub(super) type Known = (String, ThreadValue, DType);
 
 /// The function, and the scalar parameters of the kernel that it may use.
-pub(super) struct Function {
+pub(crate) struct Function {
     pub(super) combiner: Combiner,
     /// Whether exchanging the two tuples changes no bit of the results.
-    pub(super) is_symmetric: bool,
+    pub(crate) is_symmetric: bool,
     /// The order in which the results are computed, where they may overwrite the first tuple.
     pub(super) order: Vec<usize>,
     /// The results that would overwrite what a later one uses: they are kept elsewhere until the others are computed.
@@ -26,7 +26,7 @@ pub(super) struct Function {
 }
 
 impl Function {
-    pub(super) fn of(combiner: &Combiner, kernel: &Kernel, builder: &Builder) -> Function {
+    pub(crate) fn of(combiner: &Combiner, kernel: &Kernel, builder: &Builder) -> Function {
         let scalars = kernel.scalars.iter().zip(&builder.program.scalars);
         let scalars = scalars.map(|(scalar, array)| (scalar.name.clone(), ThreadValue::reg(*array, 0), scalar.dtype));
         let (order, waiting) = ordered(combiner);

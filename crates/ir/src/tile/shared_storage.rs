@@ -1,0 +1,183 @@
+//! Which shared buffers have the same storage: those whose lives do not meet.
+//!
+//! A buffer lives from the first statement that uses it to the last. Inside a loop, it lives only within an iteration if each
+//! iteration first writes all of it; otherwise it lives as long as the loop. Buffers take storage that they do not need alone
+//! only where that pays: a barrier may have to keep the threads that still use one from those that already use the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use tilewright_expr::{Expr, Var};
+
+use crate::arena::Handle;
+use crate::target::{Target, padded_shared_bytes};
+use crate::tile::buffer::{Buffer, Space};
+use crate::tile::element::{ElementStmt, Parallel};
+use crate::tile::fills::for_each_loop;
+use crate::tile::kernel::{Kernel, Stmt, Unroll};
+use crate::tile::op::Effect;
+use crate::tile::value::{Access, Coord};
+
+/// How the shared buffers of a kernel are stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedStorage {
+    /// The buffers that lie in the storage of another one, which is at least as large.
+    pub inside: BTreeMap<Handle<Buffer>, Handle<Buffer>>,
+    /// Bytes that all of them take.
+    pub bytes: i64,
+    /// Bytes that they would take if each had storage of its own.
+    pub bytes_apart: i64,
+    /// Whether buffers could share storage, but no more CTAs would run on an SM.
+    pub is_not_worth_it: bool,
+}
+
+/// Storage, and the lives of the buffers in it.
+struct Slot {
+    owner: Handle<Buffer>,
+    lives: Vec<Range<usize>>,
+}
+
+impl Kernel {
+    /// How the shared buffers are stored on a target.
+    pub fn shared_storage(&self, target: Target) -> SharedStorage {
+        let each = self.buffers_of_their_own().map(|(_, bytes)| padded_shared_bytes(bytes));
+        let bytes_apart = each.fold(0, i64::saturating_add);
+        let inside = self.sharing();
+        let saved: i64 = inside.keys().map(|handle| padded_shared_bytes(self.bytes_of(*handle))).sum();
+        let bytes = bytes_apart - saved;
+        let ctas = |bytes: i64| target.ctas_of_an_sm(self.threads, bytes);
+        let is_not_worth_it = !inside.is_empty() && !self.always_shares && ctas(bytes) == ctas(bytes_apart);
+        match is_not_worth_it {
+            true => SharedStorage { inside: BTreeMap::new(), bytes: bytes_apart, bytes_apart, is_not_worth_it },
+            false => SharedStorage { inside, bytes, bytes_apart, is_not_worth_it },
+        }
+    }
+
+    fn bytes_of(&self, handle: Handle<Buffer>) -> i64 {
+        let buffer = &self.buffers[handle];
+        buffer.span_elements().saturating_mul(buffer.dtype.bytes())
+    }
+
+    /// The shared buffers that are no views, with their bytes.
+    fn buffers_of_their_own(&self) -> impl Iterator<Item = (Handle<Buffer>, i64)> {
+        let shared = self.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
+        shared.map(|(handle, _)| (handle, self.bytes_of(handle)))
+    }
+
+    /// The buffers that could lie in another one, as large or larger. The largest are placed first, each in the smallest storage
+    /// that is free while it lives.
+    fn sharing(&self) -> BTreeMap<Handle<Buffer>, Handle<Buffer>> {
+        let fixed = self.fixed();
+        let mut movable: Vec<(Handle<Buffer>, i64)> =
+            self.buffers_of_their_own().filter(|(handle, _)| !fixed.contains(handle)).collect();
+        movable.sort_by_key(|(handle, bytes)| (std::cmp::Reverse(*bytes), *handle));
+        let (mut slots, mut inside): (Vec<Slot>, _) = (Vec::new(), BTreeMap::new());
+        for (handle, _) in movable {
+            let Some(life) = self.life_in(&self.body, 0, handle) else { continue };
+            let is_free = |slot: &&mut Slot| slot.lives.iter().all(|other| !meet(other, &life));
+            match slots.iter_mut().rev().find(is_free) {
+                Some(slot) => {
+                    inside.insert(handle, slot.owner);
+                    slot.lives.push(life);
+                }
+                None => slots.push(Slot { owner: handle, lives: vec![life] }),
+            }
+        }
+        inside
+    }
+
+    /// The buffers that must not share: those that the user set apart, those of roles, whose statements have no common order,
+    /// and those that pipelined loops use, whose copies run ahead.
+    fn fixed(&self) -> BTreeSet<Handle<Buffer>> {
+        let mut fixed: BTreeSet<Handle<Buffer>> = self.alone.iter().map(|handle| self.storage(*handle)).collect();
+        for (_, op) in self.ops.iter().filter(|(_, op)| op.role.is_some()) {
+            fixed.extend(op.operands.iter().map(|tile| self.storage(tile.buffer)));
+        }
+        for (_, parallel) in self.parallels.iter().filter(|(_, parallel)| parallel.role.is_some()) {
+            let mut visit = |access: &Access, _| {
+                fixed.insert(self.storage(access.buffer));
+            };
+            parallel.body.iter().for_each(|stmt| stmt.for_each_access(&mut visit));
+        }
+        for_each_loop(&self.body, &mut |inner| {
+            if matches!(inner.unroll, Unroll::Pipelined(_)) {
+                self.for_each_use_in(&inner.body, &mut |buffer, _, _| {
+                    fixed.insert(self.storage(buffer));
+                });
+            }
+        });
+        fixed
+    }
+
+    /// The statements, numbered in their order from `first` on, during which a buffer keeps what it holds; `None` if none of
+    /// them uses it.
+    fn life_in(&self, body: &[Stmt], first: usize, buffer: Handle<Buffer>) -> Option<Range<usize>> {
+        let (mut at, mut lives) = (first, Vec::new());
+        for stmt in body {
+            let all = at..at + statements(stmt);
+            if self.uses_in(std::slice::from_ref(stmt), buffer) > 0 {
+                lives.push((self.life_in_stmt(stmt, &all, buffer), all.clone()));
+            }
+            at = all.end;
+        }
+        match &lives[..] {
+            [] => None,
+            [(only, _)] => Some(only.clone()),
+            // Between two statements that use it, a loop may neither begin nor end within one of its iterations.
+            [(_, begin), .., (_, end)] => Some(begin.start..end.end),
+        }
+    }
+
+    /// The same in a statement that uses the buffer and has these numbers, if no other does.
+    fn life_in_stmt(&self, stmt: &Stmt, all: &Range<usize>, buffer: Handle<Buffer>) -> Range<usize> {
+        let Stmt::Loop(inner) = stmt else { return all.clone() };
+        let begins_anew = self.begins_anew(&inner.body, buffer);
+        let within = if begins_anew { self.life_in(&inner.body, all.start + 1, buffer) } else { None };
+        within.unwrap_or(all.clone())
+    }
+
+    /// Whether the first of these statements that uses a buffer writes all of it, and reads nothing of it.
+    fn begins_anew(&self, body: &[Stmt], buffer: Handle<Buffer>) -> bool {
+        let first = body.iter().find(|stmt| self.uses_in(std::slice::from_ref(stmt), buffer) > 0);
+        let uses = first.map_or(0, |first| self.uses_in(std::slice::from_ref(first), buffer));
+        let shape = &self.buffers[buffer].shape;
+        match first {
+            Some(Stmt::Op(op)) => {
+                let op = &self.ops[*op];
+                let dst = &op.operands[0];
+                let is_whole = dst.buffer == buffer && dst.extents == *shape;
+                is_whole && uses == 1 && op.effect(0) == Effect::Write && op.warp.is_none()
+            }
+            Some(Stmt::Parallel(parallel)) => {
+                let parallel = &self.parallels[*parallel];
+                uses == 1
+                    && parallel.extents() == *shape
+                    && parallel.body.iter().any(|stmt| writes_all(parallel, stmt, buffer))
+            }
+            // What loops and branches write may not be all.
+            Some(Stmt::Loop(_) | Stmt::If(_) | Stmt::EachThread(_)) | None => false,
+        }
+    }
+}
+
+/// Whether a statement stores to the element of the buffer that has the variables of the loop as its index.
+fn writes_all(parallel: &Parallel, stmt: &ElementStmt, buffer: Handle<Buffer>) -> bool {
+    let ElementStmt::Store { to, .. } = stmt else { return false };
+    let is_var = |(coord, var): (&Coord, &Var)| matches!(coord, Coord::At(index) if *index == Expr::var(var));
+    let is_own = to.buffer == buffer && to.index.len() == parallel.vars.len();
+    is_own && to.index.iter().zip(&parallel.vars).all(is_var)
+}
+
+fn meet(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// How many statements there are in one, with itself.
+fn statements(stmt: &Stmt) -> usize {
+    let of = |body: &[Stmt]| body.iter().map(statements).sum::<usize>();
+    match stmt {
+        Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => 1,
+        Stmt::Loop(inner) => 1 + of(&inner.body),
+        Stmt::If(branch) => 1 + of(&branch.then) + of(&branch.otherwise),
+    }
+}
