@@ -117,7 +117,9 @@ fn what_only_a_loop_writes_is_zero_if_it_has_no_iteration() {
         let (f, g) = (k.fragment("f", F64, [16]), k.fragment("g", F64, [16]));
         k.copy(f, x);
         k.fill(g.sub((at(0, 15),)), 2.0);
-        k.serial("t", 0..n - 2, |k, _| k.copy(g, f));
+        k.serial("t", ..n - 2, |k, _| {
+            k.copy(g, f);
+        });
         k.copy(y, g);
     });
     let x = tensor(F64, &[16], |i| i as f64 + 1.0);

@@ -25,7 +25,7 @@ pub(crate) fn combined_arrays(program: &Program, uses: &Uses) -> BTreeSet<Handle
 }
 
 fn is_shuffle(inst: &Inst) -> bool {
-    matches!(inst, Inst::ShuffleXor | Inst::Shuffle)
+    matches!(inst, Inst::ShuffleXor | Inst::Shuffle | Inst::ShuffleWithin)
 }
 
 /// Counts the shuffles to each array that are followed by an operation that takes its value.

@@ -122,7 +122,7 @@ impl<'a> Tally<'a> {
         let bytes = call.to.as_ref().map_or(4, |to| self.program.registers[to.array].dtype.bytes());
         let times = times.saturating_mul((bytes / 4).max(1));
         self.add(times);
-        if matches!(call.inst, Inst::ShuffleXor | Inst::Shuffle) {
+        if matches!(call.inst, Inst::ShuffleXor | Inst::Shuffle | Inst::ShuffleWithin) {
             self.counts.shuffles = self.counts.shuffles.saturating_add(times);
         }
     }

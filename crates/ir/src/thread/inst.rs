@@ -211,6 +211,17 @@ instructions! {
         issued_by: Scope::Warp,
         takes_any_argument: true,
     }
+    /// The register of the lane with the first number in groups of as many lanes as the second says, a power of 2; all lanes of the
+    /// warp take part.
+    ShuffleWithin {
+        name: "shuffle_within",
+        cuda: "__shfl_sync(0xffffffff, %, %, %)",
+        ptx: "shfl.sync.idx.b32",
+        result: Some(RegisterOperand::WordOrPair),
+        registers: &[RegisterOperand::WordOrPair],
+        arguments: 2,
+        issued_by: Scope::Warp,
+    }
     /// A register is added to an element of memory, atomically and without order (`atom.add` and `red.add`, relaxed, in the
     /// scope of the GPU).
     AtomicAdd {

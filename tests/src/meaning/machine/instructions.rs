@@ -14,15 +14,18 @@ impl Machine<'_> {
     pub(super) fn call_together(&mut self, call: &Call, active: &[usize]) -> Result<(), String> {
         let Call { inst, to, from, memory, arguments } = call;
         match (inst, to) {
-            (Inst::ShuffleXor | Inst::Shuffle, Some(to)) => {
+            (Inst::ShuffleXor | Inst::Shuffle | Inst::ShuffleWithin, Some(to)) => {
                 let [from] = &from[..] else { return Err("a shuffle must have one register operand".to_string()) };
-                let [argument] = &arguments[..] else { return Err("a shuffle must have a source lane".to_string()) };
+                let [argument, width @ ..] = &arguments[..] else {
+                    return Err("a shuffle must have a source lane".to_string());
+                };
+                let width = width.first().and_then(Expr::as_const).unwrap_or(32);
                 let mut values = Vec::new();
                 for at in active {
                     let argument = self.expr(*at, argument)?;
                     let partner = match inst {
-                        Inst::Shuffle => at / 32 * 32 + argument.rem_euclid(32) as usize,
-                        _ => at ^ argument as usize,
+                        Inst::ShuffleXor => at ^ argument as usize,
+                        _ => at / width as usize * width as usize + argument.rem_euclid(width) as usize,
                     };
                     // An inactive lane supplies an arbitrary value, which must not affect the result.
                     let is_there = at / 32 == partner / 32 && active.contains(&partner);
