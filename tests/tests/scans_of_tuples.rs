@@ -248,3 +248,20 @@ fn the_variants_are_those_of_scans() {
     assert_eq!(chosen(PLAIN), "shuffles");
     assert_eq!(chosen(Case { shape: [1, 1024], threads: 256, ..PLAIN }), "across_warps");
 }
+
+/// Registers of another dtype than the elements, which are those of a view.
+#[test]
+fn results_in_views_of_fragments() {
+    let viewed = kernel("viewed", |k| {
+        let (x, y) = (k.input("x", U32, [64]), k.output("y", U32, [64]));
+        k.threads(32);
+        let bits = k.fragment("bits", U32, [64]);
+        let v = k.view_as("v", bits, F32, [64]);
+        k.copy(bits, x);
+        k.scan_by([v], [v], 0, [0.0], |[a], [b]| [a + b]);
+        k.copy(y, bits);
+    });
+    let of = |number: f32| HostTensor::from_fn(U32, &[64], move |at| (number * (at + 1) as f32).to_bits().into());
+    let x = HostTensor::from_fn(U32, &[64], |_| 1.0f32.to_bits().into());
+    computes(&viewed, &[x], &[of(1.0)]);
+}

@@ -41,7 +41,7 @@ fn number(at: i64) -> f64 {
 
 #[test]
 fn one_buffer_takes_the_place_of_another() {
-    let map = "shared memory: 32768 bytes; apart from each other, the buffers would take 65536\n  second has the storage of first";
+    let map = "shared memory: the buffers take 32768 bytes; apart from each other, they would take 65536\n  second has the storage of first";
     assert_eq!(storage(two_passes(|_, _| ())), map);
     let expected = tensor(F32, &[128, 64], |at| number(at / 64 * 64 + 63 - at % 64) * 2.0 + 1.0);
     computes(&two_passes(|_, _| ()), &[tensor(F32, &[128, 64], number)], &[expected]);
@@ -84,7 +84,7 @@ fn small_buffers_share_nothing_unless_asked_to() {
         })
     };
     let why = "the lives of some buffers do not meet, but no more CTAs would run on an SM if they had the same storage";
-    assert_eq!(storage(small(false)), format!("shared memory: 1024 bytes\n  because: {why}"));
+    assert_eq!(storage(small(false)), format!("shared memory: the buffers take 1024 bytes\n  because: {why}"));
     assert!(storage(small(true)).ends_with("\n  b has the storage of a"), "{}", storage(small(true)));
 }
 
@@ -201,4 +201,83 @@ fn buffers_of_pipelined_loops_stand_alone() {
         });
     });
     assert_eq!(storage(ahead), "");
+}
+
+/// A view over the padding of a tile keeps there what the tile does not write.
+#[test]
+fn what_lies_between_the_elements_of_a_tile_lives_on() {
+    let between = kernel("between", |k| {
+        let n = k.size("n").max(16);
+        let x = k.input("x", F32, (n, 128, 64));
+        let (y, sums) = (k.output("y", F32, (n, 128, 64)), k.output("sums", F32, (n, 127)));
+        k.threads(128);
+        let tile = k.shared("tile", F32, S([128, 64], [68, 1]));
+        let all = k.view("all", tile, [127 * 68 + 64]);
+        let second = k.shared("second", F32, [128, 64].row_major());
+        let v = k.fragment("v", F32, [128, 64]);
+        k.fill(all, 0.0);
+        k.serial("t", ..n, |k, t| {
+            k.copy(tile, x.sub((t, .., ..)));
+            k.parallel([127], |k, [i]| {
+                k.store(all, (i * 68 + 64,), all.at((i * 68 + 64,)) + tile.at((i, 0)));
+            });
+            k.parallel([127], |k, [i]| k.store(sums, (t, i), all.at((i * 68 + 64,))));
+            k.map(v, |[i, j]| tile.at((127 - i, j)));
+            k.copy(second, v);
+            k.parallel([128, 64], |k, [i, j]| k.store(y, (t, i, j), second.at((127 - i, 63 - j))));
+        });
+    });
+    let n = 3;
+    let y = tensor(F32, &[n, 128, 64], |at| number(at / 64 * 64 + 63 - at % 64));
+    let sums = tensor(F32, &[n, 127], |at| (0..=at / 127).map(|t| number((t * 128 + at % 127) * 64)).sum());
+    check(&between, &[("n", n)], &[tensor(F32, &[n, 128, 64], number)], &[y, sums], Tolerance::EXACT);
+}
+
+/// Tiles that would fit apart share storage if an op needs the rest.
+#[test]
+fn scratch_of_an_op_may_need_what_tiles_save() {
+    let scanned = kernel("scanned", |k| {
+        let (x, y) = (k.input("x", I32, [30 * 1024]), k.output("y", I32, [30 * 1024]));
+        k.threads(256);
+        let (first, second) = (k.shared("first", I32, [30 * 1024]), k.shared("second", I32, [25 * 1024]));
+        let v = k.fragment("v", I32, [4, 1024]);
+        k.copy(first, x);
+        k.parallel([4, 1024], |k, [i, j]| k.store(v, (i, j), first.at((30 * 1024 - 1 - (i * 1024 + j),))));
+        k.scan(Sum, v, v, 1).variant("rows_in_shared");
+        k.parallel([4, 1024], |k, [i, j]| k.store(second, (i * 1024 + j,), v.at((i, j))));
+        k.fill(second.sub((at(4096, 21 * 1024),)), 7);
+        k.parallel([25 * 1024], |k, [i]| k.store(y, (i,), second.at((i,))));
+        k.fill(y.sub((at(25 * 1024, 5 * 1024),)), 0);
+    });
+    let of = |at: i64| (30 * 1024 - 1 - at) % 13;
+    let y = tensor(I32, &[30 * 1024], |at| match at {
+        0..4096 => (at / 1024 * 1024..=at).map(of).sum::<i64>() as f64,
+        4096..25600 => 7.0,
+        _ => 0.0,
+    });
+    computes(&scanned, &[tensor(I32, &[30 * 1024], |at| (at % 13) as f64)], &[y]);
+}
+
+/// The statements of one role are in order.
+#[test]
+fn tiles_of_one_role_share_and_those_of_two_do_not() {
+    let of = |roles: [&str; 2]| {
+        kernel("roles", |k| {
+            let (x, y) = (k.input("x", F32, [2, 8192]), k.output("y", F32, [2, 8192]));
+            k.threads(128);
+            for (at, role) in roles.into_iter().enumerate() {
+                let tile = k.shared(&format!("tile{at}"), F32, [8192]);
+                k.role(role, 2, |k| {
+                    k.copy(tile, x.sub((at as i64, ..)));
+                    k.parallel([8192], |k, [i]| k.store(y, (at as i64, i), tile.at((8191 - i,))));
+                });
+            }
+        })
+    };
+    assert!(storage(of(["one", "one"])).ends_with("\n  tile1 has the storage of tile0"));
+    assert_eq!(storage(of(["one", "other"])), "");
+    let y = tensor(F32, &[2, 8192], |at| number(at / 8192 * 8192 + 8191 - at % 8192));
+    for roles in [["one", "one"], ["one", "other"]] {
+        computes(&of(roles), &[tensor(F32, &[2, 8192], number)], std::slice::from_ref(&y));
+    }
 }

@@ -31,13 +31,14 @@ impl Chosen {
         let SharedStorage { inside, bytes, bytes_apart, is_not_worth_it } = &self.storage;
         if *is_not_worth_it {
             let why = "the lives of some buffers do not meet, but no more CTAs would run on an SM if they had the same storage";
-            return Some(format!("shared memory: {bytes} bytes\n  because: {why}\n"));
+            return Some(format!("shared memory: the buffers take {bytes} bytes\n  because: {why}\n"));
         }
         let name = |buffer: &Handle<Buffer>| &kernel.buffers[*buffer].name;
         let lines =
             inside.iter().map(|(buffer, owner)| format!("  {} has the storage of {}\n", name(buffer), name(owner)));
-        let text =
-            format!("shared memory: {bytes} bytes; apart from each other, the buffers would take {bytes_apart}\n");
+        let text = format!(
+            "shared memory: the buffers take {bytes} bytes; apart from each other, they would take {bytes_apart}\n"
+        );
         (!inside.is_empty()).then(|| lines.fold(text, |text, line| text + &line))
     }
 

@@ -52,7 +52,7 @@ impl Options {
 pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagnostic>> {
     let kernel = tile::verify(Kernel { widest_global: options.target.widest_global(), ..kernel }, options.target)?;
     let kernel = tile::with_producer(tile::prepare(kernel), options.target, options.lower.variant.as_deref());
-    let Lowered { kernel, inferred, program, accesses } = cheapest(kernel, options)?;
+    let Lowered { kernel, inferred, program, accesses } = fitting(kernel, options)?;
     let program = thread::verify(program)?;
     let emitted = emit(&program).map_err(|finding| vec![finding])?;
     let storage = kernel.kernel().shared_storage(options.target);
@@ -66,6 +66,18 @@ struct Lowered {
     program: Program,
     /// How it accesses open buffers.
     accesses: OpenAccesses,
+}
+
+/// The cheapest program of a kernel. If its own shared memory or that of its ops does not suffice, buffers share storage as far
+/// as they can.
+fn fitting(kernel: Kernel, options: &Options) -> Result<Lowered, Vec<Diagnostic>> {
+    let may_share = kernel.shared_storage(options.target).is_not_worth_it;
+    let sharing = may_share.then(|| Kernel { always_shares: true, ..kernel.clone() });
+    let is_too_much = |found: &[Diagnostic]| found.iter().any(|finding| finding.code == "K0210");
+    match (cheapest(kernel, options), sharing) {
+        (Err(found), Some(sharing)) if is_too_much(&found) => cheapest(sharing, options),
+        (lowered, _) => lowered,
+    }
 }
 
 /// The kernel and its program, with the layouts of open buffers under which it is the cheapest. Error: what is wrong with

@@ -16,7 +16,8 @@ use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::fills::for_each_loop;
 use crate::tile::kernel::{Kernel, Stmt, Unroll};
 use crate::tile::op::Effect;
-use crate::tile::value::{Access, Coord};
+use crate::tile::role::Role;
+use crate::tile::value::Coord;
 
 /// How the shared buffers of a kernel are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,17 +35,20 @@ pub struct SharedStorage {
 /// Storage, and the lives of the buffers in it.
 struct Slot {
     owner: Handle<Buffer>,
+    /// The role whose statements use the buffers.
+    role: Option<Handle<Role>>,
     lives: Vec<Range<usize>>,
 }
 
 impl Kernel {
     /// How the shared buffers are stored on a target.
     pub fn shared_storage(&self, target: Target) -> SharedStorage {
-        let each = self.buffers_of_their_own().map(|(_, bytes)| padded_shared_bytes(bytes));
-        let bytes_apart = each.fold(0, i64::saturating_add);
         let inside = self.sharing();
-        let saved: i64 = inside.keys().map(|handle| padded_shared_bytes(self.bytes_of(*handle))).sum();
-        let bytes = bytes_apart - saved;
+        let bytes_of = |counts: &dyn Fn(Handle<Buffer>) -> bool| {
+            let each = self.buffers_of_their_own().filter(|(handle, _)| counts(*handle));
+            each.map(|(_, bytes)| padded_shared_bytes(bytes)).fold(0, i64::saturating_add)
+        };
+        let (bytes_apart, bytes) = (bytes_of(&|_| true), bytes_of(&|handle| !inside.contains_key(&handle)));
         let ctas = |bytes: i64| target.ctas_of_an_sm(self.threads, bytes);
         let is_not_worth_it = !inside.is_empty() && !self.always_shares && ctas(bytes) == ctas(bytes_apart);
         match is_not_worth_it {
@@ -67,38 +71,30 @@ impl Kernel {
     /// The buffers that could lie in another one, as large or larger. The largest are placed first, each in the smallest storage
     /// that is free while it lives.
     fn sharing(&self) -> BTreeMap<Handle<Buffer>, Handle<Buffer>> {
-        let fixed = self.fixed();
+        let (fixed, users) = (self.fixed(), self.users());
         let mut movable: Vec<(Handle<Buffer>, i64)> =
             self.buffers_of_their_own().filter(|(handle, _)| !fixed.contains(handle)).collect();
         movable.sort_by_key(|(handle, bytes)| (std::cmp::Reverse(*bytes), *handle));
         let (mut slots, mut inside): (Vec<Slot>, _) = (Vec::new(), BTreeMap::new());
         for (handle, _) in movable {
+            let Some([role]) = users.get(&handle).map(Vec::as_slice) else { continue };
             let Some(life) = self.life_in(&self.body, 0, handle) else { continue };
-            let is_free = |slot: &&mut Slot| slot.lives.iter().all(|other| !meet(other, &life));
+            let is_free = |slot: &&mut Slot| slot.role == *role && slot.lives.iter().all(|other| !meet(other, &life));
             match slots.iter_mut().rev().find(is_free) {
                 Some(slot) => {
                     inside.insert(handle, slot.owner);
                     slot.lives.push(life);
                 }
-                None => slots.push(Slot { owner: handle, lives: vec![life] }),
+                None => slots.push(Slot { owner: handle, role: *role, lives: vec![life] }),
             }
         }
         inside
     }
 
-    /// The buffers that must not share: those that the user set apart, those of roles, whose statements have no common order,
-    /// and those that pipelined loops use, whose copies run ahead.
+    /// The buffers that must not share: those that the user set apart, and those that pipelined loops use, whose copies run
+    /// ahead.
     fn fixed(&self) -> BTreeSet<Handle<Buffer>> {
         let mut fixed: BTreeSet<Handle<Buffer>> = self.alone.iter().map(|handle| self.storage(*handle)).collect();
-        for (_, op) in self.ops.iter().filter(|(_, op)| op.role.is_some()) {
-            fixed.extend(op.operands.iter().map(|tile| self.storage(tile.buffer)));
-        }
-        for (_, parallel) in self.parallels.iter().filter(|(_, parallel)| parallel.role.is_some()) {
-            let mut visit = |access: &Access, _| {
-                fixed.insert(self.storage(access.buffer));
-            };
-            parallel.body.iter().for_each(|stmt| stmt.for_each_access(&mut visit));
-        }
         for_each_loop(&self.body, &mut |inner| {
             if matches!(inner.unroll, Unroll::Pipelined(_)) {
                 self.for_each_use_in(&inner.body, &mut |buffer, _, _| {
@@ -107,6 +103,32 @@ impl Kernel {
             }
         });
         fixed
+    }
+
+    /// The roles whose statements use each storage; `None` for the statements of all threads. Those of different roles are in
+    /// no common order.
+    fn users(&self) -> BTreeMap<Handle<Buffer>, Vec<Option<Handle<Role>>>> {
+        let mut users: BTreeMap<Handle<Buffer>, Vec<Option<Handle<Role>>>> = BTreeMap::new();
+        for_each_stmt(&self.body, &mut |stmt| {
+            let role = match stmt {
+                Stmt::Op(op) => self.ops[*op].role,
+                Stmt::Parallel(parallel) => self.parallels[*parallel].role,
+                Stmt::EachThread(_) | Stmt::If(_) => None,
+                Stmt::Loop(_) => return,
+            };
+            let mut visit = |buffer: Handle<Buffer>| {
+                let known = users.entry(self.storage(buffer)).or_default();
+                if !known.contains(&role) {
+                    known.push(role);
+                }
+            };
+            match stmt {
+                // What stands in a branch is visited on its own.
+                Stmt::If(branch) => branch.cond.for_each_load(&mut |access| visit(access.buffer)),
+                _ => self.for_each_use_in(std::slice::from_ref(stmt), &mut |buffer, _, _| visit(buffer)),
+            }
+        });
+        users
     }
 
     /// The statements, numbered in their order from `first` on, during which a buffer keeps what it holds; `None` if none of
@@ -136,11 +158,23 @@ impl Kernel {
         within.unwrap_or(all.clone())
     }
 
+    /// Whether views may access what lies between the elements of a buffer. One that only reorders dimensions does not.
+    fn has_more_than_its_elements(&self, buffer: Handle<Buffer>) -> bool {
+        let is_other = |(handle, view): (Handle<Buffer>, &Buffer)| {
+            handle != buffer && view.order.is_none() && self.storage(handle) == buffer
+        };
+        let elements = self.buffers[buffer].shape.iter().fold(1, |all: i64, extent| all.saturating_mul(*extent));
+        self.buffers[buffer].span_elements() > elements && self.buffers.iter().any(is_other)
+    }
+
     /// Whether the first of these statements that uses a buffer writes all of it, and reads nothing of it.
     fn begins_anew(&self, body: &[Stmt], buffer: Handle<Buffer>) -> bool {
         let first = body.iter().find(|stmt| self.uses_in(std::slice::from_ref(stmt), buffer) > 0);
         let uses = first.map_or(0, |first| self.uses_in(std::slice::from_ref(first), buffer));
         let shape = &self.buffers[buffer].shape;
+        if self.has_more_than_its_elements(buffer) {
+            return false;
+        }
         match first {
             Some(Stmt::Op(op)) => {
                 let op = &self.ops[*op];
@@ -156,6 +190,19 @@ impl Kernel {
             }
             // What loops and branches write may not be all.
             Some(Stmt::Loop(_) | Stmt::If(_) | Stmt::EachThread(_)) | None => false,
+        }
+    }
+}
+
+fn for_each_stmt<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
+    for stmt in body {
+        visit(stmt);
+        match stmt {
+            Stmt::Loop(inner) => for_each_stmt(&inner.body, visit),
+            Stmt::If(branch) => {
+                [&branch.then, &branch.otherwise].into_iter().for_each(|body| for_each_stmt(body, visit))
+            }
+            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
         }
     }
 }

@@ -266,7 +266,7 @@ impl<'a> Make<'a> {
         Ok(())
     }
 
-    fn results(&self, places: &[Place], round: &Round) -> Result<Vec<Stmt>, Refusal> {
+    fn results(&mut self, places: &[Place], round: &Round) -> Result<Vec<Stmt>, Refusal> {
         let mut out = Vec::new();
         for (at, place) in places.iter().enumerate() {
             let last = if self.context.order.is_exclusive { at.checked_sub(1) } else { Some(at) };
@@ -289,7 +289,7 @@ fn lane_within(lanes: &[Option<i64>]) -> Option<(i64, i64)> {
         let of = |lane: usize| lane as i64 / width * width + first;
         first < *width && lanes.iter().enumerate().all(|(lane, source)| *source == Some(of(lane)))
     };
-    [2, 4, 8, 16, 32].into_iter().find(is_width).map(|width| (first, width))
+    [2, 4, 8, 16].into_iter().find(is_width).map(|width| (first, width))
 }
 
 /// Which part of its row the group of a thread has.

@@ -86,7 +86,9 @@ fn accept_serial(context: &Context) -> Result<ScanSchedule, Vec<Reason>> {
 impl Schedule<Context> for ScanSchedule {
     fn summary(&self, context: &Context) -> String {
         let of = |groups: &Groups| {
-            let (rounds, shuffles) = (groups.rounds.len(), groups.masks().count());
+            // One for each bit, and one for what precedes a thread.
+            let steps = groups.masks().count();
+            let (rounds, shuffles) = (groups.rounds.len(), (steps + usize::from(steps > 0)) * context.values.len());
             format!("{}, {} each", counted(rounds, "round"), counted(shuffles, "shuffle"))
         };
         match self {

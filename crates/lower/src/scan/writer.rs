@@ -116,7 +116,21 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes `left` combined with `right` to the results at a place.
-    pub(super) fn written_combined(&self, place: Place, left: &[Value], right: &[Value]) -> Result<Vec<Stmt>, Refusal> {
+    pub(super) fn written_combined(
+        &mut self,
+        place: Place,
+        left: &[Value],
+        right: &[Value],
+    ) -> Result<Vec<Stmt>, Refusal> {
+        let is_plain = self.context.values.iter().all(|value| value.result.is_plain());
+        if matches!(self.combining, Combining::Function(..)) && !is_plain {
+            // The registers have another dtype than the elements.
+            let next = self.next.take().unwrap_or_else(|| self.arrays("next", 1));
+            let mut body = self.combined(registers(&next, 0), left, right)?;
+            body.extend(self.written(place, values(&next, 0)));
+            self.next = Some(next);
+            return Ok(body);
+        }
         let slots = self.context.results(place);
         let stored = |at: usize, value: Value| self.context.values[at].written(slots[at], value);
         self.combined_as(self.result_registers(place), left, right, stored)
