@@ -64,6 +64,9 @@ fn the_barrier_between_them_is_derived() {
         let _ = buffers[0].alone();
     }));
     assert_eq!((of(two_passes(|_, _| ())), apart), (3, 2));
+    let plan = compiled(two_passes(|_, _| ())).stage(Stage::Plan);
+    let reason = "copy(second, v) writes `second` in the storage of `first` after";
+    assert!(plan.contains(reason), "{plan}");
 }
 
 #[test]

@@ -137,7 +137,8 @@ fn parameters(program: &Program, uses: &Uses) -> String {
             let restrict = if may_alias || uses.is_exchanged(handle) { "" } else { "__restrict__ " };
             Some(format!("{qualifier}{}* {restrict}{}", dtype::c_type(memory.dtype), memory.name))
         }
-        MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => None,
+        MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => None,
+        MemorySpace::Table => None,
     };
     let pointers = program.memories.iter().filter_map(parameter);
     let sizes = program.sizes.iter().map(|size| format!("int {}", size.name()));
@@ -223,7 +224,7 @@ impl SharedPlan {
                         "{c_type}* const {name} = reinterpret_cast<{c_type}*>({SHARED_WINDOW} + {offset});"
                     ));
                 }
-                MemorySpace::SharedView { of } => {
+                MemorySpace::SharedView { of } | MemorySpace::SharedInside { of } => {
                     let owner = &program.memories[of];
                     let value = if owner.dtype == memory.dtype {
                         owner.name.clone()

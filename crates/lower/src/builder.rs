@@ -104,7 +104,7 @@ impl Builder {
                 MemorySpace::Global { read_only: direction == Direction::Input, may_alias }
             }
             Space::Shared if storage == handle => match shared.inside.get(&handle) {
-                Some(of) => MemorySpace::SharedView { of: self.memories[of] },
+                Some(of) => MemorySpace::SharedInside { of: self.memories[of] },
                 None => MemorySpace::Shared,
             },
             Space::Shared => MemorySpace::SharedView { of: self.memories[&storage] },
@@ -278,11 +278,25 @@ impl Builder {
         memory
     }
 
+    /// Shared memory for one op, with a name of its own.
+    pub(crate) fn scratch(
+        &mut self,
+        base: &str,
+        dtype: DType,
+        (elements, alignment): (usize, i64),
+        span: Span,
+    ) -> Handle<Memory> {
+        let (name, space, values) = (self.fresh(base), MemorySpace::Shared, Vec::new());
+        let elements = elements as i64;
+        self.program.memories.push(Memory { name, dtype, elements, stages: 1, space, values, alignment, span })
+    }
+
     /// Whether no element of two memories is the same, whatever is passed to the kernel.
     pub(crate) fn are_apart(&self, a: Handle<Memory>, b: Handle<Memory>) -> bool {
         let may_alias = |memory: Handle<Memory>| match self.program.memories[memory].space {
             MemorySpace::Global { may_alias, .. } => may_alias,
-            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => false,
+            MemorySpace::Shared | MemorySpace::SharedInside { .. } | MemorySpace::SharedView { .. } => false,
+            MemorySpace::Table => false,
         };
         self.program.owner(a) != self.program.owner(b) && !may_alias(a) && !may_alias(b)
     }

@@ -15,12 +15,12 @@ use tilewright_diag::{Diagnostic, counted_as};
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, Reason, VariantResult};
-use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Program, Stmt, for_each_stmt};
+use tilewright_ir::thread::{Call, Inst, Memory, Program, Stmt, for_each_stmt};
 use tilewright_ir::tile::Role;
 
 use crate::measure::measure;
 use crate::pipeline::{CP_ASYNC, asynchronous, unmet};
-use crate::sync::{Block, LoopBlock, OpBlock, for_each_op};
+use crate::sync::{Block, LoopBlock, OpBlock, for_each_op, name_in};
 
 /// The most groups that are distinguished; earlier ones count as the last of these.
 const MOST_GROUPS: usize = 8;
@@ -82,14 +82,10 @@ impl Start<'_> {
 /// The statements of a copy with asynchronous copies in place of loads and stores, or why that is not possible.
 fn copies(program: &Program, body: &[Stmt]) -> Result<Vec<Stmt>, Reason> {
     let Used { writes, .. } = Used::of(program, body);
-    if !writes.iter().any(|memory| is_shared(program, *memory)) {
+    if !writes.iter().any(|memory| program.memories[*memory].is_shared()) {
         return Err(Reason::new("the copy does not fill shared memory", "copies from tensors to shared memory"));
     }
     asynchronous(program, body)
-}
-
-fn is_shared(program: &Program, memory: Handle<Memory>) -> bool {
-    program.memories[memory].space == MemorySpace::Shared
 }
 
 /// The memories that statements read and write.
@@ -310,9 +306,9 @@ impl Waits<'_> {
             true => (Inst::SyncWarp, "cp_async_wait, __syncwarp"),
             false => (Inst::SyncThreads, "cp_async_wait, __syncthreads"),
         };
-        let name = &self.program.memories[memory].name;
+        let name = name_in(self.program, &op.body, memory);
         let reason =
-            format!("{} uses `{name}`; {} may be pending", op.title, counted_as(later, "later copy", "later copies"));
+            format!("{} uses {name}; {} may be pending", op.title, counted_as(later, "later copy", "later copies"));
         self.plans[plan].barriers.push(Barrier { what, reason });
         self.waits(plan, vec![wait(later), Stmt::from(Call::plain(sync))])
     }

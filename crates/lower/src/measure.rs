@@ -154,7 +154,7 @@ fn access_of(program: &Program, lanes: &[&Touch]) -> AccessCost {
         MemorySpace::Global { .. } | MemorySpace::Table => {
             (MemoryKind::Global, access.sectors(), access.ideal_sectors())
         }
-        MemorySpace::Shared | MemorySpace::SharedView { .. } => {
+        MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => {
             (MemoryKind::Shared, access.wavefronts(), access.ideal_wavefronts())
         }
     };

@@ -11,7 +11,7 @@ use tilewright_diag::counted;
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::plan::{MemoryKind, OpPlan, PlanFacts};
 use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Moved, Observer, Program, WarpState, for_each_stmt, walk};
-use tilewright_ir::tile::{Buffer, Space};
+use tilewright_ir::tile::Buffer;
 use tilewright_ir::{Handle, Kernel, VerifiedKernel};
 use tilewright_layout::Layout;
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
@@ -121,8 +121,6 @@ struct Patterns<'a> {
     program: &'a Program,
     /// How many iterations of each loop are looked at.
     iterations: i64,
-    /// The memories of shared buffers that are no views.
-    buffers: BTreeSet<Handle<Memory>>,
     /// The accesses to each open buffer.
     of: BTreeMap<Handle<Memory>, TileAccesses>,
 }
@@ -165,17 +163,13 @@ impl Patterns<'_> {
         };
         let is_few = |iterations: &i64| steps(&program.body, *iterations) <= MOST_STEPS;
         let iterations = [i64::MAX, 4, 2].into_iter().find(is_few).unwrap_or(1);
-        let shared = kernel.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
-        let buffers = shared.filter_map(|(_, buffer)| Some(memory(&buffer.name)?.0)).collect();
-        Patterns { program, iterations, buffers, of: open.iter().filter_map(tile).collect() }
+        Patterns { program, iterations, of: open.iter().filter_map(tile).collect() }
     }
 }
 
 impl Observer for Patterns<'_> {
     fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
-        // A buffer may lie in another one, which is another tile.
-        let own = self.program.viewed(access.memory).find(|memory| self.buffers.contains(memory));
-        let Some(tile) = own.and_then(|memory| self.of.get_mut(&memory)) else { return Ok(()) };
+        let Some(tile) = self.of.get_mut(&self.program.buffer(access.memory)) else { return Ok(()) };
         // The copy engine has no banks.
         if let Moved::Box(_) = access.moved {
             return Ok(());

@@ -20,11 +20,14 @@
 mod accesses;
 mod block;
 mod conflict;
+mod names;
 mod shared;
 mod tensors;
 mod touched;
 
 pub(crate) use block::{Block, Branch, IfBlock, LoopBlock, LoopRef, OpBlock, RequiredBarrier, for_each_op, role_of};
+
+pub(crate) use names::name_in;
 
 use std::rc::Rc;
 

@@ -98,7 +98,8 @@ impl Machine<'_> {
                 MemorySpace::Shared => {
                     self.memories.insert(handle.index(), vec![None; bytes]);
                 }
-                MemorySpace::Global { .. } | MemorySpace::SharedView { .. } | MemorySpace::Table => {}
+                MemorySpace::Global { .. } | MemorySpace::Table => {}
+                MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => {}
             }
         }
     }

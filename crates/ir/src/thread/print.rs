@@ -36,6 +36,7 @@ impl fmt::Display for Program {
                 MemorySpace::Global { read_only: false, .. } => "global".to_string(),
                 MemorySpace::Shared => "shared".to_string(),
                 MemorySpace::SharedView { of } => format!("shared, view of {},", self.memories[of].name),
+                MemorySpace::SharedInside { of } => format!("shared, inside {},", self.memories[of].name),
                 MemorySpace::Table => "table".to_string(),
             };
             let Memory { name, dtype, elements, stages, alignment, .. } = memory;

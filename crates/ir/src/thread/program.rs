@@ -49,17 +49,23 @@ pub struct Program {
 }
 
 impl Program {
-    /// The memory that owns the bytes of a memory: itself, or what it is a view of.
+    /// The memory that owns the bytes of a memory: itself, or what it is a view of or inside of.
     pub fn owner(&self, memory: Handle<Memory>) -> Handle<Memory> {
         self.viewed(memory).last().unwrap_or(memory)
     }
 
-    /// A memory, what it is a view of, what that is a view of, and so on.
+    /// A memory, what it is a view of or inside of, and so on.
     pub fn viewed(&self, memory: Handle<Memory>) -> impl Iterator<Item = Handle<Memory>> {
         std::iter::successors(Some(memory), |memory| match self.memories[*memory].space {
-            MemorySpace::SharedView { of } => Some(of),
+            MemorySpace::SharedView { of } | MemorySpace::SharedInside { of } => Some(of),
             MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => None,
         })
+    }
+
+    /// The buffer that a memory belongs to: itself, or what it is a view of.
+    pub fn buffer(&self, memory: Handle<Memory>) -> Handle<Memory> {
+        let is_view = |memory: &Handle<Memory>| matches!(self.memories[*memory].space, MemorySpace::SharedView { .. });
+        self.viewed(memory).find(|memory| !is_view(memory)).unwrap_or(memory)
     }
 
     /// A program of one CTA without parameters and statements.
@@ -126,6 +132,14 @@ impl Memory {
         matches!(self.space, MemorySpace::Global { .. })
     }
 
+    /// Whether it is in shared memory, under whatever name.
+    pub fn is_shared(&self) -> bool {
+        match self.space {
+            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => true,
+            MemorySpace::Global { .. } | MemorySpace::Table => false,
+        }
+    }
+
     /// The elements from the beginning of a stage to that of the next.
     pub fn stage_elements(&self) -> i64 {
         self.elements / self.stages
@@ -135,7 +149,8 @@ impl Memory {
     pub fn shared_bytes(&self) -> i64 {
         match self.space {
             MemorySpace::Shared => padded_shared_bytes(self.elements * self.dtype.bytes()),
-            MemorySpace::SharedView { .. } | MemorySpace::Global { .. } | MemorySpace::Table => 0,
+            MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => 0,
+            MemorySpace::Global { .. } | MemorySpace::Table => 0,
         }
     }
 }
@@ -155,6 +170,11 @@ pub enum MemorySpace {
     /// Another name for a shared memory, possibly with another dtype.
     SharedView {
         /// The shared memory it is a view of.
+        of: Handle<Memory>,
+    },
+    /// A shared buffer that has the storage of another one, while that one is not in use.
+    SharedInside {
+        /// The buffer that owns the storage.
         of: Handle<Memory>,
     },
     /// Constants that belong to the program.

@@ -296,7 +296,8 @@ impl Checker<'_> {
         let elements = width / memory.dtype.bytes();
         let most = match memory.space {
             MemorySpace::Global { .. } => self.program.target.widest_global(),
-            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => WIDEST,
+            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => WIDEST,
+            MemorySpace::Table => WIDEST,
         };
         if !(1..=most).contains(&width) || width.count_ones() != 1 {
             let name = &memory.name;
@@ -400,7 +401,7 @@ impl Checker<'_> {
             .space
         {
             MemorySpace::Global { .. } => operand.may_be_global,
-            MemorySpace::Shared | MemorySpace::SharedView { .. } => true,
+            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => true,
             MemorySpace::Table => false,
         };
         let has_memory = call.memory.len() == info.memory.len() && call.memory.iter().zip(info.memory).all(in_place);

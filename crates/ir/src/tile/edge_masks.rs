@@ -18,6 +18,7 @@ use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce, ReduceBy, Scan, ScanBy, ScanOrder};
 use crate::tile::bounds::{Bounds, Sum, value_of};
 use crate::tile::buffer::{Buffer, Space};
+use crate::tile::combiner::Combiner;
 use crate::tile::dimensions::Dimensions;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
@@ -255,14 +256,11 @@ impl Masks {
 
     /// A reduction of tuples: what is invalid becomes the identity, in every source.
     fn reduce_by(&mut self, handle: Handle<Op>, by: ReduceBy, tiles: &[Tile], span: Span) -> Vec<Stmt> {
-        let identity = self.kernel.combiners[by.combiner].identity.clone();
         let (destinations, sources) = tiles.split_at(by.values);
-        let all = self.valid_tuples(sources);
-        let mut before = Vec::new();
-        for (at, (src, identity)) in sources.iter().zip(identity).enumerate() {
-            let masked = self.reduced(src, (&all, by.dimensions), identity, span);
-            before.extend(self.with_operand(handle, by.values + at, masked));
-        }
+        let reduced = |masks: &mut Masks, src: &Tile, valid: &Valid, identity| {
+            masks.reduced(src, (valid, by.dimensions), identity, span)
+        };
+        let (before, all) = self.masked_tuples(handle, by.combiner, sources, reduced);
         for (dst, src) in destinations.iter().zip(sources) {
             let all = Valid { is_zero: false, ..all.clone() };
             self.results(dst, all, (src, by.dimensions), (by.clear, span));
@@ -270,10 +268,24 @@ impl Masks {
         before
     }
 
-    /// Where the tuples of elements of these tiles are valid: where all of their values are.
-    fn valid_tuples(&self, sources: &[Tile]) -> Valid {
+    /// Masks the sources of an op on tuples by the identity. Returns the statements that do it, and where the tuples are valid:
+    /// where all of their values are.
+    fn masked_tuples(
+        &mut self,
+        handle: Handle<Op>,
+        combiner: Handle<Combiner>,
+        sources: &[Tile],
+        mask: impl Fn(&mut Masks, &Tile, &Valid, Scalar) -> Option<(Vec<Stmt>, Tile)>,
+    ) -> (Vec<Stmt>, Valid) {
         let known = sources.iter().map(|src| self.kernel.valid_buffer(&self.state, src.buffer));
-        known.fold(Valid::everywhere(), |all, valid| both(&all, &valid))
+        let all = known.fold(Valid::everywhere(), |all, valid| both(&all, &valid));
+        let identity = self.kernel.combiners[combiner].identity.clone();
+        let mut before = Vec::new();
+        for (at, (src, identity)) in sources.iter().zip(identity).enumerate() {
+            let masked = mask(self, src, &all, identity);
+            before.extend(self.with_operand(handle, sources.len() + at, masked));
+        }
+        (before, all)
     }
 
     /// The source of a reduction with this value where elements that are reduced are invalid; `None` if they are none.
@@ -320,14 +332,11 @@ impl Masks {
 
     /// A scan of tuples: what is invalid becomes the identity, in every source, if it goes backwards.
     fn scan_by(&mut self, handle: Handle<Op>, by: ScanBy, tiles: &[Tile], span: Span) -> Vec<Stmt> {
-        let identity = self.kernel.combiners[by.combiner].identity.clone();
         let (destinations, sources) = tiles.split_at(by.values);
-        let all = self.valid_tuples(sources);
-        let mut before = Vec::new();
-        for (at, (src, identity)) in sources.iter().zip(identity).enumerate() {
-            let masked = self.scanned(src, (&all, by.order), identity, span);
-            before.extend(self.with_operand(handle, by.values + at, masked));
-        }
+        let scanned = |masks: &mut Masks, src: &Tile, valid: &Valid, identity| {
+            masks.scanned(src, (valid, by.order), identity, span)
+        };
+        let (before, all) = self.masked_tuples(handle, by.combiner, sources, scanned);
         destinations.iter().zip(sources).for_each(|(dst, src)| self.running_results(dst, &all, src, span));
         before
     }

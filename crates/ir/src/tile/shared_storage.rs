@@ -62,7 +62,7 @@ impl Kernel {
         buffer.span_elements().saturating_mul(buffer.dtype.bytes())
     }
 
-    /// The shared buffers that are no views, with their bytes.
+    /// The shared buffers that are not views of others, with their bytes.
     fn buffers_of_their_own(&self) -> impl Iterator<Item = (Handle<Buffer>, i64)> {
         let shared = self.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
         shared.map(|(handle, _)| (handle, self.bytes_of(handle)))
@@ -134,18 +134,17 @@ impl Kernel {
     /// The statements, numbered in their order from `first` on, during which a buffer keeps what it holds; `None` if none of
     /// them uses it.
     fn life_in(&self, body: &[Stmt], first: usize, buffer: Handle<Buffer>) -> Option<Range<usize>> {
-        let (mut at, mut lives) = (first, Vec::new());
+        let (mut at, mut users) = (first, Vec::new());
         for stmt in body {
             let all = at..at + statements(stmt);
-            if self.uses_in(std::slice::from_ref(stmt), buffer) > 0 {
-                lives.push((self.life_in_stmt(stmt, &all, buffer), all.clone()));
-            }
             at = all.end;
+            if self.uses_in(std::slice::from_ref(stmt), buffer) > 0 {
+                users.push((stmt, all));
+            }
         }
-        match &lives[..] {
+        match &users[..] {
             [] => None,
-            [(only, _)] => Some(only.clone()),
-            // Between two statements that use it, a loop may neither begin nor end within one of its iterations.
+            [(only, all)] => Some(self.life_in_stmt(only, all, buffer)),
             [(_, begin), .., (_, end)] => Some(begin.start..end.end),
         }
     }

@@ -1,5 +1,6 @@
 use tilewright_diag::Span;
 use tilewright_ir::Arena;
+use tilewright_ir::thread::MemorySpace;
 use tilewright_layout::DType;
 
 use super::*;

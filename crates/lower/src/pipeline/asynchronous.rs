@@ -241,7 +241,10 @@ impl Rewrite<'_> {
                 let text = format!("`{}` may share memory with a tensor that is written", memory.name);
                 return Err(Reason::new(text, "tensors that are only read"));
             }
-            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => {
+            MemorySpace::Shared
+            | MemorySpace::SharedView { .. }
+            | MemorySpace::SharedInside { .. }
+            | MemorySpace::Table => {
                 return Err(Reason::new("elements do not come from a tensor", "copies from tensors to shared memory"));
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, RegArray, Regs, Stmt, Value};
+use tilewright_ir::thread::{Call, Inst, Memory, RegArray, Regs, Stmt, Value};
 use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
@@ -312,18 +312,9 @@ impl Make<'_> {
     }
 
     fn scratch(&mut self, elements: usize, width: i64) -> Handle<Memory> {
-        let name = self.builder.fresh("parts");
-        self.builder.program.memories.push(Memory {
-            name,
-            dtype: self.context.dtype,
-            elements: elements as i64,
-            stages: 1,
-            space: MemorySpace::Shared,
-            values: Vec::new(),
-            // Not aligned any further: NVRTC would combine loads, and read more parts than there are.
-            alignment: width * self.context.dtype.bytes(),
-            span: self.context.op.span,
-        })
+        // Not aligned any further: NVRTC would combine loads, and read more parts than there are.
+        let (dtype, span) = (self.context.dtype, self.context.op.span);
+        self.builder.scratch("parts", dtype, (elements, width * dtype.bytes()), span)
     }
 
     /// Combines the parts of some rows, which are adjacent, into slots of the result. Every row has at least one part.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Call, Inst, Memory, Stmt};
 use tilewright_layout::access::LANES;
@@ -13,7 +12,7 @@ use super::runs::{Cell, Groups, Part, Place};
 use super::writer::Writer;
 use crate::builder::Builder;
 use crate::refusal::Refusal;
-use crate::threads::number;
+use crate::threads::shuffle_from;
 use crate::tuples::{Arrays, assigned, registers, values};
 
 /// The statements so far, and what they are made from.
@@ -236,16 +235,9 @@ impl<'a> Make<'a> {
 
     /// Every lane gets the tuple of another one; where that is `None`, of any.
     fn shuffle(&mut self, from: &Arrays, to: &Arrays, source: impl Fn(usize) -> Option<usize>) {
-        let lanes: Vec<Option<i64>> = (0..LANES).map(|lane| source(lane).map(|lane| lane as i64)).collect();
         let Writer { context, builder, out, .. } = &mut self.writer;
-        let (inst, arguments) = match lane_within(&lanes) {
-            Some((lane, width)) => (Inst::ShuffleWithin, [lane, width].map(Expr::constant).to_vec()),
-            None => (Inst::Shuffle, vec![number(&lanes, 1, &context.lane, builder, out)]),
-        };
-        for (from, to) in registers(from, 0).into_iter().zip(registers(to, 0)) {
-            let arguments = arguments.clone();
-            out.push(Stmt::from(Call { to: Some(to), from: vec![from], arguments, ..Call::plain(inst) }));
-        }
+        let pairs = registers(from, 0).into_iter().zip(registers(to, 0));
+        shuffle_from(source, &context.lane, pairs, builder, out);
     }
 
     /// Writes the results of a round.
@@ -280,16 +272,6 @@ impl<'a> Make<'a> {
         }
         Ok(out)
     }
-}
-
-/// The lane that all lanes of a group read, if neighbouring lanes are groups, and how many these are.
-fn lane_within(lanes: &[Option<i64>]) -> Option<(i64, i64)> {
-    let first = lanes[0]?;
-    let is_width = |width: &i64| {
-        let of = |lane: usize| lane as i64 / width * width + first;
-        first < *width && lanes.iter().enumerate().all(|(lane, source)| *source == Some(of(lane)))
-    };
-    [2, 4, 8, 16].into_iter().find(is_width).map(|width| (first, width))
 }
 
 /// Which part of its row the group of a thread has.

@@ -2,7 +2,7 @@
 
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, MemorySpace, Regs, Stmt, Value};
+use tilewright_ir::thread::{Memory, Regs, Stmt, Value};
 use tilewright_ir::tile::ReduceKind;
 
 use super::context::{Context, Operator, ScanValue};
@@ -203,17 +203,7 @@ impl<'a> Writer<'a> {
         let (context, is_one) = (self.context, self.context.values.len() == 1);
         let mut of = |value: &ScanValue| {
             let base = if is_one { what.to_string() } else { format!("{}_{what}", value.name) };
-            let name = self.builder.fresh(&base);
-            self.builder.program.memories.push(Memory {
-                name,
-                dtype: value.dtype,
-                elements: elements as i64,
-                stages: 1,
-                space: MemorySpace::Shared,
-                values: Vec::new(),
-                alignment: value.dtype.bytes(),
-                span: context.op.span,
-            })
+            self.builder.scratch(&base, value.dtype, (elements, value.dtype.bytes()), context.op.span)
         };
         context.values.iter().map(&mut of).collect()
     }

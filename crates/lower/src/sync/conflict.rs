@@ -1,11 +1,12 @@
 //! Whether two groups of accesses conflict, and between which threads.
 
 use tilewright_expr::Var;
-use tilewright_ir::thread::{Memory, MemorySpace, Program};
+use tilewright_ir::thread::{Memory, Program};
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::axis::Scope;
 
 use super::accesses::AccessGroup;
+use super::names::name_in;
 use super::tensors::in_tensors;
 use super::touched::{Conflict, Touched, meet};
 use crate::trace::Env;
@@ -39,12 +40,13 @@ pub(super) fn conflict(
         .or_else(|| in_tensors(program, [earlier, later], again, &memories, most))
         .unwrap_or(most);
     let found = conflict.scope()?;
-    let names: Vec<&str> = memories.iter().map(|memory| program.memories[*memory].name.as_str()).collect();
+    let name = |memory: &Handle<Memory>| name_in(program, later.touched.body(), *memory);
+    let names: Vec<String> = memories.iter().map(name).collect();
     let verb = if conflict.by_write == Some(found) { "writes" } else { "reads" };
     let when = if earlier.earlier { " of an earlier iteration" } else { "" };
     let reason = |between: &str| {
         let (now, before) = (&later.title, &earlier.title);
-        format!("{now} {verb} `{}` after {before}{when}, {between}", names.join("`, `"))
+        format!("{now} {verb} {} after {before}{when}, {between}", names.join(", "))
     };
     Some(match found {
         Scope::Thread | Scope::Warp => (Scope::Warp, reason("by other lanes of the warp")),
@@ -77,7 +79,7 @@ fn in_shared(
     common: &[Handle<Memory>],
     most: Conflict,
 ) -> Option<Conflict> {
-    let are_shared = common.iter().all(|memory| program.memories[*memory].space == MemorySpace::Shared);
+    let are_shared = common.iter().all(|memory| program.memories[*memory].is_shared());
     let touched = are_shared.then(|| [earlier, later].map(|group| group.touched.in_shared(program, &group.loops)))?;
     bytewise(program, ([earlier, later], again), touched, common, most)
 }

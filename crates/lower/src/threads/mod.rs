@@ -4,6 +4,7 @@
 
 mod fit;
 mod sets;
+mod shuffle;
 
 use num_integer::Integer;
 use tilewright_diag::Span;
@@ -15,6 +16,7 @@ use crate::builder::Builder;
 use crate::conditions::under;
 
 pub(crate) use fit::{Fitted, fit};
+pub(crate) use shuffle::shuffle_from;
 
 /// The number of each thread as an expression; where it is `None`, the expression may have any value. A lookup, if it
 /// takes one, is added to `out`. If `multiple` divides the numbers, it divides the expression.

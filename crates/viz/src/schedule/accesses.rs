@@ -4,7 +4,7 @@ use std::fmt;
 
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Note, Observer, Program, WarpState, walk};
+use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Note, Observer, Program, WarpState, walk};
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
 
 /// No more accesses than this are kept.
@@ -74,8 +74,9 @@ impl std::error::Error for ScheduleError {}
 impl Observer for Accesses<'_> {
     /// Keeps an access to shared memory in which some lane takes part.
     fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
-        let Memory { space, dtype, name, .. } = &self.program.memories[access.memory];
-        if !self.is_inside || !matches!(space, MemorySpace::Shared | MemorySpace::SharedView { .. }) {
+        let memory = &self.program.memories[access.memory];
+        let Memory { dtype, name, .. } = memory;
+        if !self.is_inside || !memory.is_shared() {
             return Ok(());
         }
         if self.found.len() == MAX_ACCESSES {

@@ -2,7 +2,7 @@
 
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Stmt};
+use tilewright_ir::thread::{Call, Inst, Memory, Stmt};
 
 use super::context::TupleValue;
 use super::make::MakeTuples;
@@ -89,17 +89,8 @@ impl MakeTuples<'_> {
     fn scratch(&mut self, elements: usize) -> Vec<Handle<Memory>> {
         let context = self.context;
         let mut of = |value: &TupleValue| {
-            let name = self.builder.fresh(&format!("{}_parts", value.name));
-            self.builder.program.memories.push(Memory {
-                name,
-                dtype: value.dtype,
-                elements: elements as i64,
-                stages: 1,
-                space: MemorySpace::Shared,
-                values: Vec::new(),
-                alignment: value.dtype.bytes(),
-                span: context.op.span,
-            })
+            let base = format!("{}_parts", value.name);
+            self.builder.scratch(&base, value.dtype, (elements, value.dtype.bytes()), context.op.span)
         };
         context.values.iter().map(&mut of).collect()
     }

@@ -10,7 +10,7 @@ use crate::builder::{Builder, regs};
 use crate::fragment_registers::Slot;
 use crate::reduce::rows::{Rows, ShuffleMask};
 use crate::refusal::Refusal;
-use crate::threads::by_threads;
+use crate::threads::{by_threads, shuffle_from};
 use crate::tuples::{Arrays, FunctionRegisters, assigned, registers, values};
 use crate::variant::AcrossLoop;
 
@@ -230,24 +230,21 @@ impl<'a> MakeTuples<'a> {
         let other = self.shared_arrays("other", 1);
         let part = registers(parts, place);
         for mask in exchange.masks() {
-            for (from, other) in part.iter().zip(&other) {
-                self.shuffled(Inst::ShuffleXor, from, regs(*other, 0, 1), Expr::constant(mask as i64));
+            for (from, other) in part.iter().zip(registers(&other, 0)) {
+                let (from, arguments) = (vec![from.clone()], vec![Expr::constant(mask as i64)]);
+                let call = Call { to: Some(other), from, arguments, ..Call::plain(Inst::ShuffleXor) };
+                self.out.push(Stmt::from(call));
             }
             let body = self.combined(&part, &values(parts, place), &values(&other, 0))?;
             self.out.extend(body);
         }
         if everyone && !self.context.function.is_symmetric {
-            let first = first_lane(&self.context.lane, exchange);
-            for part in &part {
-                self.shuffled(Inst::Shuffle, part, part.clone(), first.clone());
-            }
+            // The first lane of a group is the one without the bits of the exchange.
+            let first = |lane: usize| Some(lane & !exchange.bits);
+            let pairs = part.into_iter().map(|part| (part.clone(), part));
+            shuffle_from(first, &self.context.lane, pairs, self.builder, &mut self.out);
         }
         Ok(())
-    }
-
-    fn shuffled(&mut self, inst: Inst, from: &Regs, to: Regs, argument: Expr) {
-        let call = Call { to: Some(to), from: vec![from.clone()], arguments: vec![argument], ..Call::plain(inst) };
-        self.out.push(Stmt::from(call));
     }
 
     /// Writes the results of all places of the threads' parts; their rows are complete.
@@ -295,16 +292,4 @@ impl<'a> MakeTuples<'a> {
         self.by(set, |thread| context.may_write(thread, slots), body);
         Ok(())
     }
-}
-
-/// The first lane of the group of a lane: the one without the bits of the exchange. Adjacent bits are taken together.
-fn first_lane(lane: &Expr, exchange: ShuffleMask) -> Expr {
-    let (mut first, mut rest) = (lane.clone(), exchange.bits as i64);
-    while rest != 0 {
-        let low = rest & -rest;
-        let run = (rest + low) & -(rest + low);
-        first = first - lane.clone() / low % (run / low) * low;
-        rest &= !(run - 1);
-    }
-    first
 }
