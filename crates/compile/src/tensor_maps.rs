@@ -46,7 +46,7 @@ fn tensor_map(
         Diagnostic::error("R0617", message)
             .label(memory.span, "declared here")
             .note(error.to_string())
-            .help("launch with other sizes, or ask for the variant `cp_async` of the loop")
+            .help("launch with other sizes, or ask for another variant of the loop or of the copy")
     })?;
     let is_it = |parameter: &crate::Parameter| parameter.name == memory.name;
     let tensor = launch.parameters().iter().position(is_it).ok_or_else(|| {

@@ -2,7 +2,7 @@
 //! each rank, in front of the kernel.
 
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Program, TensorCopy, TensorMapRecipe};
+use tilewright_ir::thread::{BoxWay, Program, TensorCopy, TensorMapRecipe};
 
 use crate::index::c_index;
 use crate::uses::Uses;
@@ -11,8 +11,47 @@ use crate::uses::Uses;
 const TENSOR_MAP: &str = "TensorMap";
 /// The function that elects a thread of a warp.
 const ELECT: &str = "elect_one";
-/// The function that copies a box, by the dimensions of its map.
-const COPIES: [&str; 5] = ["tensor_copy_1d", "tensor_copy_2d", "tensor_copy_3d", "tensor_copy_4d", "tensor_copy_5d"];
+/// The functions that copy a box to shared memory, by the dimensions of its map.
+const LOADS: [&str; 5] = ["tensor_copy_1d", "tensor_copy_2d", "tensor_copy_3d", "tensor_copy_4d", "tensor_copy_5d"];
+/// The functions that copy a box to a tensor, by the dimensions of its map.
+const STORES: [&str; 5] =
+    ["tensor_store_1d", "tensor_store_2d", "tensor_store_3d", "tensor_store_4d", "tensor_store_5d"];
+
+/// A function that copies a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum BoxFunction {
+    /// To shared memory, from a tensor with so many dimensions.
+    Load(usize),
+    /// From shared memory, to a tensor with so many dimensions.
+    Store(usize),
+}
+
+impl BoxFunction {
+    /// The function that a copy calls.
+    pub(crate) fn of(copy: &TensorCopy) -> BoxFunction {
+        let rank = copy.coordinates.len();
+        match copy.way {
+            BoxWay::ToShared { .. } => BoxFunction::Load(rank),
+            BoxWay::ToTensor => BoxFunction::Store(rank),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        let (names, rank) = match self {
+            BoxFunction::Load(rank) => (LOADS, rank),
+            BoxFunction::Store(rank) => (STORES, rank),
+        };
+        names[rank.clamp(1, names.len()) - 1]
+    }
+
+    /// The lines that define it, followed by an empty line.
+    fn lines(self) -> Vec<String> {
+        match self {
+            BoxFunction::Load(rank) => load(rank),
+            BoxFunction::Store(rank) => store(rank),
+        }
+    }
+}
 
 /// The lines that define the type and the functions that the program uses.
 pub(crate) fn functions(program: &Program, uses: &Uses) -> Vec<String> {
@@ -34,29 +73,43 @@ pub(crate) fn functions(program: &Program, uses: &Uses) -> Vec<String> {
         false => &[],
     };
     let lines = map.iter().chain(elect).map(|line| line.to_string());
-    lines.chain(uses.ranks.iter().flat_map(|rank| copy(*rank))).collect()
+    lines.chain(uses.boxes.iter().flat_map(|function| function.lines())).collect()
 }
 
 /// The names that those lines define.
 pub(crate) fn names(program: &Program, uses: &Uses) -> Vec<&'static str> {
     let map = (!program.maps.is_empty()).then_some(TENSOR_MAP);
     let elect = uses.elects.then_some(ELECT);
-    map.into_iter().chain(elect).chain(uses.ranks.iter().map(|rank| name(*rank))).collect()
+    map.into_iter().chain(elect).chain(uses.boxes.iter().map(|function| function.name())).collect()
 }
 
-fn name(rank: usize) -> &'static str {
-    COPIES[rank.clamp(1, COPIES.len()) - 1]
+/// The names of the coordinates.
+const AXES: [&str; 5] = ["x", "y", "z", "u", "v"];
+
+/// One text for each dimension, in a list.
+fn list(rank: usize, text: &dyn Fn(usize) -> String) -> String {
+    (0..rank).map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// The function that copies a box of a tensor with so many dimensions.
-fn copy(rank: usize) -> Vec<String> {
-    let axes = ["x", "y", "z", "u", "v"];
-    let list = |text: &dyn Fn(usize) -> String| (0..rank).map(text).collect::<Vec<_>>().join(", ");
-    let address = |name: &str| format!("\"r\"(static_cast<unsigned int>(__cvta_generic_to_shared({name})))");
-    let (parameters, numbers) = (list(&|at| format!("int {}", axes[at])), list(&|at| format!("%{}", at + 2)));
-    let operands = list(&|at| format!("\"r\"({})", axes[at]));
+fn address(name: &str) -> String {
+    format!("\"r\"(static_cast<unsigned int>(__cvta_generic_to_shared({name})))")
+}
+
+/// The coordinates as parameters, as numbers of operands from `first` on, and as operands.
+fn coordinates(rank: usize, first: usize) -> [String; 3] {
     [
-        format!("__device__ __forceinline__ void {}(void* to, const TensorMap* map, {parameters},", name(rank)),
+        list(rank, &|at| format!("int {}", AXES[at])),
+        list(rank, &|at| format!("%{}", at + first)),
+        list(rank, &|at| format!("\"r\"({})", AXES[at])),
+    ]
+}
+
+/// The function that copies a box of a tensor with so many dimensions to shared memory.
+fn load(rank: usize) -> Vec<String> {
+    let [parameters, numbers, operands] = coordinates(rank, 2);
+    let name = BoxFunction::Load(rank).name();
+    [
+        format!("__device__ __forceinline__ void {name}(void* to, const TensorMap* map, {parameters},"),
         "                                               unsigned long long* barrier) {".to_string(),
         format!(
             "  asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes\""
@@ -65,6 +118,23 @@ fn copy(rank: usize) -> Vec<String> {
         "               :".to_string(),
         format!("               : {}, \"l\"(map), {operands},", address("to")),
         format!("                 {}", address("barrier")),
+        "               : \"memory\");".to_string(),
+        "}".to_string(),
+        String::new(),
+    ]
+    .into()
+}
+
+/// The function that copies a box of shared memory to a tensor with so many dimensions.
+fn store(rank: usize) -> Vec<String> {
+    let [parameters, numbers, operands] = coordinates(rank, 1);
+    let name = BoxFunction::Store(rank).name();
+    [
+        format!("__device__ __forceinline__ void {name}(const TensorMap* map, {parameters}, const void* from) {{"),
+        format!("  asm volatile(\"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group\""),
+        format!("               \" [%0, {{{numbers}}}], [%{}];\"", rank + 1),
+        "               :".to_string(),
+        format!("               : \"l\"(map), {operands}, {}", address("from")),
         "               : \"memory\");".to_string(),
         "}".to_string(),
         String::new(),
@@ -82,14 +152,17 @@ pub(crate) fn is_elected(uses: &Uses) -> String {
     format!("{}()", uses.visible(ELECT))
 }
 
-/// `tensor_copy_2d(&left[stage*4096], &a_map, t*32, row, &t_full[stage])`
+/// `tensor_copy_2d(&left[stage*4096], &a_map, t*32, row, &t_full[stage])`, or `tensor_store_2d(&c_map, column, row, &tile[0])`
 pub(crate) fn call(program: &Program, uses: &Uses, copy: &TensorCopy) -> String {
-    let TensorCopy { map, to, barrier, coordinates, .. } = copy;
+    let TensorCopy { map, shared, coordinates, way, .. } = copy;
     let place = |(memory, index): &(Handle<_>, _)| format!("&{}[{}]", program.memories[*memory].name, c_index(index));
-    let coordinates: Vec<String> = coordinates.iter().map(c_index).collect();
-    let function = uses.visible(name(coordinates.len()));
-    let map = &program.maps[*map].name;
-    format!("{function}({}, &{map}, {}, {})", place(to), coordinates.join(", "), place(barrier))
+    let (shared, map) = (place(shared), &program.maps[*map].name);
+    let coordinates = list(coordinates.len(), &|at| c_index(&coordinates[at]));
+    let function = uses.visible(BoxFunction::of(copy).name());
+    match way {
+        BoxWay::ToShared { full } => format!("{function}({shared}, &{map}, {coordinates}, {})", place(full)),
+        BoxWay::ToTensor => format!("{function}(&{map}, {coordinates}, {shared})"),
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +181,19 @@ mod tests {
                : "memory");
 }
 "#;
-        assert_eq!(copy(2).join("\n"), expected);
+        assert_eq!(load(2).join("\n"), expected);
+    }
+
+    #[test]
+    fn a_store_names_the_map_first() {
+        let expected = r#"__device__ __forceinline__ void tensor_store_3d(const TensorMap* map, int x, int y, int z, const void* from) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group"
+               " [%0, {%1, %2, %3}], [%4];"
+               :
+               : "l"(map), "r"(x), "r"(y), "r"(z), "r"(static_cast<unsigned int>(__cvta_generic_to_shared(from)))
+               : "memory");
+}
+"#;
+        assert_eq!(store(3).join("\n"), expected);
     }
 }

@@ -7,6 +7,7 @@ use tilewright_expr::Var;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Inst, Memory, MmaInst, Note, Program, RegArray, Resource, Stmt};
 
+use crate::tensor_copies::BoxFunction;
 use crate::values::products::Flows;
 
 /// What the statements of a program use, and how.
@@ -22,8 +23,8 @@ pub(crate) struct Uses<'a> {
     pub(crate) insts: BTreeSet<Inst>,
     /// The products of a warp that it calls.
     pub(crate) products: BTreeSet<MmaInst>,
-    /// The dimensions of the maps by which it copies boxes.
-    pub(crate) ranks: BTreeSet<usize>,
+    /// The functions by which it copies boxes.
+    pub(crate) boxes: BTreeSet<BoxFunction>,
     /// Whether it elects threads.
     pub(crate) elects: bool,
 }
@@ -64,7 +65,7 @@ impl<'a> Uses<'a> {
             arrays: vec![ArrayUses::default(); program.registers.len()],
             insts: BTreeSet::new(),
             products: BTreeSet::new(),
-            ranks: BTreeSet::new(),
+            boxes: BTreeSet::new(),
             elects: false,
         };
         uses.body(&program.body, None);
@@ -150,7 +151,12 @@ impl<'a> Uses<'a> {
         match stmt {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
-            Stmt::TensorCopy(copy) => _ = self.ranks.insert(copy.coordinates.len()),
+            Stmt::TensorCopy(copy) => {
+                self.boxes.insert(BoxFunction::of(copy));
+                if copy.full().is_none() {
+                    self.memories[self.program.maps[copy.map].tensor.index()].writers.insert(op);
+                }
+            }
             Stmt::Elect { .. } => self.elects = true,
             _ => {}
         }

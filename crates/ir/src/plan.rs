@@ -115,8 +115,8 @@ pub struct VariantResult {
 /// A barrier that lowering inserted before an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Barrier {
-    /// `__syncwarp` or `__syncthreads`, and whether it stands before the loop around the op.
-    pub what: &'static str,
+    /// `__syncwarp` or `__syncthreads`, with the waits and fences before it, and whether it stands before the loop around the op.
+    pub what: String,
     /// Which two ops it orders, and why.
     pub reason: String,
 }

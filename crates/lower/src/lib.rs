@@ -5,6 +5,7 @@
 //! (ties go to the earlier variant), or the cheapest one of the variant that the user forces. Barriers between
 //! dependent ops are derived from the memory that their statements access ([`sync`]); the user never writes them.
 
+mod boxes;
 mod builder;
 mod combine;
 mod conditions;

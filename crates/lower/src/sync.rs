@@ -25,7 +25,9 @@ mod shared;
 mod tensors;
 mod touched;
 
-pub(crate) use block::{Block, Branch, IfBlock, LoopBlock, LoopRef, OpBlock, RequiredBarrier, for_each_op, role_of};
+pub(crate) use block::{
+    Block, Branch, Flight, IfBlock, LoopBlock, LoopRef, OpBlock, RequiredBarrier, for_each_op, role_of,
+};
 
 pub(crate) use names::name_in;
 

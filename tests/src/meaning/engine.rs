@@ -1,14 +1,16 @@
-//! Barriers in shared memory, and the copies of boxes that count at them.
+//! Copies of boxes, and the barriers in shared memory at which those to shared memory count.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use tilewright::expr::Expr;
 use tilewright::ir::Handle;
-use tilewright::ir::thread::{Call, Memory, TensorCopy, TensorMapRecipe};
+use tilewright::ir::thread::{BoxWay, Call, Memory, TensorCopy, TensorMapRecipe};
 use tilewright::layout::descriptor::SwizzlePattern;
 
 use super::machine::{Machine, Order};
 use super::pending::PendingCopy;
+use super::stores::Bytes;
 
 /// A barrier: its memory, and its first byte there.
 pub(super) type Place = (usize, usize);
@@ -124,17 +126,31 @@ impl Machine<'_> {
         let numbers = |exprs: &[Expr]| exprs.iter().map(|expr| self.expr(at, expr)).collect::<Result<Vec<_>, _>>();
         let (extents, strides) = (numbers(&map.extents)?, numbers(&map.strides)?);
         let elements = elements_of_box(map, &extents, &strides, &numbers(&copy.coordinates)?);
-        let (number, bytes) = self.bytes(at, &copy.to, copy.bytes)?;
-        let barrier = self.barrier(at, &copy.barrier)?;
+        let (number, bytes) = self.bytes(at, &copy.shared, copy.bytes)?;
         let width = map.boxes.bits / 8;
-        let tensor = &self.memories[&map.tensor.index()];
-        for (element, from) in elements.into_iter().enumerate() {
-            let place = swizzled(map.boxes.swizzle, bytes.start as i64 + element as i64 * width) as usize;
-            let moved = match from {
+        let (swizzle, tensor) = (map.boxes.swizzle, map.tensor.index());
+        let in_tensor = |place: i64| place as usize..(place + width) as usize;
+        let places = elements.into_iter().enumerate().map(|(element, of_tensor)| {
+            let place = swizzled(swizzle, bytes.start as i64 + element as i64 * width) as usize;
+            ((number, place..place + width as usize), of_tensor.map(in_tensor))
+        });
+        let places: Vec<(Bytes, Option<Range<usize>>)> = places.collect();
+        let is_inside = |place: &Range<usize>| place.end <= self.memories[&tensor].len();
+        if !places.iter().filter_map(|(_, of_tensor)| of_tensor.as_ref()).all(is_inside) {
+            return Err("a box is outside of the memory of its tensor".to_string());
+        }
+        let BoxWay::ToShared { full } = &copy.way else {
+            let inside = places.into_iter().filter_map(|(shared, of_tensor)| Some((shared, of_tensor?)));
+            inside.for_each(|(shared, of_tensor)| self.start_store(at, shared, (tensor, of_tensor)));
+            return Ok(());
+        };
+        let barrier = self.barrier(at, full)?;
+        for ((number, place), of_tensor) in places {
+            let moved = match of_tensor {
                 None => vec![Some(0); width as usize],
-                Some(from) => tensor.get(from as usize..(from + width) as usize).ok_or("outside of a tensor")?.to_vec(),
+                Some(from) => self.memories[&tensor][from].to_vec(),
             };
-            self.barriers.start(barrier, (number, place..place + width as usize, moved))?;
+            self.barriers.start(barrier, (number, place, moved))?;
         }
         match self.order {
             Order::Forwards => self.arrivals(barrier),

@@ -2,7 +2,8 @@
 //!
 //! Between barriers and exchanges, threads run one after the other, forwards or backwards: a missing barrier gives a
 //! different result in one of the two orders. An asynchronous copy arrives at once if threads run forwards, and when its
-//! thread waits for it if they run backwards; so do the copies of boxes, for which threads wait at barriers. After every op, all copies of an element of a fragment must be equal.
+//! thread waits for it if they run backwards; so do the copies of boxes, for which threads wait at barriers or by groups. After
+//! every op, all copies of an element of a fragment must be equal.
 
 mod instructions;
 
@@ -18,6 +19,7 @@ use super::engine::Barriers;
 use super::evaluate::size_at_launch;
 use super::numbers;
 use super::pending::{PendingCopies, PendingCopy};
+use super::stores::PendingStores;
 
 /// The bytes of each memory, by its number; `None` for bytes that were never written.
 pub type Memories = BTreeMap<usize, Vec<Option<u8>>>;
@@ -56,16 +58,18 @@ pub fn execute(program: &Program, memories: &mut Memories, order: Order, copies:
                 machine.begin();
                 let all: Vec<usize> = (0..program.threads as usize).collect();
                 machine.body(&program.body, &all)?;
+                machine.end()?;
             }
         }
     }
     Ok(())
 }
 
-struct Thread {
+pub(super) struct Thread {
     env: Vec<(Var, i64)>,
     registers: Vec<Vec<Option<u8>>>,
     copies: PendingCopies,
+    pub(super) stores: PendingStores,
 }
 
 impl Thread {
@@ -74,14 +78,14 @@ impl Thread {
         let registers =
             arrays.iter().map(|(_, array)| vec![None; (array.len * array.dtype.bytes()) as usize]).collect();
         let env = program.sizes.iter().map(|size| (size.clone(), size_at_launch(size))).collect();
-        Thread { env, registers, copies: PendingCopies::default() }
+        Thread { env, registers, copies: PendingCopies::default(), stores: PendingStores::default() }
     }
 }
 
 pub(super) struct Machine<'a> {
     pub(super) program: &'a Program,
     cta: [i64; 3],
-    threads: Vec<Thread>,
+    pub(super) threads: Vec<Thread>,
     pub(super) memories: &'a mut Memories,
     pub(super) barriers: Barriers,
     pub(super) order: Order,
@@ -102,6 +106,10 @@ impl Machine<'_> {
                 MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => {}
             }
         }
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        self.threads.iter_mut().try_for_each(|thread| thread.stores.end(self.memories))
     }
 
     fn body(&mut self, body: &[Stmt], active: &[usize]) -> Result<(), String> {

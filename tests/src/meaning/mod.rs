@@ -11,6 +11,7 @@ pub mod generate;
 pub mod machine;
 pub mod numbers;
 mod pending;
+mod stores;
 #[cfg(test)]
 mod tests;
 pub mod virtual_gpu;

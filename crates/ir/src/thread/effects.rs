@@ -161,9 +161,11 @@ impl Stmt {
                 ([access(table, index, Moved::Elements(vars.len() as i64), Effect::Read), None], None)
             }
             Stmt::TensorCopy(copy) => {
-                let TensorCopy { to: (to, at), bytes, barrier: (barrier, stage), .. } = &**copy;
-                let filled = access(to, at, Moved::Box(*bytes), Effect::Write);
-                ([filled, access(barrier, stage, Moved::Elements(1), Effect::Update)], None)
+                let TensorCopy { shared: (memory, at), bytes, .. } = &**copy;
+                let effect = if copy.full().is_some() { Effect::Write } else { Effect::Read };
+                let barrier = copy.full();
+                let full = barrier.and_then(|(memory, at)| access(memory, at, Moved::Elements(1), Effect::Update));
+                ([access(memory, at, Moved::Box(*bytes), effect), full], None)
             }
             Stmt::Inst(call) => ([None, None], Some(&**call)),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => ([None, None], None),
@@ -297,7 +299,8 @@ impl Stmt {
             Stmt::Unless { conds, .. } => conds.iter().flat_map(Cond::sides).for_each(visit),
             Stmt::For { counter, .. } => [&counter.begin, &counter.end].into_iter().for_each(visit),
             Stmt::TensorCopy(copy) => {
-                [&copy.to.1, &copy.barrier.1].into_iter().chain(&copy.coordinates).for_each(visit)
+                let full = copy.full().map(|(_, stage)| stage);
+                std::iter::once(&copy.shared.1).chain(full).chain(&copy.coordinates).for_each(visit)
             }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
             Stmt::Role { .. } | Stmt::Elect { .. } => {}
@@ -318,10 +321,7 @@ impl Stmt {
             Stmt::If { cond, .. } => cond.sides_mut().into_iter().for_each(visit),
             Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(visit),
             Stmt::For { counter, .. } => [&mut counter.begin, &mut counter.end].into_iter().for_each(visit),
-            Stmt::TensorCopy(copy) => {
-                let TensorCopy { to, barrier, coordinates, .. } = &mut **copy;
-                [&mut to.1, &mut barrier.1].into_iter().chain(coordinates).for_each(visit);
-            }
+            Stmt::TensorCopy(copy) => copy.exprs_mut().for_each(visit),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
             Stmt::Role { .. } | Stmt::Elect { .. } => {}
         }
@@ -333,10 +333,7 @@ impl Stmt {
             Stmt::Load { memory, index, .. } | Stmt::Store { memory, index, .. } => visit(*memory, index),
             Stmt::Lookup { table, index, .. } => visit(*table, index),
             Stmt::Inst(call) => call.memory.iter_mut().for_each(|(memory, index)| visit(*memory, index)),
-            Stmt::TensorCopy(copy) => {
-                let TensorCopy { to, barrier, .. } = &mut **copy;
-                [to, barrier].into_iter().for_each(|(memory, index)| visit(*memory, index));
-            }
+            Stmt::TensorCopy(copy) => copy.places_mut().for_each(|(memory, index)| visit(*memory, index)),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => {}
             Stmt::Role { .. } | Stmt::Elect { .. } => {}

@@ -574,4 +574,68 @@ instructions! {
             "}",
         ],
     }
+    /// Copies by the copy engine that are ordered after this fence see what the thread has written to shared memory before it
+    /// (PTX ISA, "membar / fence", "fence.proxy.async").
+    ProxyFenceShared {
+        name: "fence_proxy_async_shared",
+        cuda: "fence_proxy_async_shared()",
+        ptx: "fence.proxy.async.shared::cta",
+        function: &[
+            "// The copy engine sees what this thread has written to shared memory.",
+            "__device__ __forceinline__ void fence_proxy_async_shared() {",
+            "  asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`ProxyFenceShared`](Inst::ProxyFenceShared), for all memory.
+    ProxyFence {
+        name: "fence_proxy_async",
+        cuda: "fence_proxy_async()",
+        ptx: "fence.proxy.async",
+        function: &[
+            "// The copy engine sees what this thread has written.",
+            "__device__ __forceinline__ void fence_proxy_async() {",
+            "  asm volatile(\"fence.proxy.async;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// The copies to tensors that a thread has started since the last commit become a bulk group (PTX ISA,
+    /// "cp.async.bulk.commit_group").
+    BulkCommit {
+        name: "bulk_commit",
+        cuda: "bulk_commit()",
+        ptx: "cp.async.bulk.commit_group",
+        function: &[
+            "__device__ __forceinline__ void bulk_commit() {",
+            "  asm volatile(\"cp.async.bulk.commit_group;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// A thread waits until at most so many of its latest bulk groups are pending: the copies of the others have arrived (PTX
+    /// ISA, "cp.async.bulk.wait_group").
+    BulkWait {
+        name: "bulk_wait",
+        cuda: "bulk_wait<%>()",
+        ptx: "cp.async.bulk.wait_group",
+        arguments: 1,
+        function: &[
+            "// Waits until all but kPending of the latest bulk groups have arrived.",
+            "template <int kPending> __device__ __forceinline__ void bulk_wait() {",
+            "  asm volatile(\"cp.async.bulk.wait_group %0;\" :: \"n\"(kPending) : \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`BulkWait`](Inst::BulkWait), but the copies of the others have only read what they copy.
+    BulkWaitRead {
+        name: "bulk_wait_read",
+        cuda: "bulk_wait_read<%>()",
+        ptx: "cp.async.bulk.wait_group.read",
+        arguments: 1,
+        function: &[
+            "// Waits until all but kPending of the latest bulk groups have read what they copy.",
+            "template <int kPending> __device__ __forceinline__ void bulk_wait_read() {",
+            "  asm volatile(\"cp.async.bulk.wait_group.read %0;\" :: \"n\"(kPending) : \"memory\");",
+            "}",
+        ],
+    }
 }

@@ -7,7 +7,7 @@ use tilewright_expr::{Expr, Var};
 use crate::arena::Handle;
 use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
 use crate::thread::registers::{RegArray, Regs};
-use crate::thread::ring::{Ring, TensorCopy, TensorMapRecipe};
+use crate::thread::ring::{BoxWay, Ring, TensorCopy, TensorMapRecipe};
 use crate::thread::value::Value;
 
 impl fmt::Display for Cond {
@@ -97,13 +97,19 @@ impl Program {
         text.trim_end().to_string()
     }
 
-    /// `tensor_copy left[0] = a_map[t*32, y], 4096 bytes at t_full[0]`
+    /// `tensor_copy left[0] = a_map[t*32, y], 4096 bytes at t_full[0]`, or `tensor_copy c_map[x, y] = tile[0], 4096 bytes`
     fn tensor_copy(&self, copy: &TensorCopy) -> String {
-        let TensorCopy { map, to, bytes, barrier, coordinates } = copy;
+        let TensorCopy { map, shared, bytes, coordinates, way } = copy;
         let coordinates: Vec<String> = coordinates.iter().map(Expr::to_string).collect();
         let (map, at) = (&self.maps[*map].name, coordinates.join(", "));
-        let [to, barrier] = [to, barrier].map(|(memory, index)| self.place(*memory, index));
-        format!("tensor_copy {to} = {map}[{at}], {bytes} bytes at {barrier}")
+        let place = |(memory, index): &(Handle<Memory>, Expr)| self.place(*memory, index);
+        let shared = place(shared);
+        match way {
+            BoxWay::ToShared { full } => {
+                format!("tensor_copy {shared} = {map}[{at}], {bytes} bytes at {}", place(full))
+            }
+            BoxWay::ToTensor => format!("tensor_copy {map}[{at}] = {shared}, {bytes} bytes"),
+        }
     }
 
     /// A value as text: `exp(v[0] - max[0])`.

@@ -1,4 +1,4 @@
-//! Rings, and the copies by the copy engine (TMA) that fill them.
+//! Copies by the copy engine (TMA), and the rings that they fill.
 
 use tilewright_expr::Expr;
 use tilewright_layout::descriptor::Boxes;
@@ -49,20 +49,60 @@ pub struct TensorMapRecipe {
     pub boxes: Boxes,
 }
 
-/// One thread starts to copy a box of a tensor to shared memory. Elements outside of the tensor are 0. When all bytes have
-/// arrived, they count at a barrier (PTX ISA, "cp.async.bulk.tensor").
+/// One thread starts to copy a box between a tensor and shared memory (PTX ISA, "cp.async.bulk.tensor").
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorCopy {
     /// The map of the tensor.
     pub map: Handle<TensorMapRecipe>,
     /// The first element of the box in shared memory.
-    pub to: (Handle<Memory>, Expr),
+    pub shared: (Handle<Memory>, Expr),
     /// Bytes of the box.
     pub bytes: i64,
-    /// The barrier at which its bytes count.
-    pub barrier: (Handle<Memory>, Expr),
     /// The first index of the box in each dimension of the map, fastest first.
     pub coordinates: Vec<Expr>,
+    /// Where the box goes, and what tells that it has arrived.
+    pub way: BoxWay,
+}
+
+/// Where the copy engine moves a box.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BoxWay {
+    /// To shared memory: elements outside of the tensor are 0. When all bytes have arrived, they count at this barrier.
+    ToShared {
+        /// The memory of the barrier, and its index there.
+        full: (Handle<Memory>, Expr),
+    },
+    /// To the tensor: elements outside of it are not written. The copy belongs to the bulk group that the thread commits next
+    /// ([`Inst::BulkCommit`](crate::thread::Inst::BulkCommit)).
+    ToTensor,
+}
+
+impl TensorCopy {
+    /// The barrier at which its bytes count, if it has one.
+    pub fn full(&self) -> Option<&(Handle<Memory>, Expr)> {
+        match &self.way {
+            BoxWay::ToShared { full } => Some(full),
+            BoxWay::ToTensor => None,
+        }
+    }
+
+    /// Its places in shared memory: that of the box, and its barrier.
+    pub fn places_mut(&mut self) -> impl Iterator<Item = &mut (Handle<Memory>, Expr)> {
+        let full = match &mut self.way {
+            BoxWay::ToShared { full } => Some(full),
+            BoxWay::ToTensor => None,
+        };
+        std::iter::once(&mut self.shared).chain(full)
+    }
+
+    /// Its integer expressions: indices in shared memory, and coordinates.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let full = match &mut self.way {
+            BoxWay::ToShared { full } => Some(&mut full.1),
+            BoxWay::ToTensor => None,
+        };
+        std::iter::once(&mut self.shared.1).chain(full).chain(&mut self.coordinates)
+    }
 }
 
 impl From<TensorCopy> for Stmt {

@@ -171,6 +171,7 @@ impl Checker<'_> {
                 self.branch(Divergence::Lanes, body);
                 self.is_elected = outer;
                 self.announced(body);
+                self.committed(body);
             }
             Stmt::TensorCopy(copy) => self.tensor_copy(copy),
             Stmt::Inst(call) => {

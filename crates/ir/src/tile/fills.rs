@@ -97,11 +97,29 @@ impl Kernel {
 
     /// Destination and source of the asynchronous copies from tensors to shared memory.
     fn asynchronous_copies(&self) -> impl Iterator<Item = [&Tile; 2]> {
-        self.ops.iter().filter_map(|(_, op)| {
-            let ([dst, src], OpKind::CopyAsync) = (&op.operands[..], op.kind) else { return None };
-            let [to, from] = [dst, src].map(|tile| self.buffers[tile.buffer].space);
-            matches!((to, from), (Space::Shared, Space::Global(_))).then_some([dst, src])
+        let is_load = |to, from| matches!((to, from), (Space::Shared, Space::Global(_)));
+        self.all_asynchronous()
+            .filter(move |(_, [dst, src])| is_load(self.space(dst), self.space(src)))
+            .map(|(_, both)| both)
+    }
+
+    /// The asynchronous copies from shared memory to tensors, and the storages that they copy.
+    pub(super) fn asynchronous_stores(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
+        let is_store = |to, from| matches!((to, from), (Space::Global(_), Space::Shared));
+        let stores = self.all_asynchronous().filter(move |(_, [dst, src])| is_store(self.space(dst), self.space(src)));
+        stores.map(|(op, [_, src])| (op, self.storage(src.buffer)))
+    }
+
+    /// The asynchronous copies, with their destination and source.
+    fn all_asynchronous(&self) -> impl Iterator<Item = (&Op, [&Tile; 2])> {
+        self.ops.iter().filter_map(|(_, op)| match (&op.operands[..], &op.kind) {
+            ([dst, src], OpKind::CopyAsync) => Some((op, [dst, src])),
+            _ => None,
         })
+    }
+
+    fn space(&self, tile: &Tile) -> Space {
+        self.buffers[tile.buffer].space
     }
 
     /// All loops, with what they fill ahead.

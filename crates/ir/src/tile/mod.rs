@@ -2,7 +2,7 @@
 
 mod attributes;
 mod bounds;
-mod box_fills;
+mod box_moves;
 mod buffer;
 mod combiner;
 mod common_values;
@@ -38,7 +38,7 @@ pub mod vectors;
 mod verify;
 
 pub use attributes::{Gemm, Reduce, ReduceBy, ReduceKind, Scan, ScanBy, ScanOrder, WarpPolicy};
-pub use box_fills::BoxFill;
+pub use box_moves::BoxMove;
 pub use buffer::{Buffer, Direction, DynamicShape, Space};
 pub use combiner::{Combiner, Parameter};
 pub use common_values::name_common_values;

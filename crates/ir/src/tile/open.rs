@@ -1,6 +1,6 @@
 //! Shared buffers whose layout the compiler chooses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_layout::banks::RowLayout;
 use tilewright_layout::{Layout, LayoutError};
@@ -57,27 +57,40 @@ impl Kernel {
         }
     }
 
-    /// Layouts of open buffers under which the copy engine can fill them ahead: rows that are as long as one of its swizzles.
-    /// All buffers of a loop have one, or none.
+    /// Layouts of open buffers under which the copy engine can fill them ahead, or copy them to tensors: rows that are as long as
+    /// one of its swizzles. All buffers of a loop have one, or none.
     fn with_box_swizzles(&self) -> BTreeMap<Handle<Buffer>, Layout> {
         let mut found = BTreeMap::new();
         let open = self.open_buffers();
-        for (inner, fills) in self.all_fills() {
-            let layout = |handle: &Handle<Buffer>| {
-                let buffer = &self.buffers[*handle];
-                let count = buffer.shape.iter().rev().skip(1).product();
-                let rows = RowLayout::of_boxes(buffer.row_bytes(), count)?;
-                Some((*handle, rows.layout(&buffer.shape, buffer.dtype.bytes()).ok()?))
-            };
-            let layouts: Vec<(Handle<Buffer>, Layout)> =
-                fills.buffers.iter().filter(|handle| open.contains(handle)).filter_map(layout).collect();
+        let mut place = |buffers: &BTreeSet<Handle<Buffer>>, has_boxes: &dyn Fn(&Kernel) -> bool| {
+            let is_open = |handle: &&Handle<Buffer>| open.contains(handle);
+            let layouts: Vec<(Handle<Buffer>, Layout)> = buffers
+                .iter()
+                .filter(is_open)
+                .filter_map(|handle| Some((*handle, self.box_swizzle(*handle)?)))
+                .collect();
             let mut placed = self.clone();
             let is_placed = layouts.iter().all(|(handle, layout)| placed.place(*handle, layout).is_ok());
-            if is_placed && fills.statements.iter().all(|at| placed.box_fill(&inner.body[*at]).is_ok()) {
+            if is_placed && has_boxes(&placed) {
                 found.extend(layouts);
             }
+        };
+        for (inner, fills) in self.all_fills() {
+            let has_boxes = |at: &usize, placed: &Kernel| placed.box_fill(&inner.body[*at]).is_ok();
+            place(&fills.buffers, &|placed| fills.statements.iter().all(|at| has_boxes(at, placed)));
+        }
+        for (op, from) in self.asynchronous_stores() {
+            place(&BTreeSet::from([from]), &|placed| placed.box_store(op).is_ok());
         }
         found
+    }
+
+    /// The layout of a buffer in which its rows are as long as a swizzle of the copy engine.
+    fn box_swizzle(&self, handle: Handle<Buffer>) -> Option<Layout> {
+        let buffer = &self.buffers[handle];
+        let count = buffer.shape.iter().rev().skip(1).product();
+        let rows = RowLayout::of_boxes(buffer.row_bytes(), count)?;
+        rows.layout(&buffer.shape, buffer.dtype.bytes()).ok()
     }
 
     /// The products that have a buffer as an operand.

@@ -42,7 +42,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
     if lowering.found.is_empty() {
         blocks = lowering.rotated(blocks);
         let KernelLowering { builder, plans, found, .. } = &mut lowering;
-        blocks = with_waits(&builder.program, plans, found, blocks);
+        blocks = with_waits(builder, plans, found, blocks);
         lowering.check_variant_is_known();
     }
     if !lowering.found.is_empty() {

@@ -2,11 +2,11 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{OpPlan, Reason};
-use tilewright_ir::tile::{BoxFill, Loop, Op, OpKind, Stmt, Unroll};
+use tilewright_ir::tile::{BoxMove, Loop, Op, OpKind, Space, Stmt, Unroll};
 
 use super::kernel_lowering::{KernelLowering, Substitution, substituted, substituted_expr};
-use crate::pipeline::{CP_ASYNC, Fill, Rotation, RunsAhead, SERIAL, VARIANTS, is_asynchronous, serial};
-use crate::sync::{Block, OpBlock};
+use crate::pipeline::{CP_ASYNC, Fill, Rotation, RunsAhead, SERIAL, TMA, VARIANTS, is_asynchronous, serial};
+use crate::sync::{Block, Flight, OpBlock};
 
 /// The variant of `copy` whose statements asynchronous copies can take over most often.
 const VECTORIZED: &str = "vectorized";
@@ -73,9 +73,9 @@ impl KernelLowering<'_> {
     }
 
     /// How the copy engine executes a statement in a copy of an unrolled loop.
-    fn box_fill(&self, stmt: &Stmt, unrolled: &Substitution) -> Result<BoxFill, Reason> {
+    fn box_fill(&self, stmt: &Stmt, unrolled: &Substitution) -> Result<BoxMove, Reason> {
         let mut fill = self.kernel.box_fill(stmt)?;
-        let BoxFill { coordinates, place, .. } = &mut fill;
+        let BoxMove { coordinates, place, .. } = &mut fill;
         coordinates.iter_mut().chain([place]).for_each(|expr| *expr = substituted_expr(expr, unrolled));
         Ok(fill)
     }
@@ -90,17 +90,24 @@ impl KernelLowering<'_> {
     /// A copy that may stay in flight until something needs it, if no other variant is asked for.
     pub(super) fn copy_async(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = self.with_variant(op);
-        let is_asked = op.variant.as_deref() == Some(CP_ASYNC);
-        if op.variant.is_some() && !is_asked {
+        let asked = [CP_ASYNC, TMA].into_iter().find(|name| op.variant.as_deref() == Some(name));
+        if op.variant.is_some() && asked.is_none() {
             return self.op(&op);
         }
         let op = Op { variant: None, ..op };
         let block = match self.vectorized_copy(op.clone()) {
             Some(block) => block,
-            None => self.op(&op)?.asynchronous(),
+            None => self.op(&op)?,
         };
-        self.plans[block.op].forced = is_asked;
-        Ok(block)
+        self.plans[block.op].forced = asked.is_some();
+        Ok(block.in_flight(Flight { asked, boxes: self.box_store(&op) }))
+    }
+
+    /// How the copy engine executes a copy from shared memory to a tensor, or why it cannot; `None` for other copies.
+    fn box_store(&self, op: &Op) -> Option<Result<BoxMove, Reason>> {
+        let [dst, src] = &op.operands[..] else { return None };
+        let [to, from] = [dst, src].map(|tile| self.kernel.buffers[tile.buffer].space);
+        matches!((to, from), (Space::Global(_), Space::Shared)).then(|| self.kernel.box_store(op))
     }
 
     /// As [`Self::asynchronous_copy`], for an op.
@@ -120,7 +127,7 @@ impl KernelLowering<'_> {
                 self.builder.rewind(mark);
             }
         }
-        made.map(|block| if is_async { block.asynchronous() } else { block })
+        made.map(|block| if is_async { block.in_flight(Flight::default()) } else { block })
     }
 
     /// The blocks with what may run ahead in front of what uses it.

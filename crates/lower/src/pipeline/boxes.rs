@@ -17,12 +17,12 @@
 //! A loop that is executed several times initialises its barriers each time, since how many phases have passed may depend on
 //! the launch.
 
-use tilewright_diag::{counted, counted_as};
+use tilewright_diag::counted_as;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, PlanFacts, Reason, VariantResult};
-use tilewright_ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Ring, Stmt, TensorCopy, TensorMapRecipe, Unroll};
-use tilewright_ir::tile::BoxFill;
+use tilewright_ir::thread::{BoxWay, Call, Cond, Inst, Memory, MemorySpace, Ring, Stmt, TensorMapRecipe, Unroll};
+use tilewright_ir::tile::BoxMove;
 use tilewright_ir::{Counter, Handle, HwIndex, SHARED_ALIGNMENT};
 use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
@@ -30,6 +30,7 @@ use tilewright_layout::access::LANES;
 use super::rotate::{Iteration, Rotation, stage_names};
 use super::teams::{Team, Teams};
 use super::{RunsAhead, TMA};
+use crate::boxes::{self, OF_A_BOX, no_whole_warp};
 use crate::conditions::{settled, under};
 use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 
@@ -37,41 +38,31 @@ use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 const OF_AN_ITERATION: i64 = 8;
 /// Instructions with which a thread issues the copies of an iteration: a condition, a wait, an election, the announcement.
 const OF_AN_ISSUE: i64 = 8;
-/// Instructions that start the copy of a box.
-const OF_A_BOX: i64 = 3;
 
 /// How boxes fill the stages of a loop.
 pub(super) struct ByBoxes {
     pub(super) stages: i64,
     /// The copies of an iteration.
-    fills: Vec<BoxFill>,
+    fills: Vec<BoxMove>,
     pub(super) facts: PlanFacts,
 }
 
 impl ByBoxes {
     /// Instructions of the busiest warp in an iteration.
-    fn instructions(fills: &[BoxFill]) -> i64 {
+    fn instructions(fills: &[BoxMove]) -> i64 {
         OF_AN_ITERATION + OF_AN_ISSUE + fills.iter().map(|fill| fill.boxes.copies.len() as i64).sum::<i64>() * OF_A_BOX
     }
 }
 
 /// Bytes that the copies of an iteration bring.
-fn bytes(fills: &[BoxFill]) -> i64 {
+fn bytes(fills: &[BoxMove]) -> i64 {
     fills.iter().map(|fill| fill.boxes.copies.len() as i64 * fill.boxes.box_bytes()).sum()
 }
 
 impl Rotation<'_> {
     /// How boxes fill the stages of a loop. Error: why they do not.
     pub(super) fn by_boxes(&self, ahead: &RunsAhead, counter: &Counter) -> Result<ByBoxes, Vec<Reason>> {
-        let mut reasons = Vec::new();
-        let threads = self.builder.program.threads;
-        if threads < LANES as i64 {
-            let text = format!(
-                "a CTA of {} has no whole warp to elect the one that issues copies",
-                counted(threads, "thread")
-            );
-            reasons.push(Reason::new(text, "32 threads or more"));
-        }
+        let mut reasons: Vec<Reason> = no_whole_warp(self.builder.program.threads).into_iter().collect();
         for copy in &ahead.copies {
             if let Err(Reason { text, accepted }) = &copy.boxes {
                 reasons.push(Reason::new(format!("`{}`: {text}", copy.title), accepted.clone()));
@@ -80,7 +71,7 @@ impl Rotation<'_> {
         if !reasons.is_empty() {
             return Err(reasons);
         }
-        let fills: Vec<BoxFill> = ahead.copies.iter().filter_map(|copy| copy.boxes.clone().ok()).collect();
+        let fills: Vec<BoxMove> = ahead.copies.iter().filter_map(|copy| copy.boxes.clone().ok()).collect();
         let aligned = |memory: Handle<Memory>| {
             let of_memory = fills.iter().filter(|fill| self.owner(fill) == memory);
             of_memory.map(|fill| fill.boxes.alignment()).max().unwrap_or(SHARED_ALIGNMENT)
@@ -99,8 +90,8 @@ impl Rotation<'_> {
     }
 
     /// The memory that a statement fills.
-    fn owner(&self, fill: &BoxFill) -> Handle<Memory> {
-        self.builder.program.owner(self.builder.memory(fill.to))
+    fn owner(&self, fill: &BoxMove) -> Handle<Memory> {
+        self.builder.program.owner(self.builder.memory(fill.shared))
     }
 
     /// A loop whose stages boxes fill, with what comes before and after it.
@@ -108,14 +99,14 @@ impl Rotation<'_> {
         let ByBoxes { stages, fills, .. } = way;
         for fill in &fills {
             let owner = self.owner(fill);
-            self.align(owner, fill.boxes.alignment());
+            self.builder.align(owner, fill.boxes.alignment());
         }
         self.stretch(&ahead, stages);
         self.choose_boxes(&ahead, &fills);
         let is_shared = ahead.memories().into_iter().any(|memory| self.builder.program.ring_of(memory).is_some());
         let teams = Teams::of(&self.builder.program, &ahead, &inner.body);
         let ring = self.ring(&ahead, &inner.inner.counter, stages, &teams.users);
-        let maps = fills.iter().map(|fill| self.map(fill)).collect();
+        let maps = fills.iter().map(|fill| self.builder.tensor_map(fill)).collect();
         let numbers = Iteration::of(self.builder, &inner.inner.counter, stages);
         let copies = BoxCopies {
             fills,
@@ -145,16 +136,11 @@ impl Rotation<'_> {
     }
 
     /// Writes into the plans of the statements how they run ahead.
-    fn choose_boxes(&mut self, ahead: &RunsAhead, fills: &[BoxFill]) {
+    fn choose_boxes(&mut self, ahead: &RunsAhead, fills: &[BoxMove]) {
         for (copy, fill) in ahead.copies.iter().zip(fills) {
             let plan = &mut self.plans[copy.plan];
-            let sides: Vec<String> = fill.boxes.box_dims.iter().map(i64::to_string).collect();
-            let copies = fill.boxes.copies.len();
-            let of = if copies == 1 { "a box".to_string() } else { format!("{copies} boxes") };
-            let summary = format!("{of} of {} elements, {}", sides.join(" x "), fill.boxes.swizzle.name());
-            let facts = PlanFacts::without_accesses(summary, copies as i64 * OF_A_BOX);
             plan.chosen = TMA;
-            plan.considered.push(VariantResult { variant: TMA, answer: Ok(facts) });
+            plan.considered.push(VariantResult { variant: TMA, answer: Ok(boxes::facts(fill)) });
         }
     }
 
@@ -182,22 +168,6 @@ impl Rotation<'_> {
         let ring = Ring { name, payload, stages, full, empty, consumers };
         self.builder.program.rings.push(ring.clone());
         ring
-    }
-
-    /// The tensor map of a statement; equal ones are one.
-    fn map(&mut self, fill: &BoxFill) -> Handle<TensorMapRecipe> {
-        let tensor = self.builder.memory(fill.tensor);
-        let BoxFill { start, extents, strides, boxes, .. } = fill;
-        let is_same = |map: &TensorMapRecipe| {
-            map.tensor == tensor
-                && (map.start, &map.extents, &map.strides, &map.boxes) == (*start, extents, strides, boxes)
-        };
-        if let Some((known, _)) = self.builder.program.maps.iter().find(|(_, map)| is_same(map)) {
-            return known;
-        }
-        let name = self.builder.fresh(&format!("{}_map", self.builder.program.memories[tensor].name));
-        let (extents, strides, boxes) = (extents.clone(), strides.clone(), boxes.clone());
-        self.builder.program.maps.push(TensorMapRecipe { name, tensor, start: *start, extents, strides, boxes })
     }
 
     /// The barriers begin, and the copies of the first iterations start.
@@ -249,7 +219,7 @@ impl Rotation<'_> {
     /// A barrier of the threads that go through the loop, with its reason in the plan of the loop.
     fn sync(&mut self, plan: usize, team: &Team, reason: &str) -> Stmt {
         let (sync, what) = self.sync_of(team.role);
-        self.plans[plan].barriers.push(Barrier { what, reason: reason.to_string() });
+        self.plans[plan].barriers.push(Barrier { what: what.to_string(), reason: reason.to_string() });
         Stmt::from(Call::plain(sync))
     }
 
@@ -288,10 +258,10 @@ impl Rotation<'_> {
         all.extend(self.uses(body, ahead, &numbers.stage));
         let reasons = &mut self.plans[*plan].barriers;
         let full = "the copies of an iteration have arrived";
-        reasons.push(Barrier { what: "full mbarriers", reason: full.to_string() });
+        reasons.push(Barrier { what: "full mbarriers".to_string(), reason: full.to_string() });
         if let Some(empty) = ring.empty {
             let reason = "all warps have finished with the stage that is copied to next";
-            reasons.push(Barrier { what: "empty mbarriers", reason: reason.to_string() });
+            reasons.push(Barrier { what: "empty mbarriers".to_string(), reason: reason.to_string() });
             let arrive = barrier_call(Inst::BarrierArrive, (empty, numbers.stage.clone()), None);
             for users in &teams.users {
                 let lane = HwIndex::Lane.var(users.threads, &self.builder.program.grid);
@@ -311,19 +281,13 @@ impl Rotation<'_> {
         let of_iteration = |var: &Var| (*var == counter.var).then(|| iteration.clone());
         let mut all = vec![barrier_call(Inst::BarrierExpect, barrier.clone(), Some(Expr::constant(bytes(fills))))];
         for (fill, map) in fills.iter().zip(maps) {
-            let memory = self.builder.memory(fill.to);
-            let of = &self.builder.program.memories[memory];
-            let first = normalize(&(fill.place.substitute(&of_iteration) + stage * of.stage_elements()));
-            for copy in &fill.boxes.copies {
-                let coordinates = fill.coordinates_of(copy);
-                all.push(Stmt::from(TensorCopy {
-                    map: *map,
-                    to: (memory, normalize(&(&first + copy.shared / of.dtype.bytes()))),
-                    bytes: fill.boxes.box_bytes(),
-                    barrier: barrier.clone(),
-                    coordinates: coordinates.iter().map(|at| normalize(&at.substitute(&of_iteration))).collect(),
-                }));
-            }
+            let memory = self.builder.memory(fill.shared);
+            let program = &self.builder.program;
+            let first = fill.place.substitute(&of_iteration) + stage * program.memories[memory].stage_elements();
+            let coordinates = fill.coordinates.iter().map(|at| at.substitute(&of_iteration)).collect();
+            let fill = BoxMove { coordinates, ..fill.clone() };
+            let way = BoxWay::ToShared { full: barrier.clone() };
+            all.extend(boxes::copies(program, &fill, *map, (memory, &first), &way));
         }
         all
     }
@@ -331,7 +295,7 @@ impl Rotation<'_> {
 
 /// The copies of an iteration, and the ring that they fill.
 struct BoxCopies {
-    fills: Vec<BoxFill>,
+    fills: Vec<BoxMove>,
     /// The tensor map of each.
     maps: Vec<Handle<TensorMapRecipe>>,
     ring: Ring,

@@ -35,12 +35,13 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
-use tilewright_ir::tile::{BoxFill, Role, TMA_WARP_SPECIALISED};
+use tilewright_ir::tile::{BoxMove, Role, TMA_WARP_SPECIALISED};
 
 use crate::measure::measure;
 use crate::sync::{Block, OpBlock, role_of};
 use crate::trace::{Env, Trace, trace};
 pub(crate) use asynchronous::asynchronous;
+pub(crate) use teams::Team;
 use through_registers::{Halves, MOST_BYTES, halves};
 
 /// The name of the variant in which the copy engine fills stages: in the plan of a loop, and in those of its copies.
@@ -126,7 +127,7 @@ pub(crate) struct Fill {
     /// Its position in the body of the loop.
     pub(crate) block: usize,
     /// How the copy engine does the same, or why it cannot.
-    pub(crate) boxes: Result<BoxFill, Reason>,
+    pub(crate) boxes: Result<BoxMove, Reason>,
 }
 
 /// A block of a loop that runs ahead.
@@ -140,7 +141,7 @@ pub(crate) struct Copy {
     /// The role that executes it, if not all threads do.
     role: Option<Handle<Role>>,
     /// How the copy engine does the same, or why it cannot.
-    boxes: Result<BoxFill, Reason>,
+    boxes: Result<BoxMove, Reason>,
     /// All of its statements: with asynchronous copies, if these can do it, otherwise as they were lowered.
     statements: Vec<Stmt>,
     /// What runs ahead and what follows later, if asynchronous copies cannot do it.

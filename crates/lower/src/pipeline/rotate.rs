@@ -9,10 +9,10 @@ use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Stmt, for_each_expr, for_each_stmt_mut};
 use tilewright_ir::tile::{Role, TMA_WARP_SPECIALISED};
 use tilewright_ir::{Counter, Handle};
-use tilewright_layout::access::LANES;
 
 use super::choice::{Ways, bytes_of_stage};
 use super::served::Served;
+use super::teams::Team;
 use super::{Copy, Halves, RunsAhead, SERIAL, in_order, unmet};
 use crate::builder::Builder;
 use crate::conditions::{settled, under};
@@ -132,30 +132,16 @@ impl<'a> Rotation<'a> {
         all
     }
 
-    /// Lets a memory and its views begin at multiples of so many bytes.
-    pub(super) fn align(&mut self, owner: Handle<Memory>, alignment: i64) {
-        self.for_each_view(&[owner], &mut |memory| memory.alignment = memory.alignment.max(alignment));
-    }
-
     /// Makes room for the stages of all buffers.
     pub(super) fn stretch(&mut self, ahead: &RunsAhead, stages: i64) {
         for owner in ahead.memories() {
             let memory = &self.builder.program.memories[owner];
             let bytes = bytes_of_stage(memory, memory.alignment);
-            self.for_each_view(&[owner], &mut |memory| {
+            self.builder.for_each_view(&[owner], &mut |memory| {
                 // A copy of an unrolled loop may have made room before.
                 memory.stages = memory.stages.max(stages);
                 memory.elements = memory.stages * (bytes / memory.dtype.bytes());
             });
-        }
-    }
-
-    /// Calls `visit` on memories and on all views of them.
-    fn for_each_view(&mut self, owners: &[Handle<Memory>], visit: &mut dyn FnMut(&mut Memory)) {
-        let program = &mut self.builder.program;
-        let all: Vec<Handle<Memory>> = program.memories.iter().map(|(handle, _)| handle).collect();
-        for handle in all.into_iter().filter(|handle| owners.contains(&program.owner(*handle))).collect::<Vec<_>>() {
-            visit(&mut program.memories[handle]);
         }
     }
 
@@ -256,7 +242,7 @@ impl<'a> Rotation<'a> {
         let reason =
             "all threads see the copies of all threads, and have finished with the stage that is copied to next";
         let plan = &mut self.plans[ahead.plan];
-        plan.barriers.push(Barrier { what, reason: reason.to_string() });
+        plan.barriers.push(Barrier { what: what.to_string(), reason: reason.to_string() });
         let pending = Call { arguments: vec![Expr::constant(stages - 2)], ..Call::plain(Inst::CopyAsyncWait) };
         let waits = ahead.has_async_copies().then(|| Stmt::from(pending));
         let body = waits.into_iter().chain([Stmt::from(Call::plain(sync))]).collect();
@@ -265,13 +251,7 @@ impl<'a> Rotation<'a> {
 
     /// The barrier for all threads of a role, or of the CTA, and what it is called in plans.
     pub(super) fn sync_of(&self, role: Option<Handle<Role>>) -> (Inst, &'static str) {
-        let program = &self.builder.program;
-        match role.map(|role| program.roles[role].warps) {
-            Some(1) => (Inst::SyncWarp, "__syncwarp"),
-            Some(_) => (Inst::SyncThreads, "barrier of the role"),
-            None if program.threads <= LANES as i64 => (Inst::SyncWarp, "__syncwarp"),
-            None => (Inst::SyncThreads, "__syncthreads"),
-        }
+        Team::of(&self.builder.program, role).sync()
     }
 
     /// Statements of an op for another iteration, if there is such an iteration, at a stage.

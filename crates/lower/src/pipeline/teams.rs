@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_expr::Expr;
-use tilewright_ir::thread::{Cond, Program, Stmt, for_each_stmt};
+use tilewright_ir::thread::{Cond, Inst, Program, Stmt, for_each_stmt};
 use tilewright_ir::tile::Role;
 use tilewright_ir::{Handle, HwIndex};
 use tilewright_layout::access::LANES;
@@ -12,8 +12,8 @@ use super::RunsAhead;
 use crate::conditions::under;
 use crate::sync::{Block, for_each_op, role_of};
 
-/// Threads that take part in a loop.
-pub(super) struct Team {
+/// Threads that execute something together.
+pub(crate) struct Team {
     /// The role of all of them; `None` for the CTA.
     pub(super) role: Option<Handle<Role>>,
     pub(super) threads: i64,
@@ -22,13 +22,23 @@ pub(super) struct Team {
 }
 
 impl Team {
-    fn of(program: &Program, role: Option<Handle<Role>>) -> Team {
+    /// The threads of a role, or of the CTA.
+    pub(crate) fn of(program: &Program, role: Option<Handle<Role>>) -> Team {
         let own = role.map(|role| &program.roles[role]);
         Team { role, threads: own.map_or(program.threads, Role::threads), first: own.map_or(0, |own| own.first) }
     }
 
+    /// A barrier of these threads, and what plans call it.
+    pub(crate) fn sync(&self) -> (Inst, &'static str) {
+        match self.role {
+            _ if self.threads <= LANES as i64 => (Inst::SyncWarp, "__syncwarp"),
+            Some(_) => (Inst::SyncThreads, "barrier of the role"),
+            None => (Inst::SyncThreads, "__syncthreads"),
+        }
+    }
+
     /// Statements of the first warp of a part of these threads.
-    pub(super) fn by_first_of(&self, part: &Team, body: Vec<Stmt>) -> Vec<Stmt> {
+    pub(crate) fn by_first_of(&self, part: &Team, body: Vec<Stmt>) -> Vec<Stmt> {
         if self.threads <= LANES as i64 {
             return body;
         }

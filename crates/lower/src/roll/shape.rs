@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::{Expr, Node};
-use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, TensorCopy, Unroll, Value, for_each_stmt};
+use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, Unroll, Value, for_each_stmt};
 use tilewright_ir::{Handle, Scalar};
 
 /// How many statements mention each register array.
@@ -170,10 +170,7 @@ pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Place, &mut
             let place = if matches!(cond, Cond::Equal(..)) { Place::Equality } else { Place::Other };
             cond.sides_mut().into_iter().for_each(|side| visit(place, side));
         }
-        Stmt::TensorCopy(copy) => {
-            let TensorCopy { to, barrier, coordinates, .. } = &mut **copy;
-            [&mut to.1, &mut barrier.1].into_iter().chain(coordinates).for_each(plain);
-        }
+        Stmt::TensorCopy(copy) => copy.exprs_mut().for_each(plain),
         Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(plain),
         Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::IfValue { .. } => {
             stmt.values_mut().iter_mut().for_each(|value: &mut Value| value.for_each_index_mut(&mut plain));

@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::plan::Barrier;
+use tilewright_ir::plan::{Barrier, Reason};
 use tilewright_ir::thread::{Cond, Inst, Stmt, Value};
-use tilewright_ir::tile::Role;
+use tilewright_ir::tile::{BoxMove, Role};
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::axis::Scope;
 
@@ -43,8 +43,8 @@ pub(crate) struct OpBlock {
     pub(crate) barrier: Option<RequiredBarrier>,
     /// Index of the op's plan.
     pub(crate) op: usize,
-    /// Whether it is a copy that may stay in flight until something needs it.
-    pub(crate) is_async: bool,
+    /// How it may stay in flight until something needs it, if it is an asynchronous copy.
+    pub(crate) flight: Option<Rc<Flight>>,
     /// What it does, if it is a part of what the plan is about.
     pub(crate) part: Option<&'static str>,
     /// Its parts with what they touch, once this has been asked for.
@@ -61,7 +61,7 @@ impl OpBlock {
             body,
             barrier: None,
             op,
-            is_async: false,
+            flight: None,
             part: None,
             touched: OnceCell::new(),
         }
@@ -73,8 +73,8 @@ impl OpBlock {
     }
 
     /// The same op as a copy that may stay in flight until something needs it.
-    pub(crate) fn asynchronous(self) -> OpBlock {
-        OpBlock { is_async: true, ..self }
+    pub(crate) fn in_flight(self, flight: Flight) -> OpBlock {
+        OpBlock { flight: Some(Rc::new(flight)), ..self }
     }
 
     /// The same op, executed by the warps of a role.
@@ -86,6 +86,15 @@ impl OpBlock {
     pub(crate) fn with_body(&self, body: Vec<Stmt>) -> OpBlock {
         OpBlock::new(self.title.clone(), self.guard.clone(), body, self.op).of(self.role)
     }
+}
+
+/// How a copy may stay in flight until something needs it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flight {
+    /// The variant that the user asks for.
+    pub(crate) asked: Option<&'static str>,
+    /// How the copy engine executes it, or why not, if it is a copy from shared memory to a tensor.
+    pub(crate) boxes: Option<Result<BoxMove, Reason>>,
 }
 
 /// The kernel's body while barriers are derived.
@@ -148,7 +157,7 @@ impl RequiredBarrier {
             (false, false, true) => "__syncthreads before the loop",
             (false, true, true) => "barrier of the role before the loop",
         };
-        Barrier { what, reason: self.reasons.join("; ") }
+        Barrier { what: what.to_string(), reason: self.reasons.join("; ") }
     }
 
     /// One barrier in place of both.

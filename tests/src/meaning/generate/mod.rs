@@ -4,6 +4,7 @@ mod buffers;
 mod folds;
 mod layouts;
 mod maker;
+mod stores;
 mod streams;
 mod values;
 
@@ -14,6 +15,7 @@ use tilewright::prelude::*;
 use crate::rng::Rng;
 use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps, staged_layout};
 use maker::{DTYPES, Held, Maker, Scope, random_roles};
+use stores::random_stores;
 use streams::random_stream;
 use values::CastTo;
 
@@ -24,8 +26,10 @@ const EXTENTS: [i64; 14] = [1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32, 33, 64];
 
 /// A random kernel.
 pub fn random_kernel(rng: &mut Rng) -> Kernel {
-    if rng.percent(10) {
-        return random_stream(rng);
+    match rng.below(100) {
+        0..10 => return random_stream(rng),
+        10..16 => return random_stores(rng),
+        _ => {}
     }
     kernel("random", |k| {
         let threads = *rng.pick(&THREADS);

@@ -75,7 +75,12 @@ fn sums<const N: usize>(rng: &mut Rng) -> Kernel {
 }
 
 /// Statements of one of two roles with so many warps, if there are roles.
-fn in_role(k: &mut KernelBuilder, roles: Option<[i64; 2]>, role: usize, add: impl FnOnce(&mut KernelBuilder)) {
+pub(super) fn in_role(
+    k: &mut KernelBuilder,
+    roles: Option<[i64; 2]>,
+    role: usize,
+    add: impl FnOnce(&mut KernelBuilder),
+) {
     match roles {
         None => add(k),
         Some(warps) => k.role(&role_name(role), warps[role], add),

@@ -116,7 +116,22 @@ impl Machine<'_> {
                 arrived.into_iter().for_each(|copy| self.arrive(copy));
                 Ok(())
             }
-            (Inst::BarrierInitFence, None, [], []) => Ok(()),
+            (Inst::BulkCommit, None, [], []) => {
+                self.threads[at].stores.commit();
+                Ok(())
+            }
+            (Inst::BulkWait | Inst::BulkWaitRead, None, [], []) => {
+                let [pending] = &arguments[..] else { return Err("a wait must have a number of groups".to_string()) };
+                let pending = self.expr(at, pending)? as usize;
+                let stores = &mut self.threads[at].stores;
+                match inst {
+                    Inst::BulkWait => stores.wait(pending, self.memories),
+                    _ => stores.wait_read(pending, self.memories),
+                }
+                Ok(())
+            }
+            // All accesses of memory are of one kind here.
+            (Inst::BarrierInitFence | Inst::ProxyFence | Inst::ProxyFenceShared, None, [], []) => Ok(()),
             (Inst::BarrierInit, None, [barrier], []) => {
                 let [needed] = &arguments[..] else {
                     return Err("a barrier must have a number of arrivals".to_string());

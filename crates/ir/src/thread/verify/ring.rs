@@ -6,29 +6,32 @@ use tilewright_layout::descriptor::BOX_UNIT;
 
 use super::checker::Checker;
 use crate::arena::Handle;
+use crate::thread::effects::for_each_stmt;
 use crate::thread::inst::Inst;
 use crate::thread::program::{Memory, MemorySpace, Stmt};
-use crate::thread::ring::TensorCopy;
+use crate::thread::ring::{TensorCopy, TensorMapRecipe};
 
 /// A barrier: its memory and its index there.
 type Place = (Handle<Memory>, Expr);
 
 impl Checker<'_> {
-    /// A copy has as many coordinates as its map has dimensions, moves the bytes of its box to a place where a box may
-    /// begin, and counts at a barrier in shared memory. One elected thread issues it.
+    /// A copy has as many coordinates as its map has dimensions, moves the bytes of its box from or to a place where a box may
+    /// begin, and counts at a barrier in shared memory if it fills that. One elected thread issues it.
     pub(super) fn tensor_copy(&mut self, copy: &TensorCopy) {
-        let TensorCopy { map, to, bytes, barrier, coordinates } = copy;
+        let TensorCopy { map, shared, bytes, coordinates, .. } = copy;
         let program = self.program;
         let recipe = &program.maps[*map];
         let memory = |place: &Place| &program.memories[place.0];
-        let is_shared = |place| !matches!(memory(place).space, MemorySpace::Global { .. } | MemorySpace::Table);
-        let begins = memory(to).alignment % recipe.boxes.alignment() == 0
-            && self.is_multiple(&to.1, BOX_UNIT / memory(to).dtype.bytes());
+        let begins = memory(shared).alignment % recipe.boxes.alignment() == 0
+            && self.is_multiple(&shared.1, BOX_UNIT / memory(shared).dtype.bytes());
+        let is_barrier = |place: &Place| memory(place).is_shared() && memory(place).dtype == DType::U64;
+        let is_written = matches!(program.memories[recipe.tensor].space, MemorySpace::Global { read_only: false, .. });
+        let arrives = copy.full().map_or(is_written, is_barrier);
         let fits = coordinates.len() == recipe.boxes.sources.len()
             && *bytes == recipe.boxes.box_bytes()
             && begins
-            && [to, barrier].into_iter().all(is_shared)
-            && memory(barrier).dtype == DType::U64;
+            && memory(shared).is_shared()
+            && arrives;
         if !fits {
             self.report("V0321", format!("a copy by `{}` has operands that it does not accept", recipe.name));
         }
@@ -48,6 +51,20 @@ impl Checker<'_> {
         }
     }
 
+    /// What one thread copies to tensors belongs to a group that it commits afterwards.
+    pub(super) fn committed(&mut self, body: &[Stmt]) {
+        let mut open: Option<Handle<TensorMapRecipe>> = None;
+        for_each_stmt(body, &mut |stmt| match stmt {
+            Stmt::TensorCopy(copy) if copy.full().is_none() => open = Some(copy.map),
+            Stmt::Inst(call) if call.inst == Inst::BulkCommit => open = None,
+            _ => {}
+        });
+        if let Some(map) = open {
+            let text = format!("a copy by `{}` belongs to no group", self.program.maps[map].name);
+            self.report("V0321", text);
+        }
+    }
+
     /// Adds what statements announce and move if they are executed `times` times. What is under a condition, or in a loop
     /// whose length is not known, is compared by itself.
     fn add(&mut self, body: &[Stmt], times: i64, sums: &mut Sums) {
@@ -58,7 +75,9 @@ impl Checker<'_> {
                         sums.add(barrier, [times * bytes, 0]);
                     }
                 }
-                Stmt::TensorCopy(copy) => sums.add(&copy.barrier, [0, times * copy.bytes]),
+                Stmt::TensorCopy(copy) => {
+                    copy.full().into_iter().for_each(|full| sums.add(full, [0, times * copy.bytes]));
+                }
                 Stmt::For { counter, body, .. } => match counter.values() {
                     Some(values) => self.add(body, times * values.count() as i64, sums),
                     None => self.announced(body),
@@ -99,7 +118,7 @@ mod tests {
     use crate::target::Target;
     use crate::thread::inst::Inst;
     use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt, Unroll};
-    use crate::thread::ring::{TensorCopy, TensorMapRecipe};
+    use crate::thread::ring::{BoxWay, TensorCopy, TensorMapRecipe};
     use crate::thread::verify::verify;
 
     fn memory(name: &str, dtype: DType, space: MemorySpace, alignment: i64) -> Memory {
@@ -119,8 +138,22 @@ mod tests {
         change: impl FnOnce(&mut TensorCopy, Handle<Memory>),
         copied: impl FnOnce(TensorCopy) -> Stmt,
     ) -> Vec<String> {
+        said_in(true, |mut copy, tile, barrier| {
+            change(&mut copy, tile);
+            let arguments = vec![Expr::constant(bytes)];
+            let expect = Call { memory: vec![barrier], arguments, ..Call::plain(Inst::BarrierExpect) };
+            let body = vec![Stmt::from(expect), copied(copy)];
+            if is_elected { vec![Stmt::Elect { body }] } else { body }
+        })
+    }
+
+    /// The findings for statements that are made of a copy from a tensor, the memory of its tile, and its barrier.
+    fn said_in(
+        read_only: bool,
+        body: impl FnOnce(TensorCopy, Handle<Memory>, (Handle<Memory>, Expr)) -> Vec<Stmt>,
+    ) -> Vec<String> {
         let mut program = Program::new("k", Target::Sm100a, 64);
-        let space = MemorySpace::Global { read_only: true, may_alias: false };
+        let space = MemorySpace::Global { read_only, may_alias: false };
         let tensor = program.memories.push(memory("a", DType::F16, space, 32));
         let tile = program.memories.push(memory("tile", DType::F16, MemorySpace::Shared, 1024));
         let full = program.memories.push(memory("full", DType::U64, MemorySpace::Shared, 128));
@@ -132,13 +165,8 @@ mod tests {
         let map = program.maps.push(map);
         let barrier = (full, Expr::constant(2));
         let coordinates = [0, 16].map(Expr::constant).to_vec();
-        let mut copy =
-            TensorCopy { map, to: (tile, Expr::constant(0)), bytes: 2048, barrier: barrier.clone(), coordinates };
-        change(&mut copy, tile);
-        let expect =
-            Call { memory: vec![barrier], arguments: vec![Expr::constant(bytes)], ..Call::plain(Inst::BarrierExpect) };
-        let body = vec![Stmt::from(expect), copied(copy)];
-        program.body = if is_elected { vec![Stmt::Elect { body }] } else { body };
+        let (shared, way) = ((tile, Expr::constant(0)), BoxWay::ToShared { full: barrier.clone() });
+        program.body = body(TensorCopy { map, shared, bytes: 2048, coordinates, way }, tile, barrier);
         verify(program).map_or_else(|found| found.iter().map(ToString::to_string).collect(), |_| Vec::new())
     }
 
@@ -177,9 +205,32 @@ mod tests {
     fn a_copy_has_the_operands_of_its_map() {
         let expected = "internal error[V0321]: a copy by `a_map` has operands that it does not accept";
         let short = said(2048, true, |copy, _| copy.coordinates.truncate(1));
-        let unaligned = said(2048, true, |copy, tile| copy.to = (tile, Expr::constant(32)));
+        let unaligned = said(2048, true, |copy, tile| copy.shared = (tile, Expr::constant(32)));
         assert_eq!([short, unaligned], [[expected], [expected]]);
-        let elsewhere = said(2048, true, |copy, tile| copy.barrier = (tile, Expr::constant(2)));
+        let elsewhere = said(2048, true, |copy, tile| copy.way = BoxWay::ToShared { full: (tile, Expr::constant(2)) });
         assert!(elsewhere.contains(&expected.to_string()), "{elsewhere:?}");
+    }
+
+    /// The findings for the copy in the other direction, if one thread also executes `more` after it.
+    fn said_of_store(read_only: bool, more: Option<Inst>) -> Vec<String> {
+        said_in(read_only, |copy, _, _| {
+            let copy = TensorCopy { way: BoxWay::ToTensor, ..copy };
+            let more = more.map(|inst| Stmt::from(Call::plain(inst)));
+            vec![Stmt::Elect { body: std::iter::once(Stmt::from(copy)).chain(more).collect() }]
+        })
+    }
+
+    #[test]
+    fn a_copy_to_a_tensor_is_committed() {
+        assert_eq!(said_of_store(false, Some(Inst::BulkCommit)), Vec::<String>::new());
+        let expected = "internal error[V0321]: a copy by `a_map` belongs to no group";
+        assert_eq!(said_of_store(false, None), [expected]);
+        assert_eq!(said_of_store(false, Some(Inst::CopyAsyncCommit)), [expected]);
+    }
+
+    #[test]
+    fn a_copy_goes_to_a_tensor_that_the_kernel_writes() {
+        let expected = "internal error[V0321]: a copy by `a_map` has operands that it does not accept";
+        assert_eq!(said_of_store(true, Some(Inst::BulkCommit)), [expected]);
     }
 }

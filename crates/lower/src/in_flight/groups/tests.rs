@@ -21,8 +21,12 @@ fn memories<const N: usize>() -> [Handle<Memory>; N] {
     std::array::from_fn(|at| arena.push(memory(at)))
 }
 
+fn of_plan(memory: Handle<Memory>) -> OfPlans {
+    BTreeMap::from([(memory, BTreeSet::from([0]))])
+}
+
 fn filling(memory: Handle<Memory>) -> Group {
-    Group { fills: BTreeMap::from([(memory, 0)]), ..Group::default() }
+    Group { fills: of_plan(memory), ..Group::default() }
 }
 
 fn reading(memory: Handle<Memory>) -> Used {
@@ -30,7 +34,7 @@ fn reading(memory: Handle<Memory>) -> Used {
 }
 
 fn later(pending: &Pending, memory: Handle<Memory>) -> Option<usize> {
-    pending.needed(&reading(memory)).map(|needed| needed.later)
+    pending.needed(|group| group.met(&reading(memory))).map(|needed| needed.later)
 }
 
 #[test]
@@ -70,8 +74,35 @@ fn groups_beyond_the_most_that_are_distinguished_count_as_the_last_of_these() {
 fn what_a_copy_reads_may_be_read_but_not_written() {
     let [from] = memories();
     let mut pending = Pending::default();
-    pending.commit(Group { reads: BTreeMap::from([(from, 0)]), ..Group::default() });
+    pending.commit(Group { reads: of_plan(from), ..Group::default() });
     assert_eq!(later(&pending, from), None);
     let writing = Used { writes: BTreeSet::from([from]), ..Used::default() };
-    assert!(pending.needed(&writing).is_some());
+    assert!(pending.needed(|group| group.met(&writing)).is_some());
+}
+
+/// A group that has read its memory still counts as a later one, and as one that fills.
+#[test]
+fn a_group_that_has_read_may_still_fill() {
+    let [from, to, other] = memories();
+    let mut pending = Pending::default();
+    pending.commit(Group { reads: of_plan(from), fills: of_plan(to), ..Group::default() });
+    pending.commit(Group { reads: of_plan(other), ..Group::default() });
+    pending.finish_reading(1);
+    let writing = |memory| Used { writes: BTreeSet::from([memory]), ..Used::default() };
+    let read = |memory| pending.needed(|group| group.met_read(&writing(memory))).map(|needed| needed.later);
+    assert_eq!([read(from), read(other)], [None, Some(0)]);
+    assert_eq!(later(&pending, to), Some(1));
+}
+
+/// What one thread of a role commits is not later for the thread of the CTA.
+#[test]
+fn one_thread_has_only_its_own_groups() {
+    let [a, b] = memories();
+    let mut pending = Pending::default();
+    pending.commit(Group { by: Committers::One(None), ..filling(a) });
+    let role = Arena::new().push(Role { name: "r".to_string(), first: 0, warps: 1, span: Span::here() });
+    pending.commit(Group { by: Committers::One(Some(role)), ..filling(b) });
+    assert_eq!([later(&pending, a), later(&pending, b)], [Some(0), Some(0)]);
+    pending.commit(Group { by: Committers::One(None), ..Group::default() });
+    assert_eq!([later(&pending, a), later(&pending, b)], [Some(1), Some(0)]);
 }

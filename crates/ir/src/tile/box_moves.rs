@@ -1,4 +1,4 @@
-//! Statements that the copy engine can execute: boxes of a tensor that fill a tile in shared memory.
+//! Statements that the copy engine can execute: boxes of a tensor that fill a tile in shared memory, or get its elements.
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
@@ -11,6 +11,7 @@ use crate::plan::Reason;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::op::Op;
 use crate::tile::value::{Access, Coord, Value};
 
 /// The most boxes of a statement: one thread issues them one after the other.
@@ -19,9 +20,9 @@ const MOST_BOXES: usize = 16;
 /// From this index on, a box may reach an index that is 0 in 32 bits.
 const LEAST_AMBIGUOUS: i64 = (1 << 32) - (1 << 16);
 
-/// A statement as the copy engine executes it: it copies boxes of a tensor to a shared buffer.
+/// A statement as the copy engine executes it: it copies boxes between a tensor and a shared buffer.
 #[derive(Clone, Debug)]
-pub struct BoxFill {
+pub struct BoxMove {
     /// The tensor.
     pub tensor: Handle<Buffer>,
     /// Elements from the first of the tensor's memory to the first of the tensor.
@@ -30,17 +31,21 @@ pub struct BoxFill {
     pub extents: Vec<Expr>,
     /// The distance of neighbours in each of its dimensions, in elements.
     pub strides: Vec<Expr>,
+    /// The first index of the tile in each of these dimensions.
+    pub starts: Vec<Expr>,
+    /// Elements of the tile along each of them.
+    pub sides: Vec<i64>,
     /// The boxes.
     pub boxes: Boxes,
     /// The first index of the first box in each dimension of the map, fastest first.
     pub coordinates: Vec<Expr>,
     /// The shared buffer.
-    pub to: Handle<Buffer>,
+    pub shared: Handle<Buffer>,
     /// The place of the tile in it, in elements before its swizzle.
     pub place: Expr,
 }
 
-impl BoxFill {
+impl BoxMove {
     /// The coordinates of a box.
     pub fn coordinates_of(&self, copy: &BoxCopy) -> Vec<Expr> {
         self.coordinates.iter().zip(&copy.offset).map(|(first, offset)| normalize(&(first + *offset))).collect()
@@ -63,29 +68,40 @@ struct Side {
 impl Kernel {
     /// How the copy engine executes a statement that fills a shared buffer from a tensor that is only read. Error: why it
     /// cannot.
-    pub fn box_fill(&self, stmt: &Stmt) -> Result<BoxFill, Reason> {
-        let moved = self.one_move(stmt)?;
-        let (to, from) = (&self.buffers[moved.to.buffer], &self.buffers[moved.from.buffer]);
+    pub fn box_fill(&self, stmt: &Stmt) -> Result<BoxMove, Reason> {
+        let Move { vars, to, from } = self.one_move(stmt)?;
+        self.box_move(&vars, &to, &from)
+    }
+
+    /// How the copy engine executes a copy from a shared buffer to a tensor. Error: why it cannot.
+    pub fn box_store(&self, op: &Op) -> Result<BoxMove, Reason> {
+        let Move { vars, to, from } = self.move_of_copy(op)?;
+        self.box_move(&vars, &from, &to)
+    }
+
+    /// How the copy engine moves elements between shared memory and a tensor.
+    fn box_move(&self, vars: &[Var], shared: &Access, tensor: &Access) -> Result<BoxMove, Reason> {
+        let [of_shared, of_tensor] = [shared, tensor].map(|access| side(access, vars));
+        let (of_shared, of_tensor) = (of_shared?, of_tensor?);
+        let [to, from] = [shared, tensor].map(|access| &self.buffers[access.buffer]);
         if to.dtype != from.dtype {
             let text = format!("elements of {} become elements of {} on the way", from.dtype, to.dtype);
             return Err(Reason::new(text, "elements that are only moved"));
         }
-        let [of_to, of_from] = [&moved.to, &moved.from].map(|access| side(access, &moved.vars));
-        let (of_to, of_from) = (of_to?, of_from?);
-        if !of_to.vars.iter().flatten().eq(of_from.vars.iter().flatten())
-            || of_to.vars.iter().flatten().count() != moved.vars.len()
+        if !of_shared.vars.iter().flatten().eq(of_tensor.vars.iter().flatten())
+            || of_shared.vars.iter().flatten().count() != vars.len()
         {
             return Err(Reason::new("elements change their order on the way", "the same order on both sides"));
         }
-        let (start, extents, strides) = self.dimensions(moved.from.buffer)?;
+        let (start, extents, strides) = self.dimensions(tensor.buffer)?;
         if start * from.dtype.bytes() % ROW_UNIT != 0 {
             let text = format!("`{}` begins {start} elements into its memory", from.name);
             return Err(Reason::new(text, format!("multiples of {ROW_UNIT} bytes")));
         }
-        let known = known_dimensions(from, &of_from, &extents, &strides)?;
-        let (layout, place) = placed(to, &of_to)?;
-        let bits = from.dtype.bytes() * 8;
-        let boxes = Boxes::of(&known, &of_from.extents(), &layout, bits).map_err(|error| no_boxes(from, to, &error))?;
+        let known = known_dimensions(from, &of_tensor, &extents, &strides)?;
+        let (layout, place) = placed(to, &of_shared)?;
+        let (bits, sides) = (from.dtype.bytes() * 8, of_tensor.extents());
+        let boxes = Boxes::of(&known, &sides, &layout, bits).map_err(|error| no_boxes(from, to, &error))?;
         if boxes.copies.len() > MOST_BOXES {
             let text = format!("`{}` takes {} boxes of `{}`", to.name, boxes.copies.len(), from.name);
             return Err(Reason::new(text, format!("at most {MOST_BOXES}")));
@@ -95,35 +111,26 @@ impl Kernel {
             let text = format!("the tile begins at element {place} of `{}`", to.name);
             return Err(Reason::new(text, format!("multiples of {unit}")));
         }
-        let coordinates = coordinates(&boxes, &of_from, from)?;
-        Ok(BoxFill {
-            tensor: self.storage(moved.from.buffer),
-            start,
-            extents,
-            strides,
-            boxes,
-            coordinates,
-            to: moved.to.buffer,
-            place,
-        })
+        let coordinates = coordinates(&boxes, &of_tensor, from)?;
+        let (tensor, shared, starts) = (self.storage(tensor.buffer), shared.buffer, of_tensor.starts);
+        Ok(BoxMove { tensor, start, extents, strides, starts, sides, boxes, coordinates, shared, place })
+    }
+
+    /// What a copy by all threads moves.
+    fn move_of_copy(&self, op: &Op) -> Result<Move, Reason> {
+        let ([dst, src], true, Scope::Cta) = (&op.operands[..], op.kind.is_copy(), op.scope) else {
+            return Err(Reason::new(format!("`{}` is not a copy by the whole CTA", self.op_title(op)), "copies"));
+        };
+        let extents = dst.non_unit_extents();
+        let vars: Vec<Var> = extents.iter().enumerate().map(|(at, extent)| counted_var(at, *extent)).collect();
+        let [to, from] = [dst, src].map(|tile| tile.access(&vars, op.span));
+        Ok(Move { vars, to, from })
     }
 
     /// The only move of a statement.
     fn one_move(&self, stmt: &Stmt) -> Result<Move, Reason> {
         match stmt {
-            Stmt::Op(op) => {
-                let op = &self.ops[*op];
-                let ([dst, src], true, Scope::Cta) = (&op.operands[..], op.kind.is_copy(), op.scope) else {
-                    return Err(Reason::new(
-                        format!("`{}` is not a copy by the whole CTA", self.op_title(op)),
-                        "copies",
-                    ));
-                };
-                let extents = dst.non_unit_extents();
-                let vars: Vec<Var> = extents.iter().enumerate().map(|(at, extent)| counted_var(at, *extent)).collect();
-                let [to, from] = [dst, src].map(|tile| tile.access(&vars, op.span));
-                Ok(Move { vars, to, from })
-            }
+            Stmt::Op(op) => self.move_of_copy(&self.ops[*op]),
             Stmt::Parallel(parallel) => {
                 let Parallel { vars, body, .. } = &self.parallels[*parallel];
                 let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &body[..] else {
@@ -240,12 +247,12 @@ fn placed(buffer: &Buffer, side: &Side) -> Result<(Layout, Expr), Reason> {
     Ok((layout, normalize(&placed.start)))
 }
 
-fn no_boxes(tensor: &Buffer, to: &Buffer, error: &LayoutError) -> Reason {
+fn no_boxes(tensor: &Buffer, shared: &Buffer, error: &LayoutError) -> Reason {
     let (problem, accepted) = match error {
         LayoutError::Descriptor { problem, legal, .. } => (problem.clone(), legal.clone()),
         other => (other.to_string(), "tiles of rows".to_string()),
     };
-    Reason::new(format!("no box of `{}` fills `{}`: {problem}", tensor.name, to.name), accepted)
+    Reason::new(format!("no box of `{}` fills `{}`: {problem}", tensor.name, shared.name), accepted)
 }
 
 /// The index of the tile in each dimension of the map.

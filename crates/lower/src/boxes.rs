@@ -1,0 +1,81 @@
+//! Copies of boxes by the copy engine (TMA), for stages of pipelined loops and for tiles that are copied to tensors.
+
+use tilewright_diag::counted;
+use tilewright_expr::Expr;
+use tilewright_expr::linear::normalize;
+use tilewright_ir::Handle;
+use tilewright_ir::plan::{PlanFacts, Reason};
+use tilewright_ir::thread::{BoxWay, Memory, Program, Stmt, TensorCopy, TensorMapRecipe};
+use tilewright_ir::tile::BoxMove;
+use tilewright_layout::access::LANES;
+use tilewright_layout::descriptor::BoxCopy;
+
+use crate::builder::Builder;
+
+/// Instructions that start the copy of a box.
+pub(crate) const OF_A_BOX: i64 = 3;
+
+/// Why a CTA of so many threads does not use the copy engine, if it does not.
+pub(crate) fn no_whole_warp(threads: i64) -> Option<Reason> {
+    let text =
+        || format!("a CTA of {} has no whole warp to elect the one that issues copies", counted(threads, "thread"));
+    (threads < LANES as i64).then(|| Reason::new(text(), "32 threads or more"))
+}
+
+/// The plan of a statement that the copy engine executes: `2 boxes of 64 x 32 elements, the 128-byte swizzle`.
+pub(crate) fn facts(moved: &BoxMove) -> PlanFacts {
+    let sides: Vec<String> = moved.boxes.box_dims.iter().map(i64::to_string).collect();
+    let copies = moved.boxes.copies.len();
+    let of = if copies == 1 { "a box".to_string() } else { format!("{copies} boxes") };
+    let summary = format!("{of} of {} elements, {}", sides.join(" x "), moved.boxes.swizzle.name());
+    PlanFacts::without_accesses(summary, copies as i64 * OF_A_BOX)
+}
+
+/// Starts the copies of all boxes, between `shared` from element `first` on and the tensor of `map`.
+pub(crate) fn copies(
+    program: &Program,
+    moved: &BoxMove,
+    map: Handle<TensorMapRecipe>,
+    (shared, first): (Handle<Memory>, &Expr),
+    way: &BoxWay,
+) -> Vec<Stmt> {
+    let element = program.memories[shared].dtype.bytes();
+    let bytes = moved.boxes.box_bytes();
+    let copy = |one: &BoxCopy| {
+        let shared = (shared, normalize(&(first + one.shared / element)));
+        Stmt::from(TensorCopy { map, shared, bytes, coordinates: moved.coordinates_of(one), way: way.clone() })
+    };
+    moved.boxes.copies.iter().map(copy).collect()
+}
+
+impl Builder {
+    /// The tensor map of a statement; equal ones are one.
+    pub(crate) fn tensor_map(&mut self, moved: &BoxMove) -> Handle<TensorMapRecipe> {
+        let tensor = self.memory(moved.tensor);
+        let BoxMove { start, extents, strides, boxes, .. } = moved;
+        let is_same = |map: &TensorMapRecipe| {
+            map.tensor == tensor
+                && (map.start, &map.extents, &map.strides, &map.boxes) == (*start, extents, strides, boxes)
+        };
+        if let Some((known, _)) = self.program.maps.iter().find(|(_, map)| is_same(map)) {
+            return known;
+        }
+        let name = self.fresh(&format!("{}_map", self.program.memories[tensor].name));
+        let (extents, strides, boxes) = (extents.clone(), strides.clone(), boxes.clone());
+        self.program.maps.push(TensorMapRecipe { name, tensor, start: *start, extents, strides, boxes })
+    }
+
+    /// Lets a memory and its views begin at multiples of so many bytes.
+    pub(crate) fn align(&mut self, owner: Handle<Memory>, alignment: i64) {
+        self.for_each_view(&[owner], &mut |memory| memory.alignment = memory.alignment.max(alignment));
+    }
+
+    /// Calls `visit` on memories and on all views of them.
+    pub(crate) fn for_each_view(&mut self, owners: &[Handle<Memory>], visit: &mut dyn FnMut(&mut Memory)) {
+        let program = &mut self.program;
+        let all: Vec<Handle<Memory>> = program.memories.iter().map(|(handle, _)| handle).collect();
+        for handle in all.into_iter().filter(|handle| owners.contains(&program.owner(*handle))).collect::<Vec<_>>() {
+            visit(&mut program.memories[handle]);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Groups of copies that may be pending, and what they read and fill.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
+use tilewright_ir::tile::Role;
+
+use crate::sync::OpBlock;
+
+/// The most groups that are distinguished; earlier ones count as the last of these.
+pub(super) const MOST_GROUPS: usize = 8;
+
+/// The memories that statements read and write.
+#[derive(Default)]
+pub(super) struct Used {
+    pub(super) reads: BTreeSet<Handle<Memory>>,
+    pub(super) writes: BTreeSet<Handle<Memory>>,
+}
+
+impl Used {
+    pub(super) fn of(program: &Program, body: &[Stmt]) -> Used {
+        let mut used = Used::default();
+        for_each_stmt(body, &mut |stmt| {
+            for access in stmt.accesses() {
+                let memory = program.owner(access.memory);
+                used.reads.extend(access.effect.reads().then_some(memory));
+                used.writes.extend(access.effect.writes().then_some(memory));
+            }
+            if let Stmt::TensorCopy(copy) = stmt {
+                let tensor = program.owner(program.maps[copy.map].tensor);
+                if copy.full().is_some() { &mut used.reads } else { &mut used.writes }.insert(tensor);
+            }
+        });
+        used
+    }
+
+    /// What they read or write.
+    pub(super) fn all(&self) -> impl Iterator<Item = Handle<Memory>> {
+        self.reads.union(&self.writes).copied()
+    }
+}
+
+/// The threads that commit a group, or execute something else.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Committers {
+    /// All threads of the CTA.
+    #[default]
+    All,
+    /// The warps of a role.
+    Of(Handle<Role>),
+    /// One thread of a role, or of the CTA.
+    One(Option<Handle<Role>>),
+    /// One or another of these, on different paths.
+    Some,
+}
+
+impl Committers {
+    pub(super) fn of(op: &OpBlock) -> Committers {
+        op.role.map_or(Committers::All, Committers::Of)
+    }
+
+    /// The thread that starts the copies of boxes of an op.
+    pub(super) fn of_one(op: &OpBlock) -> Committers {
+        Committers::One(op.role)
+    }
+
+    /// These, or others on another path.
+    pub(super) fn or(self, others: Committers) -> Committers {
+        if self == others { self } else { Committers::Some }
+    }
+
+    /// Whether each thread that commits a group of `others` also commits one of these.
+    fn include(self, others: Committers) -> bool {
+        match self {
+            Committers::All => true,
+            Committers::Of(_) | Committers::One(_) => self == others,
+            Committers::Some => false,
+        }
+    }
+}
+
+/// Memories, with the plans of the copies for which each counts.
+pub(super) type OfPlans = BTreeMap<Handle<Memory>, BTreeSet<usize>>;
+
+/// What copies of a group may still read and fill.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Group {
+    pub(super) by: Committers,
+    pub(super) reads: OfPlans,
+    pub(super) fills: OfPlans,
+}
+
+/// A memory for which something has to come after a group, and the plan of the copy.
+type Met = (Handle<Memory>, usize);
+
+impl Group {
+    /// The group of a copy, as far as its memory goes.
+    pub(super) fn of(program: &Program, op: &OpBlock) -> Group {
+        let Used { reads, writes } = Used::of(program, &op.body);
+        let of_plan =
+            |memories: BTreeSet<_>| memories.into_iter().map(|memory| (memory, BTreeSet::from([op.op]))).collect();
+        Group { reads: of_plan(reads), fills: of_plan(writes), ..Group::default() }
+    }
+
+    fn join(&mut self, other: Group) {
+        self.by = self.by.or(other.by);
+        for (own, others) in [(&mut self.reads, other.reads), (&mut self.fills, other.fills)] {
+            others.into_iter().for_each(|(memory, plans)| own.entry(memory).or_default().extend(plans));
+        }
+    }
+
+    /// Why what is used has to come after the group: it uses what the group fills, or writes what it reads.
+    pub(super) fn met(&self, used: &Used) -> Option<Met> {
+        self.met_filled(used, |_| false).or_else(|| self.met_read(used))
+    }
+
+    /// What the group fills is used. Copies of plans for which `is_apart` holds fill something else.
+    pub(super) fn met_filled(&self, used: &Used, is_apart: impl Fn(usize) -> bool) -> Option<Met> {
+        used.all().find_map(|memory| {
+            let plan = self.fills.get(&memory)?.iter().find(|plan| !is_apart(**plan))?;
+            Some((memory, *plan))
+        })
+    }
+
+    /// What the group reads is written.
+    pub(super) fn met_read(&self, used: &Used) -> Option<Met> {
+        used.writes.iter().find_map(|memory| Some((*memory, *self.reads.get(memory)?.first()?)))
+    }
+}
+
+/// The groups that may be pending, the latest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Pending(Vec<Group>);
+
+impl Pending {
+    pub(super) fn commit(&mut self, group: Group) {
+        self.0.insert(0, group);
+        if self.0.len() > MOST_GROUPS {
+            let earliest = self.0.pop().unwrap_or_default();
+            self.0[MOST_GROUPS - 1].join(earliest);
+        }
+    }
+
+    /// All but the latest `pending` groups of each of these threads have arrived.
+    pub(super) fn wait(&mut self, threads: Committers, pending: usize) {
+        let has_arrived = |at: usize| threads.include(self.0[at].by) && self.later_than(at) >= pending;
+        let left = (0..self.0.len()).filter(|at| !has_arrived(*at)).map(|at| self.0[at].clone()).collect();
+        self.0 = left;
+    }
+
+    /// All but the latest `pending` groups of each thread have read what they copy.
+    pub(super) fn finish_reading(&mut self, pending: usize) {
+        for at in 0..self.0.len() {
+            if self.later_than(at) >= pending {
+                self.0[at].reads.clear();
+            }
+        }
+    }
+
+    /// How many groups a thread has that are later than one of its groups, at least.
+    fn later_than(&self, at: usize) -> usize {
+        self.0[..at].iter().filter(|group| group.by.include(self.0[at].by)).count()
+    }
+
+    /// What may be pending where another path meets this one.
+    pub(super) fn meet(&mut self, other: Pending) {
+        let mut others = other.0.into_iter();
+        self.0.iter_mut().zip(&mut others).for_each(|(group, other)| group.join(other));
+        self.0.extend(others);
+    }
+
+    /// The latest group that something has to wait for, as `met` says.
+    pub(super) fn needed(&self, met: impl Fn(&Group) -> Option<Met>) -> Option<Needed> {
+        self.0.iter().enumerate().find_map(|(at, group)| {
+            let (memory, plan) = met(group)?;
+            Some(Needed { by: group.by, later: self.later_than(at), memory, plan })
+        })
+    }
+
+    /// The memories that groups may still fill.
+    pub(super) fn filled(&self) -> impl Iterator<Item = Handle<Memory>> {
+        self.0.iter().flat_map(|group| group.fills.keys().copied())
+    }
+
+    /// The plan of the latest copy that may still fill memory.
+    pub(super) fn last_fill(&self) -> Option<usize> {
+        self.0.iter().find_map(|group| group.fills.values().flatten().next().copied())
+    }
+
+    /// The plan of the latest copy that may still read memory.
+    pub(super) fn last_read(&self) -> Option<usize> {
+        self.0.iter().find_map(|group| group.reads.values().flatten().next().copied())
+    }
+}
+
+/// A group that has to have arrived.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Needed {
+    /// The threads that have committed it.
+    pub(super) by: Committers,
+    /// How many groups are later, and may be pending.
+    pub(super) later: usize,
+    /// What the copy fills or reads, and its plan.
+    pub(super) memory: Handle<Memory>,
+    pub(super) plan: usize,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Gives asynchronous copies their statements.
+
+use std::collections::BTreeMap;
+
+use tilewright_diag::Diagnostic;
+use tilewright_ir::Handle;
+use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
+use tilewright_ir::thread::{BoxWay, Call, Inst, Memory, MemorySpace, Program, Stmt};
+use tilewright_ir::tile::BoxMove;
+
+use super::groups::Used;
+use crate::boxes::{copies, facts, no_whole_warp};
+use crate::builder::Builder;
+use crate::measure::measure;
+use crate::pipeline::{CP_ASYNC, TMA, Team, asynchronous, unmet};
+use crate::sync::{Flight, OpBlock};
+
+/// Asynchronous copies while they get their statements.
+pub(super) struct Start<'a> {
+    builder: &'a mut Builder,
+    plans: &'a mut [OpPlan],
+    found: &'a mut Vec<Diagnostic>,
+    /// Whether there are any.
+    pub(super) started: bool,
+    /// How the copy engine executes those that it does, by their plans.
+    pub(super) boxes: BTreeMap<usize, BoxMove>,
+}
+
+/// The statements of a copy, and its plan.
+type Made = (Vec<Stmt>, PlanFacts);
+
+impl<'a> Start<'a> {
+    pub(super) fn new(builder: &'a mut Builder, plans: &'a mut [OpPlan], found: &'a mut Vec<Diagnostic>) -> Start<'a> {
+        Start { builder, plans, found, started: false, boxes: BTreeMap::new() }
+    }
+
+    /// Gives an op its statements, if it is an asynchronous copy.
+    pub(super) fn op(&mut self, op: &mut OpBlock) {
+        let Some(flight) = op.flight.take() else { return };
+        let (variant, made) = match &flight.boxes {
+            Some(Ok(moved)) => (TMA, self.by_engine(op, moved)),
+            Some(Err(reason)) => (TMA, Err(reason.clone())),
+            None => (CP_ASYNC, self.by_threads(op)),
+        };
+        let plan = &mut self.plans[op.op];
+        if let Some(asked) = flight.asked.filter(|asked| *asked != variant) {
+            plan.considered.push(VariantResult { variant: asked, answer: Err(vec![other_way(asked)]) });
+        }
+        match made {
+            Ok((body, facts)) => {
+                plan.considered.push(VariantResult { variant, answer: Ok(facts) });
+                plan.chosen = variant;
+                let moved = flight.boxes.as_ref().and_then(|boxes| boxes.as_ref().ok());
+                self.boxes.extend(moved.map(|moved| (op.op, moved.clone())));
+                *op = op.with_body(body).in_flight(Flight::clone(&flight));
+                self.started = true;
+            }
+            Err(reason) => plan.considered.push(VariantResult { variant, answer: Err(vec![reason]) }),
+        }
+        let asked = flight.asked.filter(|asked| plan.chosen != *asked);
+        self.found.extend(asked.map(|asked| unmet(plan, asked)));
+    }
+
+    /// A copy with asynchronous copies in place of loads and stores, or why that is not possible.
+    fn by_threads(&self, op: &OpBlock) -> Result<Made, Reason> {
+        let program = &self.builder.program;
+        let Used { writes, .. } = Used::of(program, &op.body);
+        if !writes.iter().any(|memory| program.memories[*memory].is_shared()) {
+            return Err(other_way(CP_ASYNC));
+        }
+        let mut body = asynchronous(program, &op.body)?;
+        let summary = self.plans[op.op].facts().map(|facts| facts.summary.clone()).unwrap_or_default();
+        let facts = PlanFacts { summary, ..measure(program, &body, 0, String::new(), i64::MAX) };
+        body.push(Stmt::from(Call::plain(Inst::CopyAsyncCommit)));
+        Ok((body, facts))
+    }
+
+    /// A copy to a tensor by the copy engine, or why that is not possible.
+    fn by_engine(&mut self, op: &OpBlock, moved: &BoxMove) -> Result<Made, Reason> {
+        let shared = self.builder.memory(moved.shared);
+        let program = &self.builder.program;
+        let owner = program.owner(shared);
+        refused(program, self.builder.memory(moved.tensor), owner).map_or(Ok(()), Err)?;
+        self.make_aligned(owner, moved.boxes.alignment())?;
+        let map = self.builder.tensor_map(moved);
+        let program = &self.builder.program;
+        let mut body = copies(program, moved, map, (shared, &moved.place), &BoxWay::ToTensor);
+        body.push(Stmt::from(Call::plain(Inst::BulkCommit)));
+        let team = Team::of(program, op.role);
+        Ok((team.by_first_of(&team, vec![Stmt::Elect { body }]), facts(moved)))
+    }
+
+    /// Lets a memory begin at multiples of so many bytes, if there is room for what that takes.
+    fn make_aligned(&mut self, owner: Handle<Memory>, alignment: i64) -> Result<(), Reason> {
+        let memory = &self.builder.program.memories[owner];
+        let before = (memory.alignment, memory.elements);
+        let unit = alignment / memory.dtype.bytes();
+        let elements = (memory.elements + unit - 1) / unit * unit;
+        self.builder.align(owner, alignment);
+        self.builder.program.memories[owner].elements = elements;
+        let program = &mut self.builder.program;
+        let (bytes, most) = (program.shared_bytes(), program.target.shared_bytes());
+        if bytes <= most {
+            return Ok(());
+        }
+        let memory = &mut program.memories[owner];
+        memory.elements = before.1;
+        let text = format!("with `{}` at a multiple of {alignment} B, shared memory takes {bytes} B", memory.name);
+        let accepted = format!("the {most} B that a CTA of {} has", program.target);
+        self.builder.for_each_view(&[owner], &mut |memory| memory.alignment = before.0);
+        Err(Reason::new(text, accepted))
+    }
+}
+
+/// Why the copy engine does not copy from a shared memory to a tensor, if it does not.
+fn refused(program: &Program, tensor: Handle<Memory>, owner: Handle<Memory>) -> Option<Reason> {
+    let [tensor, shared] = [tensor, owner].map(|handle| &program.memories[handle]);
+    if let MemorySpace::Global { may_alias: true, .. } = tensor.space {
+        let text = format!("`{}` may share memory with another tensor", tensor.name);
+        return Some(Reason::new(text, "tensors of their own"));
+    }
+    if shared.stages > 1 {
+        let text = format!("`{}` has a copy for each stage of a pipelined loop", shared.name);
+        return Some(Reason::new(text, "buffers that no loop fills ahead"));
+    }
+    no_whole_warp(program.threads)
+}
+
+/// Why a copy is not one of this variant, which is for others.
+fn other_way(asked: &str) -> Reason {
+    match asked {
+        TMA => Reason::new(
+            "the copy is not from shared memory to a tensor",
+            "copies from shared memory to tensors; copies to shared memory in a pipelined loop",
+        ),
+        _ => Reason::new("the copy does not fill shared memory", "copies from tensors to shared memory"),
+    }
+}

@@ -1,0 +1,97 @@
+//! What the copy engine does not see yet.
+//!
+//! It sees what threads have written to a memory once they have executed a fence between generic and asynchronous accesses
+//! (PTX ISA, "Proxies"), and a barrier has put the copy after the fence.
+
+use std::collections::BTreeMap;
+
+use tilewright_ir::Handle;
+use tilewright_ir::plan::Barrier;
+use tilewright_ir::thread::{Inst, Memory, MemorySpace, Program};
+use tilewright_ir::tile::Role;
+
+use super::groups::{Committers, Used};
+use crate::sync::OpBlock;
+
+/// The shared memories that threads have written, and the tensors that they have read or written, since the last fence, with the
+/// threads that did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Unseen(BTreeMap<Handle<Memory>, Committers>);
+
+impl Unseen {
+    /// Adds the accesses of an op.
+    pub(super) fn add(&mut self, program: &Program, op: &OpBlock) {
+        let used = Used::of(program, &op.body);
+        for memory in used.all() {
+            let counts = match program.memories[memory].space {
+                MemorySpace::Global { read_only, .. } => !read_only,
+                MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => {
+                    used.writes.contains(&memory)
+                }
+                MemorySpace::Table => false,
+            };
+            if counts {
+                self.insert(memory, Committers::of(op));
+            }
+        }
+    }
+
+    fn insert(&mut self, memory: Handle<Memory>, by: Committers) {
+        self.0.entry(memory).and_modify(|known| *known = known.or(by)).or_insert(by);
+    }
+
+    /// What is not seen where another path meets this one.
+    pub(super) fn meet(&mut self, other: Unseen) {
+        other.0.into_iter().for_each(|(memory, by)| self.insert(memory, by));
+    }
+
+    /// The fence before a copy to a tensor, which then sees everything that threads have done, except what arrives later in
+    /// memories that are still being filled.
+    pub(super) fn fence(
+        &mut self,
+        program: &Program,
+        op: &OpBlock,
+        used: &Used,
+        being_filled: &[Handle<Memory>],
+    ) -> Option<Fence> {
+        let unseen: Vec<Handle<Memory>> = used.all().filter(|memory| self.0.contains_key(memory)).collect();
+        if unseen.is_empty() {
+            return None;
+        }
+        let is_own = |role: &Handle<Role>| unseen.iter().all(|memory| self.0[memory] == Committers::Of(*role));
+        let role = op.role.filter(is_own);
+        let is_tensor = |memory: &Handle<Memory>| program.memories[*memory].is_global();
+        let of_all_memory = unseen.iter().any(is_tensor);
+        let is_seen = |memory: &Handle<Memory>, by: &Committers| {
+            !being_filled.contains(memory)
+                && (of_all_memory || !is_tensor(memory))
+                && role.is_none_or(|role| *by == Committers::Of(role))
+        };
+        self.0.retain(|memory, by| !is_seen(memory, by));
+        Some(Fence { role, of_all_memory, unseen })
+    }
+}
+
+/// A fence after which the copy engine sees what threads have written, with its barrier.
+pub(super) struct Fence {
+    /// The role whose threads execute it; `None` for all threads.
+    pub(super) role: Option<Handle<Role>>,
+    /// Whether it is about tensors too.
+    of_all_memory: bool,
+    /// What the copy would not see.
+    unseen: Vec<Handle<Memory>>,
+}
+
+impl Fence {
+    pub(super) fn inst(&self) -> Inst {
+        if self.of_all_memory { Inst::ProxyFence } else { Inst::ProxyFenceShared }
+    }
+
+    /// The fence, and the barrier after it, in the plan of the copy.
+    pub(super) fn told(&self, program: &Program, sync: &str) -> Barrier {
+        let names: Vec<String> =
+            self.unseen.iter().map(|memory| format!("`{}`", program.memories[*memory].name)).collect();
+        let reason = format!("the copy engine comes after what threads have done to {}", names.join(" and "));
+        Barrier { what: format!("{}, {sync}", self.inst().info().name), reason }
+    }
+}
