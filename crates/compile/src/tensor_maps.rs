@@ -4,6 +4,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::Kernel;
 use tilewright_ir::thread::{Program, TensorMapRecipe};
+use tilewright_layout::DType;
 use tilewright_layout::descriptor::TensorMap;
 
 use crate::launch_shape::LaunchShape;
@@ -18,6 +19,8 @@ pub struct MapParameter {
     pub tensor: usize,
     /// The map.
     pub map: TensorMap,
+    /// The type of the tensor's elements.
+    pub dtype: DType,
 }
 
 /// The tensor maps of a launch, in the order of the parameters. Error: sizes for which there is no such map.
@@ -52,5 +55,5 @@ fn tensor_map(
     let tensor = launch.parameters().iter().position(is_it).ok_or_else(|| {
         Diagnostic::internal("R0618", format!("`{name}` maps `{}`, which is not a parameter", memory.name))
     })?;
-    Ok(MapParameter { name: name.clone(), tensor, map })
+    Ok(MapParameter { name: name.clone(), tensor, map, dtype: memory.dtype })
 }

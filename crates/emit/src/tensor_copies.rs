@@ -16,6 +16,8 @@ const LOADS: [&str; 5] = ["tensor_copy_1d", "tensor_copy_2d", "tensor_copy_3d", 
 /// The functions that copy a box to a tensor, by the dimensions of its map.
 const STORES: [&str; 5] =
     ["tensor_store_1d", "tensor_store_2d", "tensor_store_3d", "tensor_store_4d", "tensor_store_5d"];
+/// The functions that add a box to a tensor, by the dimensions of its map.
+const ADDITIONS: [&str; 5] = ["tensor_add_1d", "tensor_add_2d", "tensor_add_3d", "tensor_add_4d", "tensor_add_5d"];
 
 /// A function that copies a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +26,8 @@ pub(crate) enum BoxFunction {
     Load(usize),
     /// From shared memory, to a tensor with so many dimensions.
     Store(usize),
+    /// The same, added to what is there.
+    Add(usize),
 }
 
 impl BoxFunction {
@@ -32,7 +36,8 @@ impl BoxFunction {
         let rank = copy.coordinates.len();
         match copy.way {
             BoxWay::ToShared { .. } => BoxFunction::Load(rank),
-            BoxWay::ToTensor => BoxFunction::Store(rank),
+            BoxWay::ToTensor { adds: false } => BoxFunction::Store(rank),
+            BoxWay::ToTensor { adds: true } => BoxFunction::Add(rank),
         }
     }
 
@@ -40,6 +45,7 @@ impl BoxFunction {
         let (names, rank) = match self {
             BoxFunction::Load(rank) => (LOADS, rank),
             BoxFunction::Store(rank) => (STORES, rank),
+            BoxFunction::Add(rank) => (ADDITIONS, rank),
         };
         names[rank.clamp(1, names.len()) - 1]
     }
@@ -48,7 +54,8 @@ impl BoxFunction {
     fn lines(self) -> Vec<String> {
         match self {
             BoxFunction::Load(rank) => load(rank),
-            BoxFunction::Store(rank) => store(rank),
+            BoxFunction::Store(rank) => self.to_tensor(rank, "cp.async.bulk.tensor", ""),
+            BoxFunction::Add(rank) => self.to_tensor(rank, "cp.reduce.async.bulk.tensor", ".add"),
         }
     }
 }
@@ -125,21 +132,23 @@ fn load(rank: usize) -> Vec<String> {
     .into()
 }
 
-/// The function that copies a box of shared memory to a tensor with so many dimensions.
-fn store(rank: usize) -> Vec<String> {
-    let [parameters, numbers, operands] = coordinates(rank, 1);
-    let name = BoxFunction::Store(rank).name();
-    [
-        format!("__device__ __forceinline__ void {name}(const TensorMap* map, {parameters}, const void* from) {{"),
-        format!("  asm volatile(\"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group\""),
-        format!("               \" [%0, {{{numbers}}}], [%{}];\"", rank + 1),
-        "               :".to_string(),
-        format!("               : \"l\"(map), {operands}, {}", address("from")),
-        "               : \"memory\");".to_string(),
-        "}".to_string(),
-        String::new(),
-    ]
-    .into()
+impl BoxFunction {
+    /// The function for boxes that go to a tensor with so many dimensions: its PTX with the name of what is done to elements.
+    fn to_tensor(self, rank: usize, ptx: &str, combined: &str) -> Vec<String> {
+        let [parameters, numbers, operands] = coordinates(rank, 1);
+        let name = self.name();
+        [
+            format!("__device__ __forceinline__ void {name}(const TensorMap* map, {parameters}, const void* from) {{"),
+            format!("  asm volatile(\"{ptx}.{rank}d.global.shared::cta{combined}.tile.bulk_group\""),
+            format!("               \" [%0, {{{numbers}}}], [%{}];\"", rank + 1),
+            "               :".to_string(),
+            format!("               : \"l\"(map), {operands}, {}", address("from")),
+            "               : \"memory\");".to_string(),
+            "}".to_string(),
+            String::new(),
+        ]
+        .into()
+    }
 }
 
 /// The parameter that is a tensor map.
@@ -161,7 +170,7 @@ pub(crate) fn call(program: &Program, uses: &Uses, copy: &TensorCopy) -> String 
     let function = uses.visible(BoxFunction::of(copy).name());
     match way {
         BoxWay::ToShared { full } => format!("{function}({shared}, &{map}, {coordinates}, {})", place(full)),
-        BoxWay::ToTensor => format!("{function}(&{map}, {coordinates}, {shared})"),
+        BoxWay::ToTensor { .. } => format!("{function}(&{map}, {coordinates}, {shared})"),
     }
 }
 
@@ -194,6 +203,6 @@ mod tests {
                : "memory");
 }
 "#;
-        assert_eq!(store(3).join("\n"), expected);
+        assert_eq!(BoxFunction::Store(3).lines().join("\n"), expected);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Kernel, OpClass, Space};
+use tilewright_ir::tile::{Buffer, Kernel, Op, OpClass, OpKind, Space, Tile};
 use tilewright_layout::Layout;
 use tilewright_layout::map::Map;
 
@@ -15,15 +15,16 @@ use crate::inferred::Inferred;
 use crate::node::Origin;
 use crate::tables::BUDGET;
 
-/// Whether a kernel has neither fragments nor parallel loops, nor reductions that would need some, so that there is nothing
-/// to lay out.
+/// Whether a kernel has neither fragments nor parallel loops, nor reductions or additions that would need some, so that there is
+/// nothing to lay out.
 pub fn is_laid_out(kernel: &Kernel) -> bool {
     let has_fragments = kernel.buffers.iter().any(|(_, buffer)| buffer.space == Space::Fragment);
     let reduces = kernel.ops.iter().any(|(_, op)| match op.kind.info().class {
         OpClass::Reduction | OpClass::Scan => true,
         OpClass::Elementwise | OpClass::Product | OpClass::Permutation | OpClass::Conversion => false,
     });
-    kernel.parallels.is_empty() && !has_fragments && !reduces
+    let adds = kernel.ops.iter().any(|(_, op)| op.kind == OpKind::AtomicAdd);
+    kernel.parallels.is_empty() && !has_fragments && !reduces && !adds
 }
 
 /// The maximum number of conversions that are inserted into a kernel. Each takes another search for layouts.
@@ -33,7 +34,7 @@ const MOST_CONVERSIONS: usize = 64;
 const OF_A_CONVERSION: u64 = 1 << 20;
 
 /// The kernel with a layout for every fragment that is used (a view has that of its owner), every parallel loop, and
-/// every op whose elements move one by one to or from fragments. Layouts that were written are kept. If the kernel
+/// every op whose elements move one by one to or from fragments, or are added to memory. Layouts that were written are kept. If the kernel
 /// allows conversions, fragments may be copied through shared memory. Errors: those of [`crate::infer`].
 pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
     let (mut kernel, inferred) = placed(kernel)?;
@@ -57,17 +58,19 @@ pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
                 *layout = layout.take().or_else(|| layouts.of(map, 1));
             }
             Origin::Op(op) => {
-                let uses_fragment = |kernel: &Kernel| {
-                    let mut tiles = kernel.ops[*op].operands.iter();
-                    tiles.any(|tile| kernel.buffers[tile.buffer].space == Space::Fragment)
-                };
-                if kernel.ops[*op].layout.is_none() && uses_fragment(&kernel) {
+                if kernel.ops[*op].layout.is_none() && is_by_elements(&kernel, &kernel.ops[*op]) {
                     kernel.ops[*op].layout = layouts.of(map, 1);
                 }
             }
         }
     }
     Ok((kernel, inferred))
+}
+
+/// Whether the elements of an op are distributed over the threads: those of fragments, and those that are added to memory.
+fn is_by_elements(kernel: &Kernel, op: &Op) -> bool {
+    let is_fragment = |tile: &Tile| kernel.buffers[tile.buffer].space == Space::Fragment;
+    op.kind == OpKind::AtomicAdd || op.operands.iter().any(is_fragment)
 }
 
 /// The layouts of maps, each found once: many fragments and loops share a map.

@@ -245,7 +245,7 @@ fn run_virtual(
         .collect();
     let map = |one: &MapParameter| {
         let address = buffers.get(one.tensor).and_then(|buffer| memory.address(*buffer));
-        tensor_map(&one.map, address.ok_or_else(|| no_tensor(one))?).map(Arg::TensorMap)
+        tensor_map(&one.map, one.dtype, address.ok_or_else(|| no_tensor(one))?).map(Arg::TensorMap)
     };
     let maps = numbers.maps.iter().map(map).collect::<Result<Vec<Arg>, Failure>>()?;
     let launch = Launch {
@@ -348,7 +348,7 @@ fn run_on_gpu(
     let values = sizes.chain(numbers.scalars.iter().map(|bytes| GpuArg::Bytes(bytes.clone())));
     let map = |one: &MapParameter| {
         let start = narrow("the start of a tensor", one.map.start)?;
-        let map = tensor_map(&one.map, 0)?;
+        let map = tensor_map(&one.map, one.dtype, 0)?;
         let buffer = buffers.get(one.tensor).ok_or_else(|| no_tensor(one))?;
         gpu.tensor_map(buffer, start, &request(&map)).map(GpuArg::Bytes).map_err(failed)
     };

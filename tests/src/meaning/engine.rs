@@ -139,10 +139,13 @@ impl Machine<'_> {
         if !places.iter().filter_map(|(_, of_tensor)| of_tensor.as_ref()).all(is_inside) {
             return Err("a box is outside of the memory of its tensor".to_string());
         }
-        let BoxWay::ToShared { full } = &copy.way else {
-            let inside = places.into_iter().filter_map(|(shared, of_tensor)| Some((shared, of_tensor?)));
-            inside.for_each(|(shared, of_tensor)| self.start_store(at, shared, (tensor, of_tensor)));
-            return Ok(());
+        let full = match &copy.way {
+            BoxWay::ToShared { full } => full,
+            BoxWay::ToTensor { adds } => {
+                let added = adds.then(|| self.program.memories[map.tensor].dtype);
+                let mut inside = places.into_iter().filter_map(|(shared, of_tensor)| Some((shared, of_tensor?)));
+                return inside.try_for_each(|(from, to)| self.start_store(at, from, (tensor, to), added));
+            }
         };
         let barrier = self.barrier(at, full)?;
         for ((number, place), of_tensor) in places {

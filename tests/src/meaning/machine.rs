@@ -498,6 +498,6 @@ fn joined(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
 }
 
-fn word(bytes: &[Option<u8>]) -> Option<u64> {
+pub(super) fn word(bytes: &[Option<u8>]) -> Option<u64> {
     bytes.iter().rev().try_fold(0, |bits, byte| Some(bits << 8 | u64::from((*byte)?)))
 }

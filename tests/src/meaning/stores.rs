@@ -1,11 +1,15 @@
-//! Copies of boxes to tensors, which a thread waits for by groups.
+//! Copies of boxes to tensors, and additions, which a thread waits for by groups.
 //!
 //! If threads run forwards, such a copy reads and writes at once. If they run backwards, it does both as late as the waits of its
 //! thread allow, the latest group first: what may come in any order comes in the other one.
 
 use std::ops::Range;
 
-use super::machine::{Machine, Memories, Order};
+use tilewright::ir::tile::ElementOp;
+use tilewright::layout::DType;
+
+use super::machine::{Machine, Memories, Order, word};
+use super::numbers;
 
 /// Bytes of a memory, by its number.
 pub(super) type Bytes = (usize, Range<usize>);
@@ -14,6 +18,8 @@ pub(super) type Bytes = (usize, Range<usize>);
 struct Move {
     from: Bytes,
     to: Bytes,
+    /// The type of an element that is added to the one that is there.
+    added: Option<DType>,
     /// The element, once it has been read.
     read: Option<Vec<Option<u8>>>,
 }
@@ -24,12 +30,22 @@ impl Move {
         self.read.get_or_insert_with(|| memories[number][bytes.clone()].to_vec());
     }
 
-    fn write(mut self, memories: &mut Memories) {
+    fn write(mut self, memories: &mut Memories) -> Result<(), String> {
         self.read(memories);
         let (number, bytes) = self.to;
-        if let (Some(held), Some(read)) = (memories.get_mut(&number), self.read) {
-            held[bytes].copy_from_slice(&read);
-        }
+        let (Some(held), Some(read)) = (memories.get_mut(&number), self.read) else { return Ok(()) };
+        let written = match self.added {
+            None => read,
+            Some(dtype) => {
+                let both =
+                    [word(&held[bytes.clone()]), word(&read)].map(|one| one.ok_or("a sum of unwritten elements"));
+                let [before, more] = both;
+                let sum = numbers::apply(ElementOp::Add, dtype, &[before?, more?])?;
+                sum.to_le_bytes()[..read.len()].iter().map(|byte| Some(*byte)).collect()
+            }
+        };
+        held[bytes].copy_from_slice(&written);
+        Ok(())
     }
 }
 
@@ -52,10 +68,10 @@ impl PendingStores {
     }
 
     /// All but the latest `pending` groups arrive.
-    pub(super) fn wait(&mut self, pending: usize, memories: &mut Memories) {
+    pub(super) fn wait(&mut self, pending: usize, memories: &mut Memories) -> Result<(), String> {
         let done = self.groups.len().saturating_sub(pending);
         let arrived: Vec<Vec<Move>> = self.groups.drain(..done).collect();
-        arrived.into_iter().rev().flatten().for_each(|one| one.write(memories));
+        arrived.into_iter().rev().flatten().try_for_each(|one| one.write(memories))
     }
 
     /// The kernel ends: an error if a copy belongs to no group, or has not read what it copies.
@@ -66,18 +82,24 @@ impl PendingStores {
         if self.groups.iter().flatten().any(|one| one.read.is_none()) {
             return Err("a CTA ends before a copy to a tensor has read shared memory".to_string());
         }
-        self.wait(0, memories);
-        Ok(())
+        self.wait(0, memories)
     }
 }
 
 impl Machine<'_> {
-    /// Starts to move an element to a tensor.
-    pub(super) fn start_store(&mut self, at: usize, from: Bytes, to: Bytes) {
-        let one = Move { from, to, read: None };
+    /// Starts to move an element to a tensor, or to add it if it has a type.
+    pub(super) fn start_store(
+        &mut self,
+        at: usize,
+        from: Bytes,
+        to: Bytes,
+        added: Option<DType>,
+    ) -> Result<(), String> {
+        let one = Move { from, to, added, read: None };
         match self.order {
-            Order::Forwards => one.write(self.memories),
+            Order::Forwards => one.write(self.memories)?,
             Order::Backwards => self.threads[at].stores.started.push(one),
         }
+        Ok(())
     }
 }

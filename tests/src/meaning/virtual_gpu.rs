@@ -103,7 +103,7 @@ fn launched(kernel: &Kernel, artifact: &Artifact, module: &Module, given: &Bytes
         .collect();
     let parameters = artifact.tensor_maps().map_err(|finding| wrong("no tensor maps", finding))?;
     let address = |tensor: usize| buffers.get(tensor).and_then(|(_, buffer)| memory.address(*buffer)).unwrap_or(0);
-    let map = |one: &MapParameter| tensor_map(&one.map, address(one.tensor)).map(Arg::TensorMap);
+    let map = |one: &MapParameter| tensor_map(&one.map, one.dtype, address(one.tensor)).map(Arg::TensorMap);
     let maps: Vec<Arg> =
         parameters.iter().map(map).collect::<Result<_, _>>().map_err(|failure| wrong("no tensor maps", failure))?;
     let launch = Launch {

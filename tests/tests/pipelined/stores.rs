@@ -12,7 +12,7 @@ use super::{Launched, are_found, check_all_in_schedules, compiled, mutated, numb
 fn calls(kernel: &Kernel) -> Vec<String> {
     let cuda = compiled(kernel).cuda().to_string();
     let body = cuda.split("__global__").nth(1).expect("a kernel").to_string();
-    let names = ["bulk_", "fence_proxy", "tensor_store", "__sync", "sync_warps"];
+    let names = ["bulk_", "fence_proxy", "tensor_store", "tensor_add", "__sync", "sync_warps"];
     let is_one = |line: &&str| names.iter().any(|name| line.starts_with(name));
     let name = |line: &str| line.split('(').next().unwrap_or_default().to_string();
     body.lines().map(str::trim).filter(is_one).map(name).collect()
@@ -85,8 +85,8 @@ fn repeated(tiles: usize, to: impl Fn(Expr) -> Expr) -> Kernel {
         k.fill(y, 0.0);
         k.serial("t", ..turns, |k, t| {
             for (place, tile) in tiles.iter().enumerate() {
-                let row = &t * tiles.len() as i64 + place as i64;
-                k.parallel([128], |k, [i]| k.store(*tile, (&i,), (127 - &i + &row).cast(F32)));
+                let row = t * tiles.len() as i64 + place as i64;
+                k.parallel([128], |k, [i]| k.store(*tile, (&i,), (127 - &i + row).cast(F32)));
                 k.copy_async(y.sub((to(row), ..)), *tile);
             }
         });
@@ -173,7 +173,7 @@ fn a_role_stores_what_another_one_computes() {
         let tile = k.shared("tile", F32, [128]);
         k.serial("t", ..rows, |k, t| {
             k.role("math", 2, |k| {
-                k.parallel([128], |k, [i]| k.store(tile, (&i,), (127 - &i + &t).cast(F32)));
+                k.parallel([128], |k, [i]| k.store(tile, (&i,), (127 - &i + t).cast(F32)));
             });
             k.role("store", 1, |k| k.copy_async(y.sub((&t, ..)), tile));
         });
@@ -270,13 +270,15 @@ fn tiles_of_every_rank_are_boxes() {
     }
 }
 
+/// So many tiles, the rows to which they go, in expressions and in numbers, and the opcodes that nobody misses at an end.
+type Case = (usize, fn(Expr) -> Expr, fn(i64) -> i64, &'static [&'static str]);
+
 /// In the first iteration, which NVRTC writes out, nothing has been copied that the wait is for; the last copy to a row is one that
 /// no other follows. With one tile, the waits for copies to the same row would be needless: the virtual GPU reads and writes a box
 /// at once.
 #[test]
 fn every_wait_fence_commit_and_barrier_is_needed() {
-    type To<T> = fn(T) -> T;
-    let cases: [(usize, To<Expr>, To<i64>, &[&str]); 3] = [
+    let cases: [Case; 3] = [
         (1, |row| row, |row| row, &["cp.async.bulk.wait_group.read", "bar.sync"]),
         (2, |row| row, |row| row, &[]),
         (2, |row| row % 3, |row| row % 3, &["cp.async.bulk.wait_group", "cp.async.bulk.commit_group"]),
@@ -398,7 +400,7 @@ fn a_variant_that_is_asked_for_is_had_or_an_error() {
     assert_eq!(
         refused("tma", to_tile),
         [
-            "tma: the copy is not from shared memory to a tensor; accepted: copies from shared memory to tensors; copies to shared memory in a pipelined loop"
+            "tma: the op does not go from shared memory to a tensor; accepted: shared memory to tensors; in a pipelined loop, tensors to shared memory"
         ]
     );
     let padded = |k: &mut KernelBuilder, y: Buffer| {
@@ -408,4 +410,111 @@ fn a_variant_that_is_asked_for_is_had_or_an_error() {
     };
     let notes = refused("tma", padded);
     assert!(notes[0].starts_with("tma: no box of `y` fills `tile`: "), "{notes:?}");
+}
+
+/// CTAs add their tiles to one, for so many threads.
+fn summed(dtype: DType, threads: i64, variant: &str) -> Kernel {
+    kernel("summed", |k| {
+        let rows = k.size("rows");
+        let x = k.input("x", dtype, (rows, 128));
+        let y = k.accumulator("y", dtype, [128]);
+        let [bx] = k.grid([rows.ceil_div(4)]);
+        k.threads(threads);
+        let tile = k.shared("tile", dtype, [128]);
+        k.serial("t", 0..4, |k, t| {
+            k.parallel([128], |k, [i]| k.store(tile, (&i,), x.at((bx * 4 + t, 127 - &i))));
+            let added = k.atomic_add(y, tile);
+            if !variant.is_empty() {
+                added.variant(variant);
+            }
+        });
+    })
+}
+
+#[test]
+fn tiles_are_added_by_the_copy_engine_or_by_threads() {
+    for dtype in [F32, F16, BF16, I32, U32, I64, U64, F64] {
+        for (threads, variant) in [(64, ""), (64, "elements"), (16, "")] {
+            let kernel = summed(dtype, threads, variant);
+            let by_engine = calls(&kernel).contains(&"tensor_add_1d".to_string());
+            assert_eq!(by_engine, threads == 64 && variant.is_empty(), "{dtype}\n{}", compiled(&kernel).cuda());
+            for rows in [4, 8, 20] {
+                let x = |at: i64| (at * 7 % 13) as f64;
+                let y = |i: i64| (0..rows).map(|row| x(row * 128 + 127 - i)).sum();
+                let (x, y) = (tensor(dtype, &[rows, 128], x), tensor(dtype, &[128], y));
+                check_all_in_schedules(&kernel, &[("rows", rows)], &[x], &[y]);
+            }
+        }
+    }
+}
+
+/// Additions to the same elements may come in any order, so only the tile is waited for.
+#[test]
+fn additions_do_not_wait_for_each_other() {
+    let kernel = summed(F32, 64, "tma");
+    let in_order = [
+        "bulk_wait_read<0>",
+        "__syncthreads",
+        "fence_proxy_async_shared",
+        "__syncthreads",
+        "tensor_add_1d",
+        "bulk_commit",
+        "bulk_wait_read<0>",
+    ];
+    assert_eq!(calls(&kernel), in_order);
+    let launch = |rows: i64| {
+        let y = |i: i64| (0..rows).map(|row| number(row * 128 + 127 - i)).sum();
+        (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], tensor(F32, &[128], y))
+    };
+    let Some(report) = mutated(&kernel, &[launch(4), launch(8)]) else { return };
+    assert!(are_found(&report, &["cp.async.bulk.wait_group.read", "bar.sync"]), "{report:#?}");
+}
+
+/// An addition comes after a copy to the same elements, and a copy after additions.
+#[test]
+fn copies_and_additions_to_the_same_elements_are_in_order() {
+    let kernel = kernel("both", |k| {
+        let y = k.output("y", I32, [3, 64]);
+        k.threads(64);
+        let tile = k.shared("tile", I32, [64]);
+        let more = k.shared("more", I32, [64]);
+        k.parallel([64], |k, [i]| k.store(tile, (&i,), (63 - &i).cast(I32)));
+        k.fill(more, 5);
+        for row in 0..3 {
+            k.copy_async(y.sub((row, ..)), tile);
+            k.atomic_add(y.sub((row, ..)), more);
+            k.atomic_add(y.sub((row, ..)), tile);
+        }
+        k.copy_async(y.sub((2, ..)), more);
+    });
+    let y = tensor(I32, &[3, 64], |at| if at < 128 { (2 * (63 - at % 64) + 5) as f64 } else { 5.0 });
+    check_all_in_schedules(&kernel, &[], &[], &[y]);
+}
+
+#[test]
+fn other_memory_is_not_added_to_memory() {
+    let kernel = kernel("memory", |k| {
+        let x = k.input("x", I32, [32]);
+        let y = k.accumulator("y", I32, [32]);
+        k.atomic_add(y, x);
+    });
+    let found = compile(kernel, &Options::new(Target::Sm100a)).expect_err("memory is added to memory");
+    assert_eq!(found[0].code, "K0262");
+    let fragment = kernel_of_fragment("tma");
+    let found = compile(fragment, &Options::new(Target::Sm100a)).expect_err("a fragment is not in shared memory");
+    assert_eq!(
+        found[0].notes,
+        [
+            "tma: the op does not go from shared memory to a tensor; accepted: shared memory to tensors; in a pipelined loop, tensors to shared memory"
+        ]
+    );
+}
+
+fn kernel_of_fragment(variant: &str) -> Kernel {
+    kernel("fragment", |k| {
+        let y = k.accumulator("y", I32, [32]);
+        let held = k.fragment("held", I32, [32]);
+        k.fill(held, 1);
+        k.atomic_add(y, held).variant(variant);
+    })
 }

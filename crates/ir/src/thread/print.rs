@@ -97,7 +97,7 @@ impl Program {
         text.trim_end().to_string()
     }
 
-    /// `tensor_copy left[0] = a_map[t*32, y], 4096 bytes at t_full[0]`, or `tensor_copy c_map[x, y] = tile[0], 4096 bytes`
+    /// `tensor_copy left[0] = a_map[t*32, y], 4096 bytes at t_full[0]`, or `tensor_copy c_map[x, y] += tile[0], 4096 bytes`
     fn tensor_copy(&self, copy: &TensorCopy) -> String {
         let TensorCopy { map, shared, bytes, coordinates, way } = copy;
         let coordinates: Vec<String> = coordinates.iter().map(Expr::to_string).collect();
@@ -108,7 +108,10 @@ impl Program {
             BoxWay::ToShared { full } => {
                 format!("tensor_copy {shared} = {map}[{at}], {bytes} bytes at {}", place(full))
             }
-            BoxWay::ToTensor => format!("tensor_copy {map}[{at}] = {shared}, {bytes} bytes"),
+            BoxWay::ToTensor { adds } => {
+                let sign = if *adds { "+=" } else { "=" };
+                format!("tensor_copy {map}[{at}] {sign} {shared}, {bytes} bytes")
+            }
         }
     }
 

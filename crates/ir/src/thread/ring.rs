@@ -74,7 +74,11 @@ pub enum BoxWay {
     },
     /// To the tensor: elements outside of it are not written. The copy belongs to the bulk group that the thread commits next
     /// ([`Inst::BulkCommit`](crate::thread::Inst::BulkCommit)).
-    ToTensor,
+    ToTensor {
+        /// Whether elements are added to those of the tensor, each atomically and without order, in the scope of the GPU (PTX ISA,
+        /// "cp.reduce.async.bulk.tensor").
+        adds: bool,
+    },
 }
 
 impl TensorCopy {
@@ -82,7 +86,7 @@ impl TensorCopy {
     pub fn full(&self) -> Option<&(Handle<Memory>, Expr)> {
         match &self.way {
             BoxWay::ToShared { full } => Some(full),
-            BoxWay::ToTensor => None,
+            BoxWay::ToTensor { .. } => None,
         }
     }
 
@@ -90,7 +94,7 @@ impl TensorCopy {
     pub fn places_mut(&mut self) -> impl Iterator<Item = &mut (Handle<Memory>, Expr)> {
         let full = match &mut self.way {
             BoxWay::ToShared { full } => Some(full),
-            BoxWay::ToTensor => None,
+            BoxWay::ToTensor { .. } => None,
         };
         std::iter::once(&mut self.shared).chain(full)
     }
@@ -99,7 +103,7 @@ impl TensorCopy {
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let full = match &mut self.way {
             BoxWay::ToShared { full } => Some(&mut full.1),
-            BoxWay::ToTensor => None,
+            BoxWay::ToTensor { .. } => None,
         };
         std::iter::once(&mut self.shared.1).chain(full).chain(&mut self.coordinates)
     }

@@ -11,7 +11,7 @@ use crate::plan::Reason;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Stmt};
-use crate::tile::op::Op;
+use crate::tile::op::{Op, OpKind};
 use crate::tile::value::{Access, Coord, Value};
 
 /// The most boxes of a statement: one thread issues them one after the other.
@@ -20,7 +20,7 @@ const MOST_BOXES: usize = 16;
 /// From this index on, a box may reach an index that is 0 in 32 bits.
 const LEAST_AMBIGUOUS: i64 = (1 << 32) - (1 << 16);
 
-/// A statement as the copy engine executes it: it copies boxes between a tensor and a shared buffer.
+/// A statement as the copy engine executes it: it copies boxes between a tensor and a shared buffer, or adds them.
 #[derive(Clone, Debug)]
 pub struct BoxMove {
     /// The tensor.
@@ -43,6 +43,8 @@ pub struct BoxMove {
     pub shared: Handle<Buffer>,
     /// The place of the tile in it, in elements before its swizzle.
     pub place: Expr,
+    /// Whether elements are added to those of the tensor.
+    pub adds: bool,
 }
 
 impl BoxMove {
@@ -73,10 +75,19 @@ impl Kernel {
         self.box_move(&vars, &to, &from)
     }
 
-    /// How the copy engine executes a copy from a shared buffer to a tensor. Error: why it cannot.
+    /// How the copy engine executes an op that copies a shared buffer to a tensor, or adds it. Error: why it cannot.
     pub fn box_store(&self, op: &Op) -> Result<BoxMove, Reason> {
-        let Move { vars, to, from } = self.move_of_copy(op)?;
-        self.box_move(&vars, &from, &to)
+        let Move { vars, to, from } = self.move_of_op(op)?;
+        let moved = BoxMove { adds: op.kind == OpKind::AtomicAdd, ..self.box_move(&vars, &from, &to)? };
+        match moved.coordinates.first() {
+            // What lies before the first element of a row is no place to store to (as an H200 does).
+            Some(first) if first.range().lo < 0 => {
+                let text =
+                    format!("`{first}` may be before the first element of a row of `{}`", self.buffers[to.buffer].name);
+                Err(Reason::new(text, "tiles that begin in the tensor"))
+            }
+            _ => Ok(moved),
+        }
     }
 
     /// How the copy engine moves elements between shared memory and a tensor.
@@ -113,12 +124,13 @@ impl Kernel {
         }
         let coordinates = coordinates(&boxes, &of_tensor, from)?;
         let (tensor, shared, starts) = (self.storage(tensor.buffer), shared.buffer, of_tensor.starts);
-        Ok(BoxMove { tensor, start, extents, strides, starts, sides, boxes, coordinates, shared, place })
+        Ok(BoxMove { tensor, start, extents, strides, starts, sides, boxes, coordinates, shared, place, adds: false })
     }
 
-    /// What a copy by all threads moves.
-    fn move_of_copy(&self, op: &Op) -> Result<Move, Reason> {
-        let ([dst, src], true, Scope::Cta) = (&op.operands[..], op.kind.is_copy(), op.scope) else {
+    /// What a copy by all threads moves, or an addition.
+    fn move_of_op(&self, op: &Op) -> Result<Move, Reason> {
+        let moves = op.kind.is_copy() || op.kind == OpKind::AtomicAdd;
+        let ([dst, src], true, Scope::Cta) = (&op.operands[..], moves, op.scope) else {
             return Err(Reason::new(format!("`{}` is not a copy by the whole CTA", self.op_title(op)), "copies"));
         };
         let extents = dst.non_unit_extents();
@@ -130,7 +142,7 @@ impl Kernel {
     /// The only move of a statement.
     fn one_move(&self, stmt: &Stmt) -> Result<Move, Reason> {
         match stmt {
-            Stmt::Op(op) => self.move_of_copy(&self.ops[*op]),
+            Stmt::Op(op) => self.move_of_op(&self.ops[*op]),
             Stmt::Parallel(parallel) => {
                 let Parallel { vars, body, .. } = &self.parallels[*parallel];
                 let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &body[..] else {

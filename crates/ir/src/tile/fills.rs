@@ -98,22 +98,22 @@ impl Kernel {
     /// Destination and source of the asynchronous copies from tensors to shared memory.
     fn asynchronous_copies(&self) -> impl Iterator<Item = [&Tile; 2]> {
         let is_load = |to, from| matches!((to, from), (Space::Shared, Space::Global(_)));
-        self.all_asynchronous()
-            .filter(move |(_, [dst, src])| is_load(self.space(dst), self.space(src)))
-            .map(|(_, both)| both)
+        let copies = self.of_two_tiles().filter(|(op, _)| op.kind == OpKind::CopyAsync);
+        copies.filter(move |(_, [dst, src])| is_load(self.space(dst), self.space(src))).map(|(_, both)| both)
     }
 
-    /// The asynchronous copies from shared memory to tensors, and the storages that they copy.
+    /// The asynchronous copies from shared memory to tensors and additions of it to tensors, and the storages from which they come.
     pub(super) fn asynchronous_stores(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
         let is_store = |to, from| matches!((to, from), (Space::Global(_), Space::Shared));
-        let stores = self.all_asynchronous().filter(move |(_, [dst, src])| is_store(self.space(dst), self.space(src)));
+        let stores = self.of_two_tiles().filter(|(op, _)| matches!(op.kind, OpKind::CopyAsync | OpKind::AtomicAdd));
+        let stores = stores.filter(move |(_, [dst, src])| is_store(self.space(dst), self.space(src)));
         stores.map(|(op, [_, src])| (op, self.storage(src.buffer)))
     }
 
-    /// The asynchronous copies, with their destination and source.
-    fn all_asynchronous(&self) -> impl Iterator<Item = (&Op, [&Tile; 2])> {
-        self.ops.iter().filter_map(|(_, op)| match (&op.operands[..], &op.kind) {
-            ([dst, src], OpKind::CopyAsync) => Some((op, [dst, src])),
+    /// The ops with a destination and a source.
+    fn of_two_tiles(&self) -> impl Iterator<Item = (&Op, [&Tile; 2])> {
+        self.ops.iter().filter_map(|(_, op)| match &op.operands[..] {
+            [dst, src] => Some((op, [dst, src])),
             _ => None,
         })
     }

@@ -15,9 +15,12 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Whether each iteration of each loop stores a tile of its own: for each loop there is a dimension in which the tile
-    /// moves on by its side or more, whatever the other loops do.
+    /// Whether each iteration of each loop stores a tile of its own, or adds one: for each loop there is a dimension in which
+    /// the tile moves on by its side or more, whatever the other loops do.
     pub(super) fn differs_in_each_iteration(&self) -> bool {
+        if self.moved.adds {
+            return true;
+        }
         let several = self.loops.iter().filter(|counter| counter.most_trips() > 1);
         let BoxMove { starts, sides, .. } = &self.moved;
         let moves_on = |start: &Expr, side: i64, counter: &Counter| {
@@ -29,9 +32,12 @@ impl Stored {
         several.into_iter().all(|counter| starts.iter().zip(sides).any(|(start, side)| moves_on(start, *side, counter)))
     }
 
-    /// Whether another copy never stores to the same elements, whatever the iterations of both are.
+    /// Whether another copy never stores to the same elements, whatever the iterations of both are, or both add to them.
     pub(super) fn is_apart(&self, other: &Stored) -> bool {
         let (a, b) = (&self.moved, &other.moved);
+        if a.adds && b.adds {
+            return true;
+        }
         let is_same_tensor = (a.tensor, a.start, &a.extents, &a.strides) == (b.tensor, b.start, &b.extents, &b.strides);
         let loops: Vec<&Counter> = self.loops.iter().chain(&other.loops).collect();
         let mut dimensions = a.starts.iter().zip(&b.starts).zip(a.sides.iter().zip(&b.sides));

@@ -40,6 +40,7 @@ impl<'a> Start<'a> {
         let (variant, made) = match &flight.boxes {
             Some(Ok(moved)) => (TMA, self.by_engine(op, moved)),
             Some(Err(reason)) => (TMA, Err(reason.clone())),
+            None if flight.is_addition => (TMA, Err(other_way(TMA))),
             None => (CP_ASYNC, self.by_threads(op)),
         };
         let plan = &mut self.plans[op.op];
@@ -84,7 +85,7 @@ impl<'a> Start<'a> {
         self.make_aligned(owner, moved.boxes.alignment())?;
         let map = self.builder.tensor_map(moved);
         let program = &self.builder.program;
-        let mut body = copies(program, moved, map, (shared, &moved.place), &BoxWay::ToTensor);
+        let mut body = copies(program, moved, map, (shared, &moved.place), &BoxWay::ToTensor { adds: moved.adds });
         body.push(Stmt::from(Call::plain(Inst::BulkCommit)));
         let team = Team::of(program, op.role);
         Ok((team.by_first_of(&team, vec![Stmt::Elect { body }]), facts(moved)))
@@ -130,8 +131,8 @@ fn refused(program: &Program, tensor: Handle<Memory>, owner: Handle<Memory>) -> 
 fn other_way(asked: &str) -> Reason {
     match asked {
         TMA => Reason::new(
-            "the copy is not from shared memory to a tensor",
-            "copies from shared memory to tensors; copies to shared memory in a pipelined loop",
+            "the op does not go from shared memory to a tensor",
+            "shared memory to tensors; in a pipelined loop, tensors to shared memory",
         ),
         _ => Reason::new("the copy does not fill shared memory", "copies from tensors to shared memory"),
     }

@@ -66,8 +66,11 @@ impl KernelLowering<'_> {
                     Some(block) => blocks.push(Block::Op(block)),
                     None => {
                         let op = substituted(&self.kernel.ops[*op], unrolled);
-                        let is_async = op.kind == OpKind::CopyAsync;
-                        let block = if is_async { self.copy_async(&op) } else { self.op(&op) };
+                        let block = match op.kind {
+                            OpKind::CopyAsync => self.copy_async(&op),
+                            OpKind::AtomicAdd => self.addition(&op),
+                            _ => self.op(&op),
+                        };
                         self.keep(block, &mut blocks);
                     }
                 },

@@ -87,6 +87,20 @@ impl KernelLowering<'_> {
         self.vectorized_copy(self.with_variant(&substituted(&self.kernel.ops[*handle], unrolled)))
     }
 
+    /// An addition to memory, which may stay in flight until something needs it if the copy engine does it, and no other variant
+    /// is asked for.
+    pub(super) fn addition(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
+        let op = self.with_variant(op);
+        let asked = (op.variant.as_deref() == Some(TMA)).then_some(TMA);
+        let boxes = self.box_store(&op).filter(|_| op.variant.is_none() || asked.is_some());
+        if boxes.is_none() && asked.is_none() {
+            return self.op(&op);
+        }
+        let block = self.op(&Op { variant: None, ..op })?;
+        self.plans[block.op].forced = asked.is_some();
+        Ok(block.in_flight(Flight { asked, boxes, is_addition: true }))
+    }
+
     /// A copy that may stay in flight until something needs it, if no other variant is asked for.
     pub(super) fn copy_async(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = self.with_variant(op);
@@ -100,10 +114,10 @@ impl KernelLowering<'_> {
             None => self.op(&op)?,
         };
         self.plans[block.op].forced = asked.is_some();
-        Ok(block.in_flight(Flight { asked, boxes: self.box_store(&op) }))
+        Ok(block.in_flight(Flight { asked, boxes: self.box_store(&op), is_addition: false }))
     }
 
-    /// How the copy engine executes a copy from shared memory to a tensor, or why it cannot; `None` for other copies.
+    /// How the copy engine executes an op that goes from shared memory to a tensor, or why it cannot; `None` for other ops.
     fn box_store(&self, op: &Op) -> Option<Result<BoxMove, Reason>> {
         let [dst, src] = &op.operands[..] else { return None };
         let [to, from] = [dst, src].map(|tile| self.kernel.buffers[tile.buffer].space);

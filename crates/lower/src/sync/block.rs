@@ -93,8 +93,10 @@ impl OpBlock {
 pub(crate) struct Flight {
     /// The variant that the user asks for.
     pub(crate) asked: Option<&'static str>,
-    /// How the copy engine executes it, or why not, if it is a copy from shared memory to a tensor.
+    /// How the copy engine executes it, or why not, if it goes from shared memory to a tensor.
     pub(crate) boxes: Option<Result<BoxMove, Reason>>,
+    /// Whether it adds elements, which asynchronous copies of threads cannot do.
+    pub(crate) is_addition: bool,
 }
 
 /// The kernel's body while barriers are derived.

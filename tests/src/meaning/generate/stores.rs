@@ -17,6 +17,7 @@ struct Stored<const N: usize> {
     period: i64,
     number: i64,
     dtype: DType,
+    adds: bool,
 }
 
 /// Tiles that are computed in loops and stored in a tensor, some over others, with reads of the tensor between them.
@@ -50,7 +51,8 @@ fn stores<const N: usize>(rng: &mut Rng) -> Kernel {
         let ragged = (N < 3 && rng.percent(50)).then(|| rng.below(N));
         let size = ragged.map(|dimension| {
             let multiple = *rng.pick(&[1, unit]);
-            k.size("n").multiple_of(multiple).max(shape[dimension] + rng.within(0..=3) * multiple)
+            let least = (shape[dimension] + multiple - 1) / multiple * multiple;
+            k.size("n").multiple_of(multiple).max(least + rng.within(0..=3) * multiple)
         });
         let y = match (size, &shape[..], ragged) {
             (Some(n), [_], _) => k.inout("y", dtype, (n,)),
@@ -107,7 +109,15 @@ impl<const N: usize> Stored<N> {
         let unit = 16 / dtype.bytes();
         starts[N - 1][0] *= *rng.pick(&[0, 0, 1, unit]);
         let period = *rng.pick(&[0, 0, 0, 2, 3]);
-        Stored { tile, extents, starts: std::array::from_fn(|at| starts[at]), period, number, dtype }
+        Stored {
+            tile,
+            extents,
+            starts: std::array::from_fn(|at| starts[at]),
+            period,
+            number,
+            dtype,
+            adds: has_sums(dtype) && rng.percent(25),
+        }
     }
 
     /// Elements of a dimension from the first of the tensor to the last that is stored.
@@ -135,6 +145,14 @@ impl<const N: usize> Stored<N> {
         };
         let parts: Vec<Index> =
             (0..N).map(|at_dimension| at(start(at_dimension), self.extents[at_dimension])).collect();
-        k.copy_async(y.sub(parts), self.tile);
+        match self.adds {
+            true => k.atomic_add(y.sub(parts), self.tile),
+            false => k.copy_async(y.sub(parts), self.tile),
+        };
     }
+}
+
+/// Whether there are atomic additions of elements.
+fn has_sums(dtype: DType) -> bool {
+    [F16, BF16, F32, F64, I32, U32, I64].contains(&dtype)
 }

@@ -125,7 +125,7 @@ impl Machine<'_> {
                 let pending = self.expr(at, pending)? as usize;
                 let stores = &mut self.threads[at].stores;
                 match inst {
-                    Inst::BulkWait => stores.wait(pending, self.memories),
+                    Inst::BulkWait => stores.wait(pending, self.memories)?,
                     _ => stores.wait_read(pending, self.memories),
                 }
                 Ok(())

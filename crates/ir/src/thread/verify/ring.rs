@@ -214,7 +214,7 @@ mod tests {
     /// The findings for the copy in the other direction, if one thread also executes `more` after it.
     fn said_of_store(read_only: bool, more: Option<Inst>) -> Vec<String> {
         said_in(read_only, |copy, _, _| {
-            let copy = TensorCopy { way: BoxWay::ToTensor, ..copy };
+            let copy = TensorCopy { way: BoxWay::ToTensor { adds: false }, ..copy };
             let more = more.map(|inst| Stmt::from(Call::plain(inst)));
             vec![Stmt::Elect { body: std::iter::once(Stmt::from(copy)).chain(more).collect() }]
         })
