@@ -7,7 +7,7 @@
 //! `cp_async_wait<1>`.
 //!
 //! Which groups may be pending is followed through loops and branches. Where paths meet, their groups are joined place by place,
-//! from the latest on. Of a group that may then be at several places the latest counts.
+//! from the latest on. A group that may be at several places counts as the latest of them.
 //! Threads have only the groups that they commit: for one of a role, the later groups of other roles do not count.
 //! Pipelined loops commit groups too, and wait for them on their own; they are entries without memory.
 //!
@@ -33,6 +33,7 @@ use crate::sync::{Block, LoopBlock, OpBlock, for_each_op, name_in};
 use groups::{Committers, Group, Needed, Pending, Used};
 use overlap::Stored;
 use start::Start;
+pub(crate) use start::not_to_a_tensor;
 use unseen::{Fence, Unseen};
 
 /// The blocks with the statements of asynchronous copies, and with waits before what needs them.
@@ -70,12 +71,30 @@ struct State {
 }
 
 impl State {
+    /// All threads have waited until at most `later` groups are pending, and for each other.
+    fn wait(&mut self, inst: Inst, later: usize) {
+        match inst {
+            Inst::BulkWait => self.engine.wait(Committers::All, later),
+            Inst::BulkWaitRead => self.engine.finish_reading(later),
+            _ => self.threads.wait(Committers::All, later),
+        }
+    }
+
     /// What may be in flight where another path meets this one.
     fn meet(&mut self, other: State) {
         self.threads.meet(other.threads);
         self.engine.meet(other.engine);
         self.unseen.meet(other.unseen);
     }
+}
+
+/// The barrier that follows waits before an op. After one of a role, or none, only some threads have waited: for the others,
+/// the same copies are still in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum BarrierAfter {
+    None,
+    OfRole,
+    OfCta,
 }
 
 /// Puts waits before what needs the copies.
@@ -143,41 +162,73 @@ impl Waits<'_> {
     /// The waits and the fence that an op needs before it, in one block; none are made unless `places`.
     fn before(&mut self, op: &OpBlock, state: &mut State, places: bool) -> Option<OpBlock> {
         let used = Used::of(self.program, &op.body);
-        let mut waits: Vec<(Inst, Needed)> = Vec::new();
-        if let Some(needed) = state.threads.needed(|group| group.met(&used)) {
-            state.threads.wait(Committers::All, needed.later);
-            waits.push((Inst::CopyAsyncWait, needed));
-        }
-        if let Some(needed) = state.engine.needed(|group| group.met_filled(&used, |plan| self.is_apart(plan, op))) {
-            state.engine.wait(Committers::All, needed.later);
-            waits.push((Inst::BulkWait, needed));
-        }
-        if let Some(needed) = state.engine.needed(|group| group.met_read(&used)) {
-            state.engine.finish_reading(needed.later);
-            waits.push((Inst::BulkWaitRead, needed));
-        }
-        let in_flight: Vec<_> = state.threads.filled().collect();
+        let waits = self.needed(op, &used, state);
         let is_store = self.boxes.contains_key(&op.op);
-        let fence = is_store.then(|| state.unseen.fence(self.program, op, &used, &in_flight)).flatten();
-        places.then(|| self.block_before(op, &waits, fence)).flatten()
+        let fence = is_store.then(|| state.unseen.fence(self.program, op, &used)).flatten();
+        let barrier = match &fence {
+            // One barrier is for both.
+            Some(Fence { role: None, .. }) => BarrierAfter::OfCta,
+            Some(_) | None => self.barrier_after(op, &waits),
+        };
+        if barrier == BarrierAfter::OfCta {
+            waits.iter().for_each(|(inst, needed)| state.wait(*inst, needed.later));
+        }
+        if let Some(fence) = &fence {
+            let in_flight: Vec<_> = state.threads.used().collect();
+            state.unseen.pass(self.program, fence, &in_flight);
+        }
+        places.then(|| self.block_before(op, &waits, barrier, fence)).flatten()
+    }
+
+    /// The waits that an op needs.
+    fn needed(&self, op: &OpBlock, used: &Used, state: &State) -> Vec<(Inst, Needed)> {
+        let arrived = state.engine.needed(|group| group.met_filled(used, |plan| self.is_apart(plan, op)));
+        let has_read = state.engine.needed(|group| group.met_read(used));
+        // Those that have arrived have read.
+        let has_read = has_read.filter(|read| arrived.is_none_or(|arrived| read.later < arrived.later));
+        let copied = state.threads.needed(|group| group.met(used));
+        let all = [(Inst::CopyAsyncWait, copied), (Inst::BulkWait, arrived), (Inst::BulkWaitRead, has_read)];
+        all.into_iter().filter_map(|(inst, needed)| Some((inst, needed?))).collect()
+    }
+
+    /// The barrier that waits before an op take.
+    fn barrier_after(&self, op: &OpBlock, waits: &[(Inst, Needed)]) -> BarrierAfter {
+        // Copies to the same elements that one thread starts are in order when it has waited.
+        let by_store = self.boxes.contains_key(&op.op).then(|| Committers::of_one(op));
+        let is_own = |(inst, needed): &(Inst, Needed)| *inst == Inst::BulkWait && Some(needed.by) == by_store;
+        let of_team = [Committers::of(op), Committers::of_one(op)];
+        if waits.iter().all(is_own) {
+            BarrierAfter::None
+        } else if op.role.is_some() && waits.iter().all(|(_, needed)| of_team.contains(&needed.by)) {
+            BarrierAfter::OfRole
+        } else {
+            BarrierAfter::OfCta
+        }
     }
 
     /// The block of waits and a fence before an op, with their reasons in the plans of the copies.
-    fn block_before(&mut self, op: &OpBlock, waits: &[(Inst, Needed)], fence: Option<Fence>) -> Option<OpBlock> {
-        // Copies to the same elements that one thread starts take no barrier.
-        let by = self.boxes.contains_key(&op.op).then(|| Committers::of_one(op));
-        let is_own = |(inst, needed): &(Inst, Needed)| *inst == Inst::BulkWait && Some(needed.by) == by;
-        let needs_barrier = !waits.iter().all(is_own);
-        let role = if needs_barrier { None } else { fence.as_ref().map_or(op.role, |fence| fence.role) };
-        let sync = (needs_barrier || fence.is_some()).then(|| Team::of(self.program, role).sync());
+    fn block_before(
+        &mut self,
+        op: &OpBlock,
+        waits: &[(Inst, Needed)],
+        barrier: BarrierAfter,
+        fence: Option<Fence>,
+    ) -> Option<OpBlock> {
+        let of_fence = fence.as_ref().map(|fence| fence.role);
+        let role = match barrier {
+            BarrierAfter::OfCta => None,
+            BarrierAfter::OfRole | BarrierAfter::None => of_fence.unwrap_or(op.role),
+        };
+        let follows = barrier != BarrierAfter::None;
+        let sync = (follows || fence.is_some()).then(|| Team::of(self.program, role).sync());
         let mut body = Vec::new();
         for (inst, needed) in waits {
-            self.tell_wait(op, *inst, needed, sync.filter(|_| needs_barrier));
+            self.tell_wait(op, *inst, needed, sync.filter(|_| follows));
             body.push(wait(*inst, needed.later));
         }
         if let Some(fence) = &fence {
-            let barriers = &mut self.plans[op.op].barriers;
-            barriers.push(fence.told(self.program, sync.map_or("", |(_, name)| name)));
+            let told = fence.told(self.program, op, sync.map_or("", |(_, name)| name));
+            self.plans[op.op].barriers.push(told);
             body.push(Stmt::from(Call::plain(fence.inst())));
         }
         body.extend(sync.map(|(inst, _)| Stmt::from(Call::plain(inst))));
@@ -193,10 +244,7 @@ impl Waits<'_> {
     /// Writes a wait before an op into the plan of the copy, with the barrier after it.
     fn tell_wait(&mut self, op: &OpBlock, inst: Inst, needed: &Needed, sync: Option<(Inst, &str)>) {
         let Needed { later, memory, plan, .. } = *needed;
-        let name = match self.program.memories[memory].is_global() {
-            true => format!("`{}`", self.program.memories[memory].name),
-            false => name_in(self.program, &op.body, memory),
-        };
+        let name = name_in(self.program, &op.body, memory);
         let verb = if inst == Inst::BulkWaitRead { "writes" } else { "uses" };
         let reason =
             format!("{} {verb} {name}; {} may be pending", op.title, counted_as(later, "later copy", "later copies"));
@@ -205,11 +253,16 @@ impl Waits<'_> {
         self.plans[plan].barriers.push(Barrier { what, reason });
     }
 
-    /// Whether boxes that a copy stores are others than those that an op stores, if it is such a copy.
+    /// Whether what an earlier copy stores needs no order with what an op stores, if both are copies to tensors.
     fn is_apart(&self, earlier: usize, op: &OpBlock) -> bool {
-        let (Some(before), Some(moved)) = (self.stored.get(&earlier), self.boxes.get(&op.op)) else { return false };
-        let after = Stored { moved: moved.clone(), loops: self.loops.clone() };
-        if earlier == op.op { after.differs_in_each_iteration() } else { before.is_apart(&after) }
+        let both = self.stored.get(&earlier).zip(self.stores(op));
+        both.is_some_and(|(before, after)| before.is_apart(&after))
+    }
+
+    /// What an op stores, if it is a copy to a tensor.
+    fn stores(&self, op: &OpBlock) -> Option<Stored> {
+        let moved = self.boxes.get(&op.op)?.clone();
+        Some(Stored { plan: op.op, moved, loops: self.loops.clone() })
     }
 
     /// The groups that an op commits, and the waits among its own statements.
@@ -228,8 +281,8 @@ impl Waits<'_> {
                 _ => {}
             }
         });
-        match self.boxes.get(&op.op) {
-            Some(moved) => _ = self.stored.insert(op.op, Stored { moved: moved.clone(), loops: self.loops.clone() }),
+        match self.stores(op) {
+            Some(stored) => _ = self.stored.insert(op.op, stored),
             None if !self.boxes.is_empty() => state.unseen.add(self.program, op),
             None => {}
         }

@@ -26,7 +26,7 @@ mod tensors;
 mod touched;
 
 pub(crate) use block::{
-    Block, Branch, Flight, IfBlock, LoopBlock, LoopRef, OpBlock, RequiredBarrier, for_each_op, role_of,
+    Block, Branch, Flight, FlightWay, IfBlock, LoopBlock, LoopRef, OpBlock, RequiredBarrier, for_each_op, role_of,
 };
 
 pub(crate) use names::name_in;

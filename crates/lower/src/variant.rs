@@ -10,7 +10,7 @@ use tilewright_ir::tile::{Kernel, Op, OpKind};
 use crate::builder::Builder;
 use crate::conditions::merged;
 use crate::measure::measure;
-use crate::pipeline::CP_ASYNC;
+use crate::pipeline::{CP_ASYNC, TMA};
 use crate::refusal::{Against, Refusal};
 
 /// An implementation of an op. `C` is the input that the op's variants share, `S` the type of their schedules.
@@ -268,8 +268,12 @@ fn reason(why: &Refusal) -> Reason {
 }
 
 fn unknown_variant(name: &str, known: &[Offer], kernel: &Kernel, op: &Op) -> Diagnostic {
-    let of_async = (op.kind == OpKind::CopyAsync).then_some(CP_ASYNC);
-    let known: Vec<&str> = known.iter().map(|offer| offer.variant).chain(of_async).collect();
+    let in_flight: &[&str] = match op.kind {
+        OpKind::CopyAsync => &[CP_ASYNC, TMA],
+        OpKind::AtomicAdd => &[TMA],
+        _ => &[],
+    };
+    let known: Vec<&str> = known.iter().map(|offer| offer.variant).chain(in_flight.iter().copied()).collect();
     Diagnostic::error("P0401", format!("`{}` has no variant `{name}`", op.kind.info().name))
         .label(op.span, kernel.op_title(op))
         .help(format!("its variants are {}", known.join(", ")))

@@ -174,7 +174,7 @@ fn what_the_engine_cannot_do_is_said() {
     assert_eq!(
         refused(F16, 32, padded, rows),
         format!(
-            "{title}: no box of `x` fills `tile`: a box would start at byte 48 of shared memory; accepted: boxes that start at \
+            "{title}: no box of `x` matches `tile`: a box would start at byte 48 of shared memory; accepted: boxes that start at \
                  multiples of 128 bytes"
         )
     );
@@ -182,7 +182,7 @@ fn what_the_engine_cannot_do_is_said() {
     assert_eq!(
         refused(F16, 32, turned, rows),
         format!(
-            "{title}: no box of `x` fills `tile`: neighbours in shared memory are 32 elements apart in the tensor; accepted: \
+            "{title}: no box of `x` matches `tile`: neighbours in shared memory are 32 elements apart in the tensor; accepted: \
                  rows that are contiguous in the tensor and in the tile"
         )
     );

@@ -400,7 +400,7 @@ fn a_variant_that_is_asked_for_is_had_or_an_error() {
     assert_eq!(
         refused("tma", to_tile),
         [
-            "tma: the op does not go from shared memory to a tensor; accepted: shared memory to tensors; in a pipelined loop, tensors to shared memory"
+            "tma: the op does not go from shared memory to a tensor; accepted: from shared memory to a tensor, or the variant of a pipelined loop that fills shared memory"
         ]
     );
     let padded = |k: &mut KernelBuilder, y: Buffer| {
@@ -409,7 +409,7 @@ fn a_variant_that_is_asked_for_is_had_or_an_error() {
         [y.into(), tile.into()]
     };
     let notes = refused("tma", padded);
-    assert!(notes[0].starts_with("tma: no box of `y` fills `tile`: "), "{notes:?}");
+    assert!(notes[0].starts_with("tma: no box of `y` matches `tile`: "), "{notes:?}");
 }
 
 /// CTAs add their tiles to one, for so many threads.
@@ -505,7 +505,7 @@ fn other_memory_is_not_added_to_memory() {
     assert_eq!(
         found[0].notes,
         [
-            "tma: the op does not go from shared memory to a tensor; accepted: shared memory to tensors; in a pipelined loop, tensors to shared memory"
+            "tma: the op does not go from shared memory to a tensor; accepted: from shared memory to a tensor, or the variant of a pipelined loop that fills shared memory"
         ]
     );
 }
@@ -517,4 +517,122 @@ fn kernel_of_fragment(variant: &str) -> Kernel {
         k.fill(held, 1);
         k.atomic_add(y, held).variant(variant);
     })
+}
+
+/// Three tiles that are written before all copies, so that one fence serves them, and what a tensor holds at the end.
+fn with_three_tiles(threads: i64, body: impl FnOnce(&mut KernelBuilder, [Buffer; 3], [Buffer; 2])) -> Kernel {
+    kernel("three", |k| {
+        let tensors = ["y", "z"].map(|name| k.inout(name, F32, [2, 128]));
+        let out = k.output("out", F32, [2, 128]);
+        k.threads(threads);
+        let tiles = ["a", "b", "c"].map(|name| k.shared(name, F32, [128]));
+        for (value, tile) in (1..).zip(tiles) {
+            k.fill(tile, f64::from(value));
+        }
+        body(k, tiles, tensors);
+        k.parallel([2, 128], |k, [i, j]| k.store(out, (&i, &j), tensors[0].at((&i, 127 - &j))));
+    })
+}
+
+fn check_three_tiles(kernel: &Kernel, [y, z]: [[f64; 2]; 2]) {
+    let rows = |of: [f64; 2]| tensor(F32, &[2, 128], move |at| of[at as usize / 128]);
+    let before = tensor(F32, &[2, 128], |_| 0.0);
+    check_all_in_schedules(kernel, &[], &[before.clone(), before], &[rows(y), rows(z), rows(y)]);
+}
+
+/// The thread that stores has waited for its copy; the others have not, and read another tensor later.
+#[test]
+fn a_wait_of_one_thread_is_not_one_of_all() {
+    let kernel = with_three_tiles(64, |k, [a, b, c], [y, z]| {
+        k.copy_async(y.sub((0, ..)), a);
+        k.copy_async(z.sub((0, ..)), b);
+        k.copy_async(z.sub((0, ..)), c);
+    });
+    let waits: Vec<String> = calls(&kernel).into_iter().filter(|call| call.starts_with("bulk_wait<")).collect();
+    assert_eq!(waits, ["bulk_wait<0>", "bulk_wait<2>"]);
+    check_three_tiles(&kernel, [[1.0, 0.0], [3.0, 0.0]]);
+}
+
+#[test]
+fn a_wait_of_a_role_is_not_one_of_all() {
+    let kernel = with_three_tiles(64, |k, [a, b, c], [y, z]| {
+        k.role("one", 1, |k| k.copy_async(y.sub((0, ..)), a));
+        k.role("other", 1, |k| {
+            k.copy_async(z.sub((0, ..)), b);
+            k.copy_async(z.sub((0, ..)), c);
+        });
+    });
+    check_three_tiles(&kernel, [[1.0, 0.0], [3.0, 0.0]]);
+}
+
+/// Copies of two threads, of which one has a later group and the other has none.
+#[test]
+fn copies_of_several_threads_are_all_waited_for() {
+    for turned in [false, true] {
+        let kernel = with_three_tiles(64, |k, [a, b, c], [y, z]| {
+            let first = |k: &mut KernelBuilder| {
+                k.role("one", 1, |k| k.copy_async(y.sub((0, ..)), a));
+            };
+            let rest = |k: &mut KernelBuilder| {
+                k.role("other", 1, |k| {
+                    k.copy_async(y.sub((1, ..)), b);
+                    k.copy_async(z.sub((0, ..)), c);
+                });
+            };
+            if turned {
+                rest(k);
+                first(k);
+            } else {
+                first(k);
+                rest(k);
+            }
+        });
+        check_three_tiles(&kernel, [[1.0, 2.0], [3.0, 0.0]]);
+    }
+}
+
+/// The last copy is over the elements of two others, of which its thread has started one.
+#[test]
+fn a_copy_over_those_of_several_threads_waits_for_all() {
+    let kernel = kernel("over", |k| {
+        let z = k.output("z", F32, [2, 128]);
+        k.threads(64);
+        let [a, b] = ["a", "b"].map(|name| k.shared(name, F32, [128]));
+        let both = k.shared("both", F32, [2, 128]);
+        k.fill(a, 1.0);
+        k.fill(b, 2.0);
+        k.parallel([2, 128], |k, [i, j]| k.store(both, (&i, &j), (1 - &i + 127 - j).cast(F32)));
+        k.role("one", 1, |k| k.copy_async(z.sub((0, ..)), a));
+        k.role("other", 1, |k| {
+            k.copy_async(z.sub((1, ..)), b);
+            k.copy_async(z, both);
+        });
+    });
+    assert!(calls(&kernel).windows(2).any(|pair| pair == ["bulk_wait<0>", "__syncthreads"]), "{:?}", calls(&kernel));
+    let z = tensor(F32, &[2, 128], |at| (1 - at / 128 + 127 - at % 128) as f64);
+    check_all_in_schedules(&kernel, &[], &[], &[z]);
+}
+
+/// Each role waits for its own copies, so the loops of two roles run at the same time.
+#[test]
+fn roles_wait_for_their_own_copies_alone() {
+    let kernel = kernel("loops", |k| {
+        let rows = k.size("rows");
+        let y = k.output("y", F32, (2, rows, 128));
+        k.threads(96);
+        for (at_role, (name, warps)) in (0..).zip([("two", 2), ("single", 1)]) {
+            let tile = k.shared(&format!("of_{name}"), F32, [128]);
+            k.serial("t", ..rows, |k, t| {
+                k.role(name, warps, |k| {
+                    k.parallel([128], |k, [i]| k.store(tile, (&i,), (127 - &i + t + at_role).cast(F32)));
+                    k.copy_async(y.sub((at_role, t, ..)), tile);
+                });
+            });
+        }
+    });
+    assert!(!calls(&kernel).contains(&"__syncthreads".to_string()), "{:?}", calls(&kernel));
+    for rows in [1, 2, 5] {
+        let y = |at: i64| (127 - at % 128 + at / 128 % rows + at / (128 * rows)) as f64;
+        check_all_in_schedules(&kernel, &[("rows", rows)], &[], &[tensor(F32, &[2, rows, 128], y)]);
+    }
 }

@@ -79,14 +79,16 @@ impl Kernel {
     pub fn box_store(&self, op: &Op) -> Result<BoxMove, Reason> {
         let Move { vars, to, from } = self.move_of_op(op)?;
         let moved = BoxMove { adds: op.kind == OpKind::AtomicAdd, ..self.box_move(&vars, &from, &to)? };
-        match moved.coordinates.first() {
-            // What lies before the first element of a row is no place to store to (as an H200 does).
-            Some(first) if first.range().lo < 0 => {
-                let text =
-                    format!("`{first}` may be before the first element of a row of `{}`", self.buffers[to.buffer].name);
-                Err(Reason::new(text, "tiles that begin in the tensor"))
+        // What lies before the first element of a row is no place to store to: an H200 does not. Beyond 2^31, an index is negative.
+        let is_inside = |first: &Expr| first.range().lo >= 0 && first.range().hi <= i64::from(i32::MAX);
+        let firsts = moved.boxes.copies.iter().filter_map(|copy| moved.coordinates_of(copy).into_iter().next());
+        match firsts.into_iter().find(|first| !is_inside(first)) {
+            Some(first) => {
+                let name = &self.buffers[to.buffer].name;
+                let text = format!("a box may begin at `{first}` in a row of `{name}`");
+                Err(Reason::new(text, "boxes that begin at 0 to 2^31 - 1"))
             }
-            _ => Ok(moved),
+            None => Ok(moved),
         }
     }
 
@@ -264,7 +266,7 @@ fn no_boxes(tensor: &Buffer, shared: &Buffer, error: &LayoutError) -> Reason {
         LayoutError::Descriptor { problem, legal, .. } => (problem.clone(), legal.clone()),
         other => (other.to_string(), "tiles of rows".to_string()),
     };
-    Reason::new(format!("no box of `{}` fills `{}`: {problem}", tensor.name, shared.name), accepted)
+    Reason::new(format!("no box of `{}` matches `{}`: {problem}", tensor.name, shared.name), accepted)
 }
 
 /// The index of the tile in each dimension of the map.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_expr::Var;
+use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
@@ -105,7 +106,12 @@ impl Kernel {
     /// The asynchronous copies from shared memory to tensors and additions of it to tensors, and the storages from which they come.
     pub(super) fn asynchronous_stores(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
         let is_store = |to, from| matches!((to, from), (Space::Global(_), Space::Shared));
-        let stores = self.of_two_tiles().filter(|(op, _)| matches!(op.kind, OpKind::CopyAsync | OpKind::AtomicAdd));
+        let may_be = |op: &Op| {
+            matches!(op.kind, OpKind::CopyAsync | OpKind::AtomicAdd)
+                && op.variant.as_deref().is_none_or(|asked| asked == "tma")
+        };
+        let has_warp = self.threads >= LANES as i64;
+        let stores = self.of_two_tiles().filter(move |(op, _)| has_warp && may_be(op));
         let stores = stores.filter(move |(_, [dst, src])| is_store(self.space(dst), self.space(src)));
         stores.map(|(op, [_, src])| (op, self.storage(src.buffer)))
     }

@@ -8,7 +8,7 @@ use tilewright_ir::tile::Role;
 
 use crate::sync::OpBlock;
 
-/// The most groups that are distinguished; earlier ones count as the last of these.
+/// The most groups of the same threads that are distinguished; earlier ones count as the last of these.
 pub(super) const MOST_GROUPS: usize = 8;
 
 /// The memories that statements read and write.
@@ -135,10 +135,14 @@ pub(super) struct Pending(Vec<Group>);
 
 impl Pending {
     pub(super) fn commit(&mut self, group: Group) {
+        let by = group.by;
         self.0.insert(0, group);
-        if self.0.len() > MOST_GROUPS {
-            let earliest = self.0.pop().unwrap_or_default();
-            self.0[MOST_GROUPS - 1].join(earliest);
+        let own: Vec<usize> = (0..self.0.len()).filter(|at| self.0[*at].by == by).collect();
+        if let [.., last, beyond] = own[..]
+            && own.len() > MOST_GROUPS
+        {
+            let earliest = self.0.remove(beyond);
+            self.0[last].join(earliest);
         }
     }
 
@@ -163,24 +167,45 @@ impl Pending {
         self.0[..at].iter().filter(|group| group.by.include(self.0[at].by)).count()
     }
 
-    /// What may be pending where another path meets this one.
+    /// What may be pending where another path meets this one. Groups of single threads are in no order with those of others, so
+    /// those of each are joined by themselves.
     pub(super) fn meet(&mut self, other: Pending) {
+        let is_of_one = |group: &Group| matches!(group.by, Committers::One(_));
+        if self.0.iter().chain(&other.0).all(is_of_one) {
+            return self.meet_each(other);
+        }
         let mut others = other.0.into_iter();
         self.0.iter_mut().zip(&mut others).for_each(|(group, other)| group.join(other));
         self.0.extend(others);
     }
 
-    /// The latest group that something has to wait for, as `met` says.
+    fn meet_each(&mut self, other: Pending) {
+        for (at, group) in other.0.iter().enumerate() {
+            let later = other.0[..at].iter().filter(|known| known.by == group.by).count();
+            match self.0.iter_mut().filter(|known| known.by == group.by).nth(later) {
+                Some(known) => known.join(group.clone()),
+                None => self.0.push(group.clone()),
+            }
+        }
+    }
+
+    /// What something has to wait for: all groups that `met` gives something for.
     pub(super) fn needed(&self, met: impl Fn(&Group) -> Option<Met>) -> Option<Needed> {
-        self.0.iter().enumerate().find_map(|(at, group)| {
+        let all = self.0.iter().enumerate().filter_map(|(at, group)| {
             let (memory, plan) = met(group)?;
             Some(Needed { by: group.by, later: self.later_than(at), memory, plan })
+        });
+        // With threads that have fewer later groups, fewer may be pending.
+        all.reduce(|known, other| {
+            let by = known.by.or(other.by);
+            let strictest = if other.later < known.later { other } else { known };
+            Needed { by, ..strictest }
         })
     }
 
-    /// The memories that groups may still fill.
-    pub(super) fn filled(&self) -> impl Iterator<Item = Handle<Memory>> {
-        self.0.iter().flat_map(|group| group.fills.keys().copied())
+    /// The memories that groups may still fill or read.
+    pub(super) fn used(&self) -> impl Iterator<Item = Handle<Memory>> {
+        self.0.iter().flat_map(|group| group.fills.keys().chain(group.reads.keys()).copied())
     }
 
     /// The plan of the latest copy that may still fill memory.
@@ -194,14 +219,14 @@ impl Pending {
     }
 }
 
-/// A group that has to have arrived.
+/// Groups that have to have arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Needed {
-    /// The threads that have committed it.
+    /// The threads that have committed them.
     pub(super) by: Committers,
     /// How many groups are later, and may be pending.
     pub(super) later: usize,
-    /// What the copy fills or reads, and its plan.
+    /// What a copy of them fills or reads, and its plan.
     pub(super) memory: Handle<Memory>,
     pub(super) plan: usize,
 }

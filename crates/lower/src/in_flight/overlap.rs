@@ -10,17 +10,16 @@ use tilewright_ir::tile::BoxMove;
 
 /// A tile that a copy stores to a tensor, in the loops around the copy.
 pub(super) struct Stored {
+    /// The plan of the copy.
+    pub(super) plan: usize,
     pub(super) moved: BoxMove,
     pub(super) loops: Vec<Counter>,
 }
 
 impl Stored {
-    /// Whether each iteration of each loop stores a tile of its own, or adds one: for each loop there is a dimension in which
-    /// the tile moves on by its side or more, whatever the other loops do.
-    pub(super) fn differs_in_each_iteration(&self) -> bool {
-        if self.moved.adds {
-            return true;
-        }
+    /// Whether each iteration of each loop stores a tile of its own: for each loop there is a dimension in which the tile
+    /// moves on by its side or more, whatever the other loops do.
+    fn differs_in_each_iteration(&self) -> bool {
         let several = self.loops.iter().filter(|counter| counter.most_trips() > 1);
         let BoxMove { starts, sides, .. } = &self.moved;
         let moves_on = |start: &Expr, side: i64, counter: &Counter| {
@@ -32,12 +31,16 @@ impl Stored {
         several.into_iter().all(|counter| starts.iter().zip(sides).any(|(start, side)| moves_on(start, *side, counter)))
     }
 
-    /// Whether another copy never stores to the same elements, whatever the iterations of both are, or both add to them.
+    /// Whether the copies of two plans are in no need of an order, whatever the iterations of both are: both add, or they never
+    /// store to the same elements.
     pub(super) fn is_apart(&self, other: &Stored) -> bool {
+        let adds = self.moved.adds && other.moved.adds;
+        adds || if self.plan == other.plan { self.differs_in_each_iteration() } else { self.is_beside(other) }
+    }
+
+    /// Whether in some dimension the tiles of two copies are never at the same places.
+    fn is_beside(&self, other: &Stored) -> bool {
         let (a, b) = (&self.moved, &other.moved);
-        if a.adds && b.adds {
-            return true;
-        }
         let is_same_tensor = (a.tensor, a.start, &a.extents, &a.strides) == (b.tensor, b.start, &b.extents, &b.strides);
         let loops: Vec<&Counter> = self.loops.iter().chain(&other.loops).collect();
         let mut dimensions = a.starts.iter().zip(&b.starts).zip(a.sides.iter().zip(&b.sides));

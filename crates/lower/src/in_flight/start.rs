@@ -13,7 +13,7 @@ use crate::boxes::{copies, facts, no_whole_warp};
 use crate::builder::Builder;
 use crate::measure::measure;
 use crate::pipeline::{CP_ASYNC, TMA, Team, asynchronous, unmet};
-use crate::sync::{Flight, OpBlock};
+use crate::sync::{Flight, FlightWay, OpBlock};
 
 /// Asynchronous copies while they get their statements.
 pub(super) struct Start<'a> {
@@ -37,22 +37,25 @@ impl<'a> Start<'a> {
     /// Gives an op its statements, if it is an asynchronous copy.
     pub(super) fn op(&mut self, op: &mut OpBlock) {
         let Some(flight) = op.flight.take() else { return };
-        let (variant, made) = match &flight.boxes {
+        let moved = match &flight.way {
+            FlightWay::Engine(boxes) => Some(&**boxes),
+            FlightWay::Threads => None,
+        };
+        let (variant, made) = match moved {
             Some(Ok(moved)) => (TMA, self.by_engine(op, moved)),
             Some(Err(reason)) => (TMA, Err(reason.clone())),
-            None if flight.is_addition => (TMA, Err(other_way(TMA))),
             None => (CP_ASYNC, self.by_threads(op)),
         };
         let plan = &mut self.plans[op.op];
         if let Some(asked) = flight.asked.filter(|asked| *asked != variant) {
-            plan.considered.push(VariantResult { variant: asked, answer: Err(vec![other_way(asked)]) });
+            let reason = if asked == TMA { not_to_a_tensor() } else { not_to_shared_memory() };
+            plan.considered.push(VariantResult { variant: asked, answer: Err(vec![reason]) });
         }
         match made {
             Ok((body, facts)) => {
                 plan.considered.push(VariantResult { variant, answer: Ok(facts) });
                 plan.chosen = variant;
-                let moved = flight.boxes.as_ref().and_then(|boxes| boxes.as_ref().ok());
-                self.boxes.extend(moved.map(|moved| (op.op, moved.clone())));
+                self.boxes.extend(moved.and_then(|moved| Some((op.op, moved.clone().ok()?))));
                 *op = op.with_body(body).in_flight(Flight::clone(&flight));
                 self.started = true;
             }
@@ -67,7 +70,7 @@ impl<'a> Start<'a> {
         let program = &self.builder.program;
         let Used { writes, .. } = Used::of(program, &op.body);
         if !writes.iter().any(|memory| program.memories[*memory].is_shared()) {
-            return Err(other_way(CP_ASYNC));
+            return Err(not_to_shared_memory());
         }
         let mut body = asynchronous(program, &op.body)?;
         let summary = self.plans[op.op].facts().map(|facts| facts.summary.clone()).unwrap_or_default();
@@ -93,23 +96,19 @@ impl<'a> Start<'a> {
 
     /// Lets a memory begin at multiples of so many bytes, if there is room for what that takes.
     fn make_aligned(&mut self, owner: Handle<Memory>, alignment: i64) -> Result<(), Reason> {
-        let memory = &self.builder.program.memories[owner];
-        let before = (memory.alignment, memory.elements);
-        let unit = alignment / memory.dtype.bytes();
-        let elements = (memory.elements + unit - 1) / unit * unit;
-        self.builder.align(owner, alignment);
-        self.builder.program.memories[owner].elements = elements;
         let program = &mut self.builder.program;
-        let (bytes, most) = (program.shared_bytes(), program.target.shared_bytes());
-        if bytes <= most {
-            return Ok(());
+        let memory = &program.memories[owner];
+        let unit = alignment / memory.dtype.bytes();
+        let aligned = Memory { elements: (memory.elements + unit - 1) / unit * unit, ..memory.clone() };
+        let bytes = program.shared_bytes() - memory.shared_bytes() + aligned.shared_bytes();
+        let most = program.target.shared_bytes();
+        if bytes > most {
+            let text = format!("with `{}` at a multiple of {alignment} B, shared memory takes {bytes} B", memory.name);
+            return Err(Reason::new(text, format!("the {most} B that a CTA of {} has", program.target)));
         }
-        let memory = &mut program.memories[owner];
-        memory.elements = before.1;
-        let text = format!("with `{}` at a multiple of {alignment} B, shared memory takes {bytes} B", memory.name);
-        let accepted = format!("the {most} B that a CTA of {} has", program.target);
-        self.builder.for_each_view(&[owner], &mut |memory| memory.alignment = before.0);
-        Err(Reason::new(text, accepted))
+        program.memories[owner] = aligned;
+        self.builder.align(owner, alignment);
+        Ok(())
     }
 }
 
@@ -127,13 +126,13 @@ fn refused(program: &Program, tensor: Handle<Memory>, owner: Handle<Memory>) -> 
     no_whole_warp(program.threads)
 }
 
-/// Why a copy is not one of this variant, which is for others.
-fn other_way(asked: &str) -> Reason {
-    match asked {
-        TMA => Reason::new(
-            "the op does not go from shared memory to a tensor",
-            "shared memory to tensors; in a pipelined loop, tensors to shared memory",
-        ),
-        _ => Reason::new("the copy does not fill shared memory", "copies from tensors to shared memory"),
-    }
+/// Why the copy engine does not execute what does not go from shared memory to a tensor.
+pub(crate) fn not_to_a_tensor() -> Reason {
+    let accepted = "from shared memory to a tensor, or the variant of a pipelined loop that fills shared memory";
+    Reason::new("the op does not go from shared memory to a tensor", accepted)
+}
+
+/// Why asynchronous copies do not execute what does not fill shared memory.
+fn not_to_shared_memory() -> Reason {
+    Reason::new("the copy does not fill shared memory", "copies from tensors to shared memory")
 }

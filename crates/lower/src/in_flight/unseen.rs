@@ -11,7 +11,7 @@ use tilewright_ir::thread::{Inst, Memory, MemorySpace, Program};
 use tilewright_ir::tile::Role;
 
 use super::groups::{Committers, Used};
-use crate::sync::OpBlock;
+use crate::sync::{OpBlock, name_in};
 
 /// The shared memories that threads have written, and the tensors that they have read or written, since the last fence, with the
 /// threads that did.
@@ -45,30 +45,27 @@ impl Unseen {
         other.0.into_iter().for_each(|(memory, by)| self.insert(memory, by));
     }
 
-    /// The fence before a copy to a tensor, which then sees everything that threads have done, except what arrives later in
-    /// memories that are still being filled.
-    pub(super) fn fence(
-        &mut self,
-        program: &Program,
-        op: &OpBlock,
-        used: &Used,
-        being_filled: &[Handle<Memory>],
-    ) -> Option<Fence> {
+    /// The fence that a copy to a tensor needs before it.
+    pub(super) fn fence(&self, program: &Program, op: &OpBlock, used: &Used) -> Option<Fence> {
         let unseen: Vec<Handle<Memory>> = used.all().filter(|memory| self.0.contains_key(memory)).collect();
         if unseen.is_empty() {
             return None;
         }
         let is_own = |role: &Handle<Role>| unseen.iter().all(|memory| self.0[memory] == Committers::Of(*role));
         let role = op.role.filter(is_own);
-        let is_tensor = |memory: &Handle<Memory>| program.memories[*memory].is_global();
-        let of_all_memory = unseen.iter().any(is_tensor);
+        let of_all_memory = unseen.iter().any(|memory| program.memories[*memory].is_global());
+        Some(Fence { role, of_all_memory, unseen })
+    }
+
+    /// A fence is passed: copies see everything that its threads have done, except what copies that are in flight still do to
+    /// memories.
+    pub(super) fn pass(&mut self, program: &Program, fence: &Fence, in_flight: &[Handle<Memory>]) {
         let is_seen = |memory: &Handle<Memory>, by: &Committers| {
-            !being_filled.contains(memory)
-                && (of_all_memory || !is_tensor(memory))
-                && role.is_none_or(|role| *by == Committers::Of(role))
+            !in_flight.contains(memory)
+                && (fence.of_all_memory || !program.memories[*memory].is_global())
+                && fence.role.is_none_or(|role| *by == Committers::Of(role))
         };
         self.0.retain(|memory, by| !is_seen(memory, by));
-        Some(Fence { role, of_all_memory, unseen })
     }
 }
 
@@ -88,10 +85,9 @@ impl Fence {
     }
 
     /// The fence, and the barrier after it, in the plan of the copy.
-    pub(super) fn told(&self, program: &Program, sync: &str) -> Barrier {
-        let names: Vec<String> =
-            self.unseen.iter().map(|memory| format!("`{}`", program.memories[*memory].name)).collect();
-        let reason = format!("the copy engine comes after what threads have done to {}", names.join(" and "));
+    pub(super) fn told(&self, program: &Program, op: &OpBlock, sync: &str) -> Barrier {
+        let names: Vec<String> = self.unseen.iter().map(|memory| name_in(program, &op.body, *memory)).collect();
+        let reason = format!("the copy engine has to see what threads did to {}", names.join(" and "));
         Barrier { what: format!("{}, {sync}", self.inst().info().name), reason }
     }
 }

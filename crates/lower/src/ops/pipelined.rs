@@ -5,8 +5,9 @@ use tilewright_ir::plan::{OpPlan, Reason};
 use tilewright_ir::tile::{BoxMove, Loop, Op, OpKind, Space, Stmt, Unroll};
 
 use super::kernel_lowering::{KernelLowering, Substitution, substituted, substituted_expr};
+use crate::in_flight::not_to_a_tensor;
 use crate::pipeline::{CP_ASYNC, Fill, Rotation, RunsAhead, SERIAL, TMA, VARIANTS, is_asynchronous, serial};
-use crate::sync::{Block, Flight, OpBlock};
+use crate::sync::{Block, Flight, FlightWay, OpBlock};
 
 /// The variant of `copy` whose statements asynchronous copies can take over most often.
 const VECTORIZED: &str = "vectorized";
@@ -92,13 +93,14 @@ impl KernelLowering<'_> {
     pub(super) fn addition(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = self.with_variant(op);
         let asked = (op.variant.as_deref() == Some(TMA)).then_some(TMA);
-        let boxes = self.box_store(&op).filter(|_| op.variant.is_none() || asked.is_some());
-        if boxes.is_none() && asked.is_none() {
-            return self.op(&op);
-        }
+        let way = match self.box_store(&op) {
+            Some(boxes) if op.variant.is_none() || asked.is_some() => boxes,
+            None if asked.is_some() => Err(not_to_a_tensor()),
+            _ => return self.op(&op),
+        };
         let block = self.op(&Op { variant: None, ..op })?;
         self.plans[block.op].forced = asked.is_some();
-        Ok(block.in_flight(Flight { asked, boxes, is_addition: true }))
+        Ok(block.in_flight(Flight { asked, way: FlightWay::Engine(Box::new(way)) }))
     }
 
     /// A copy that may stay in flight until something needs it, if no other variant is asked for.
@@ -114,7 +116,8 @@ impl KernelLowering<'_> {
             None => self.op(&op)?,
         };
         self.plans[block.op].forced = asked.is_some();
-        Ok(block.in_flight(Flight { asked, boxes: self.box_store(&op), is_addition: false }))
+        let way = self.box_store(&op).map_or(FlightWay::Threads, |boxes| FlightWay::Engine(Box::new(boxes)));
+        Ok(block.in_flight(Flight { asked, way }))
     }
 
     /// How the copy engine executes an op that goes from shared memory to a tensor, or why it cannot; `None` for other ops.
@@ -141,7 +144,9 @@ impl KernelLowering<'_> {
                 self.builder.rewind(mark);
             }
         }
-        made.map(|block| if is_async { block.in_flight(Flight::default()) } else { block })
+        made.map(
+            |block| if is_async { block.in_flight(Flight { asked: None, way: FlightWay::Threads }) } else { block },
+        )
     }
 
     /// The blocks with what may run ahead in front of what uses it.

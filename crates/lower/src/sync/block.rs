@@ -89,14 +89,21 @@ impl OpBlock {
 }
 
 /// How a copy may stay in flight until something needs it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flight {
     /// The variant that the user asks for.
     pub(crate) asked: Option<&'static str>,
-    /// How the copy engine executes it, or why not, if it goes from shared memory to a tensor.
-    pub(crate) boxes: Option<Result<BoxMove, Reason>>,
-    /// Whether it adds elements, which asynchronous copies of threads cannot do.
-    pub(crate) is_addition: bool,
+    /// What executes it.
+    pub(crate) way: FlightWay,
+}
+
+/// What executes a copy that stays in flight.
+#[derive(Clone, Debug)]
+pub(crate) enum FlightWay {
+    /// Threads, by asynchronous copies to shared memory, if these can do it.
+    Threads,
+    /// The copy engine, in this way, or why it cannot.
+    Engine(Box<Result<BoxMove, Reason>>),
 }
 
 /// The kernel's body while barriers are derived.

@@ -15,6 +15,10 @@ pub(crate) fn name_in(program: &Program, body: &[Stmt], memory: Handle<Memory>) 
         }
     });
     let owner = program.memories[memory].name.as_str();
+    // The copy engine knows tensors by their maps.
+    if program.memories[memory].is_global() {
+        return format!("`{owner}`");
+    }
     let quoted = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if names.contains(&owner) { quoted } else { format!("{quoted} in the storage of `{owner}`") }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use num_integer::Integer;
 use tilewright_expr::Expr;
+use tilewright_expr::linear::normalize;
 use tilewright_expr::points::{Split, Splits};
 
 use super::gathered::Gathered;
@@ -140,8 +141,9 @@ fn is_updated_in_place(kernel: &Kernel, body: &[ElementStmt], storage: Handle<Bu
             stored = to.known_index().map(|index| (to.buffer, index));
         }
         element.for_each_access(&mut |access, _| {
-            let is_element =
-                |(buffer, index): &(Handle<Buffer>, Vec<Expr>)| access.buffer == *buffer && access.is_at(index);
+            let is_element = |(buffer, index): &(Handle<Buffer>, Vec<Expr>)| {
+                access.buffer == *buffer && (access.is_at(index) || is_at_same(access, index))
+            };
             let is_elsewhere = kernel.storage(access.buffer) != storage;
             is_right &= is_elsewhere || (is_plain && stored.as_ref().is_some_and(is_element));
         });
@@ -150,6 +152,12 @@ fn is_updated_in_place(kernel: &Kernel, body: &[ElementStmt], storage: Handle<Bu
         }
     }
     stored.is_some()
+}
+
+/// Whether the index of an access has the same values as these expressions: `i % 12` is `i` where `i` is less than 12.
+fn is_at_same(access: &Access, index: &[Expr]) -> bool {
+    let own = access.known_index();
+    own.is_some_and(|own| own.iter().map(normalize).eq(index.iter().map(normalize)))
 }
 
 /// The number of stores to a buffer that every iteration executes, if no two of all iterations are to one element, else 0.

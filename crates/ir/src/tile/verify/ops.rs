@@ -462,7 +462,7 @@ fn check_addition(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut 
     let is_store = matches!((to, from), (Space::Global(_), Space::Shared));
     if to != Space::Fragment && from != Space::Fragment && !is_store {
         let title = kernel.op_title(op);
-        let message = format!("`{title}` adds memory to memory, other than shared memory to a tensor");
+        let message = format!("`{title}` adds memory to memory; only shared memory can be added, and only to a tensor");
         let of = tile_title(kernel, src);
         found.push(
             Diagnostic::error("K0262", message)

@@ -94,6 +94,23 @@ fn a_group_that_has_read_may_still_fill() {
     assert_eq!(later(&pending, to), Some(1));
 }
 
+/// Of two groups that are needed, the thread with fewer later ones decides how many may be pending.
+#[test]
+fn all_groups_that_are_needed_have_to_arrive() {
+    let [a, b, c] = memories();
+    let mut roles = Arena::new();
+    let role =
+        |roles: &mut Arena<Role>| roles.push(Role { name: "r".to_string(), first: 0, warps: 1, span: Span::here() });
+    let (one, other) = (role(&mut roles), role(&mut roles));
+    let mut pending = Pending::default();
+    pending.commit(Group { by: Committers::Of(other), ..filling(a) });
+    pending.commit(Group { by: Committers::Of(one), ..filling(b) });
+    pending.commit(Group { by: Committers::Of(one), ..filling(c) });
+    let used = Used { reads: BTreeSet::from([a, b]), ..Used::default() };
+    let needed = pending.needed(|group| group.met(&used)).expect("two groups");
+    assert_eq!((needed.later, needed.by), (0, Committers::Some));
+}
+
 /// What one thread of a role commits is not later for the thread of the CTA.
 #[test]
 fn one_thread_has_only_its_own_groups() {
