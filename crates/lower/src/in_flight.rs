@@ -80,6 +80,15 @@ impl State {
         }
     }
 
+    /// Some threads have waited, those that have these names.
+    fn wait_of(&mut self, threads: &[Committers], inst: Inst, later: usize) {
+        match inst {
+            Inst::BulkWait => self.engine.wait_of(threads, later, false),
+            Inst::BulkWaitRead => self.engine.wait_of(threads, later, true),
+            _ => self.threads.wait_of(threads, later, false),
+        }
+    }
+
     /// What may be in flight where another path meets this one.
     fn meet(&mut self, other: State) {
         self.threads.meet(other.threads);
@@ -88,8 +97,8 @@ impl State {
     }
 }
 
-/// The barrier that follows waits before an op. After one of a role, or none, only some threads have waited: for the others,
-/// the same copies are still in flight.
+/// The barrier that follows waits before an op. After one of a role, or none, only some threads have waited: for the others, the
+/// same copies are still in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum BarrierAfter {
     None,
@@ -170,8 +179,14 @@ impl Waits<'_> {
             Some(Fence { role: None, .. }) => BarrierAfter::OfCta,
             Some(_) | None => self.barrier_after(op, &waits),
         };
-        if barrier == BarrierAfter::OfCta {
-            waits.iter().for_each(|(inst, needed)| state.wait(*inst, needed.later));
+        for (inst, needed) in &waits {
+            match barrier {
+                BarrierAfter::OfCta => state.wait(*inst, needed.later),
+                BarrierAfter::OfRole => {
+                    state.wait_of(&[Committers::of(op), Committers::of_one(op)], *inst, needed.later)
+                }
+                BarrierAfter::None => state.wait_of(&[Committers::of_one(op)], *inst, needed.later),
+            }
         }
         if let Some(fence) = &fence {
             let in_flight: Vec<_> = state.threads.used().collect();
@@ -182,11 +197,13 @@ impl Waits<'_> {
 
     /// The waits that an op needs.
     fn needed(&self, op: &OpBlock, used: &Used, state: &State) -> Vec<(Inst, Needed)> {
-        let arrived = state.engine.needed(|group| group.met_filled(used, |plan| self.is_apart(plan, op)));
-        let has_read = state.engine.needed(|group| group.met_read(used));
+        let of_one = self.boxes.contains_key(&op.op).then(|| Committers::of_one(op));
+        let by: Vec<Committers> = std::iter::once(Committers::of(op)).chain(of_one).collect();
+        let arrived = state.engine.needed(|group| group.met_filled(used, &by, |plan| self.is_apart(plan, op)));
+        let has_read = state.engine.needed(|group| group.met_read(used, &by));
         // Those that have arrived have read.
         let has_read = has_read.filter(|read| arrived.is_none_or(|arrived| read.later < arrived.later));
-        let copied = state.threads.needed(|group| group.met(used));
+        let copied = state.threads.needed(|group| group.met(used, &by));
         let all = [(Inst::CopyAsyncWait, copied), (Inst::BulkWait, arrived), (Inst::BulkWaitRead, has_read)];
         all.into_iter().filter_map(|(inst, needed)| Some((inst, needed?))).collect()
     }
@@ -267,12 +284,12 @@ impl Waits<'_> {
 
     /// The groups that an op commits, and the waits among its own statements.
     fn pass(&mut self, op: &OpBlock, state: &mut State) {
-        let own = || if op.flight.is_some() { Group::of(self.program, op) } else { Group::default() };
+        let group = |by| if op.flight.is_some() { Group::of(self.program, op, by) } else { Group::without_memory(by) };
         for_each_stmt(&op.body, &mut |stmt| {
             let Stmt::Inst(call) = stmt else { return };
             match call.inst {
-                Inst::CopyAsyncCommit => state.threads.commit(Group { by: Committers::of(op), ..own() }),
-                Inst::BulkCommit => state.engine.commit(Group { by: Committers::of_one(op), ..own() }),
+                Inst::CopyAsyncCommit => state.threads.commit(group(Committers::of(op))),
+                Inst::BulkCommit => state.engine.commit(group(Committers::of_one(op))),
                 Inst::CopyAsyncWait => {
                     let later = call.arguments.first().and_then(Expr::as_const);
                     let later = later.and_then(|later| usize::try_from(later).ok()).unwrap_or(usize::MAX);

@@ -636,3 +636,26 @@ fn roles_wait_for_their_own_copies_alone() {
         check_all_in_schedules(&kernel, &[("rows", rows)], &[], &[tensor(F32, &[2, rows, 128], y)]);
     }
 }
+
+/// A role that has waited for its copy does not wait again, and the other threads still do.
+#[test]
+fn a_role_waits_once() {
+    let kernel = kernel("once", |k| {
+        let x = k.input("x", F32, [128]);
+        let y = k.output("y", F32, [3, 128]);
+        k.threads(96);
+        let tile = k.shared("tile", F32, [128]);
+        k.role("two", 2, |k| {
+            k.copy_async(tile, x);
+            for row in 0..2 {
+                k.parallel([128], |k, [i]| k.store(y, (row, &i), tile.at((127 - &i,)) + row as f64));
+            }
+        });
+        k.parallel([128], |k, [i]| k.store(y, (2, &i), tile.at((127 - &i,))));
+    });
+    let cuda = compiled(&kernel).cuda().to_string();
+    let waits = cuda.lines().filter(|line| line.trim_start().starts_with("cp_async_wait<")).count();
+    assert_eq!(waits, 2, "{cuda}");
+    let y = tensor(F32, &[3, 128], |at| number(127 - at % 128) + f64::from(at / 128 == 1));
+    check_all_in_schedules(&kernel, &[], &[tensor(F32, &[128], number)], &[y]);
+}

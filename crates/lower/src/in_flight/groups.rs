@@ -41,8 +41,8 @@ impl Used {
     }
 }
 
-/// The threads that commit a group, or execute something else.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// The threads that commit a group, or wait for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Committers {
     /// All threads of the CTA.
     #[default]
@@ -89,18 +89,26 @@ pub(super) struct Group {
     pub(super) by: Committers,
     pub(super) reads: OfPlans,
     pub(super) fills: OfPlans,
+    /// Threads, fewer than all, that have waited until it has arrived, and until it has read.
+    arrived_for: BTreeSet<Committers>,
+    read_for: BTreeSet<Committers>,
 }
 
 /// A memory for which something has to come after a group, and the plan of the copy.
 type Met = (Handle<Memory>, usize);
 
 impl Group {
-    /// The group of a copy, as far as its memory goes.
-    pub(super) fn of(program: &Program, op: &OpBlock) -> Group {
+    /// The group of a copy, committed by these threads.
+    pub(super) fn of(program: &Program, op: &OpBlock, by: Committers) -> Group {
         let Used { reads, writes } = Used::of(program, &op.body);
         let of_plan =
             |memories: BTreeSet<_>| memories.into_iter().map(|memory| (memory, BTreeSet::from([op.op]))).collect();
-        Group { reads: of_plan(reads), fills: of_plan(writes), ..Group::default() }
+        Group { reads: of_plan(reads), fills: of_plan(writes), ..Group::without_memory(by) }
+    }
+
+    /// A group for which nothing waits, committed by these threads.
+    pub(super) fn without_memory(by: Committers) -> Group {
+        Group { by, ..Group::default() }
     }
 
     fn join(&mut self, other: Group) {
@@ -108,15 +116,21 @@ impl Group {
         for (own, others) in [(&mut self.reads, other.reads), (&mut self.fills, other.fills)] {
             others.into_iter().for_each(|(memory, plans)| own.entry(memory).or_default().extend(plans));
         }
+        self.arrived_for.retain(|threads| other.arrived_for.contains(threads));
+        self.read_for.retain(|threads| other.read_for.contains(threads));
     }
 
-    /// Why what is used has to come after the group: it uses what the group fills, or writes what it reads.
-    pub(super) fn met(&self, used: &Used) -> Option<Met> {
-        self.met_filled(used, |_| false).or_else(|| self.met_read(used))
+    /// Why what threads use has to come after the group: they use what the group fills, or write what it reads. They are `by`
+    /// any of these names.
+    pub(super) fn met(&self, used: &Used, by: &[Committers]) -> Option<Met> {
+        self.met_filled(used, by, |_| false).or_else(|| self.met_read(used, by))
     }
 
     /// What the group fills is used. Copies of plans for which `is_apart` holds fill something else.
-    pub(super) fn met_filled(&self, used: &Used, is_apart: impl Fn(usize) -> bool) -> Option<Met> {
+    pub(super) fn met_filled(&self, used: &Used, by: &[Committers], is_apart: impl Fn(usize) -> bool) -> Option<Met> {
+        if by.iter().any(|threads| self.arrived_for.contains(threads)) {
+            return None;
+        }
         used.all().find_map(|memory| {
             let plan = self.fills.get(&memory)?.iter().find(|plan| !is_apart(**plan))?;
             Some((memory, *plan))
@@ -124,7 +138,10 @@ impl Group {
     }
 
     /// What the group reads is written.
-    pub(super) fn met_read(&self, used: &Used) -> Option<Met> {
+    pub(super) fn met_read(&self, used: &Used, by: &[Committers]) -> Option<Met> {
+        if by.iter().any(|threads| self.arrived_for.contains(threads) || self.read_for.contains(threads)) {
+            return None;
+        }
         used.writes.iter().find_map(|memory| Some((*memory, *self.reads.get(memory)?.first()?)))
     }
 }
@@ -158,6 +175,17 @@ impl Pending {
         for at in 0..self.0.len() {
             if self.later_than(at) >= pending {
                 self.0[at].reads.clear();
+            }
+        }
+    }
+
+    /// All but the latest `pending` groups that some of these threads commit have arrived for them, or only read; for other threads
+    /// they may be pending.
+    pub(super) fn wait_of(&mut self, threads: &[Committers], pending: usize, only_read: bool) {
+        for at in 0..self.0.len() {
+            if threads.contains(&self.0[at].by) && self.later_than(at) >= pending {
+                let group = &mut self.0[at];
+                if only_read { &mut group.read_for } else { &mut group.arrived_for }.extend(threads);
             }
         }
     }

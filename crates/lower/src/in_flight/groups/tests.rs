@@ -34,7 +34,7 @@ fn reading(memory: Handle<Memory>) -> Used {
 }
 
 fn later(pending: &Pending, memory: Handle<Memory>) -> Option<usize> {
-    pending.needed(|group| group.met(&reading(memory))).map(|needed| needed.later)
+    pending.needed(|group| group.met(&reading(memory), &[Committers::All])).map(|needed| needed.later)
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn what_a_copy_reads_may_be_read_but_not_written() {
     pending.commit(Group { reads: of_plan(from), ..Group::default() });
     assert_eq!(later(&pending, from), None);
     let writing = Used { writes: BTreeSet::from([from]), ..Used::default() };
-    assert!(pending.needed(|group| group.met(&writing)).is_some());
+    assert!(pending.needed(|group| group.met(&writing, &[Committers::All])).is_some());
 }
 
 /// A group that has read its memory still counts as a later one, and as one that fills.
@@ -89,7 +89,9 @@ fn a_group_that_has_read_may_still_fill() {
     pending.commit(Group { reads: of_plan(other), ..Group::default() });
     pending.finish_reading(1);
     let writing = |memory| Used { writes: BTreeSet::from([memory]), ..Used::default() };
-    let read = |memory| pending.needed(|group| group.met_read(&writing(memory))).map(|needed| needed.later);
+    let read = |memory| {
+        pending.needed(|group| group.met_read(&writing(memory), &[Committers::All])).map(|needed| needed.later)
+    };
     assert_eq!([read(from), read(other)], [None, Some(0)]);
     assert_eq!(later(&pending, to), Some(1));
 }
@@ -107,7 +109,7 @@ fn all_groups_that_are_needed_have_to_arrive() {
     pending.commit(Group { by: Committers::Of(one), ..filling(b) });
     pending.commit(Group { by: Committers::Of(one), ..filling(c) });
     let used = Used { reads: BTreeSet::from([a, b]), ..Used::default() };
-    let needed = pending.needed(|group| group.met(&used)).expect("two groups");
+    let needed = pending.needed(|group| group.met(&used, &[Committers::All])).expect("two groups");
     assert_eq!((needed.later, needed.by), (0, Committers::Some));
 }
 
@@ -122,4 +124,23 @@ fn one_thread_has_only_its_own_groups() {
     assert_eq!([later(&pending, a), later(&pending, b)], [Some(0), Some(0)]);
     pending.commit(Group { by: Committers::One(None), ..Group::default() });
     assert_eq!([later(&pending, a), later(&pending, b)], [Some(1), Some(0)]);
+}
+
+/// A wait of one role is not one of another, nor one of all threads; where another path has not waited, nobody has.
+#[test]
+fn a_wait_of_a_role_counts_for_the_role_alone() {
+    let [a] = memories();
+    let mut roles = Arena::new();
+    let role =
+        |roles: &mut Arena<Role>| roles.push(Role { name: "r".to_string(), first: 0, warps: 1, span: Span::here() });
+    let [one, other] = [role(&mut roles), role(&mut roles)].map(Committers::Of);
+    let mut pending = Pending::default();
+    pending.commit(Group { by: one, ..filling(a) });
+    let before = pending.clone();
+    pending.wait_of(&[one], 0, false);
+    let for_threads =
+        |pending: &Pending, by| pending.needed(|group| group.met(&reading(a), &[by])).map(|needed| needed.later);
+    assert_eq!([one, other, Committers::All].map(|by| for_threads(&pending, by)), [None, Some(0), Some(0)]);
+    pending.meet(before);
+    assert_eq!(for_threads(&pending, one), Some(0));
 }
