@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Kernel, Op, OpClass, OpKind, Space, Tile};
+use tilewright_ir::tile::{Buffer, Kernel, Op, OpClass, Space, Tile};
 use tilewright_layout::Layout;
 use tilewright_layout::map::Map;
 
@@ -23,7 +23,7 @@ pub fn is_laid_out(kernel: &Kernel) -> bool {
         OpClass::Reduction | OpClass::Scan => true,
         OpClass::Elementwise | OpClass::Product | OpClass::Permutation | OpClass::Conversion => false,
     });
-    let adds = kernel.ops.iter().any(|(_, op)| op.kind == OpKind::AtomicAdd);
+    let adds = kernel.ops.iter().any(|(_, op)| op.kind.is_addition());
     kernel.parallels.is_empty() && !has_fragments && !reduces && !adds
 }
 
@@ -70,7 +70,7 @@ pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
 /// Whether the elements of an op are distributed over the threads: those of fragments, and those that are added to memory.
 fn is_by_elements(kernel: &Kernel, op: &Op) -> bool {
     let is_fragment = |tile: &Tile| kernel.buffers[tile.buffer].space == Space::Fragment;
-    op.kind == OpKind::AtomicAdd || op.operands.iter().any(is_fragment)
+    op.kind.is_addition() || op.operands.iter().any(is_fragment)
 }
 
 /// The layouts of maps, each found once: many fragments and loops share a map.

@@ -11,7 +11,7 @@ use crate::plan::Reason;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Stmt};
-use crate::tile::op::{Op, OpKind};
+use crate::tile::op::Op;
 use crate::tile::value::{Access, Coord, Value};
 
 /// The most boxes of a statement: one thread issues them one after the other.
@@ -78,7 +78,7 @@ impl Kernel {
     /// How the copy engine executes an op that copies a shared buffer to a tensor, or adds it. Error: why it cannot.
     pub fn box_store(&self, op: &Op) -> Result<BoxMove, Reason> {
         let Move { vars, to, from } = self.move_of_op(op)?;
-        let moved = BoxMove { adds: op.kind == OpKind::AtomicAdd, ..self.box_move(&vars, &from, &to)? };
+        let moved = BoxMove { adds: op.kind.is_addition(), ..self.box_move(&vars, &from, &to)? };
         // What lies before the first element of a row is no place to store to: an H200 does not. Beyond 2^31, an index is negative.
         let is_inside = |first: &Expr| first.range().lo >= 0 && first.range().hi <= i64::from(i32::MAX);
         let firsts = moved.boxes.copies.iter().filter_map(|copy| moved.coordinates_of(copy).into_iter().next());
@@ -131,7 +131,7 @@ impl Kernel {
 
     /// What a copy by all threads moves, or an addition.
     fn move_of_op(&self, op: &Op) -> Result<Move, Reason> {
-        let moves = op.kind.is_copy() || op.kind == OpKind::AtomicAdd;
+        let moves = op.kind.is_copy() || op.kind.is_addition();
         let ([dst, src], true, Scope::Cta) = (&op.operands[..], moves, op.scope) else {
             return Err(Reason::new(format!("`{}` is not a copy by the whole CTA", self.op_title(op)), "copies"));
         };

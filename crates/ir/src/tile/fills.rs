@@ -107,7 +107,7 @@ impl Kernel {
     pub(super) fn asynchronous_stores(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
         let is_store = |to, from| matches!((to, from), (Space::Global(_), Space::Shared));
         let may_be = |op: &Op| {
-            matches!(op.kind, OpKind::CopyAsync | OpKind::AtomicAdd)
+            (op.kind == OpKind::CopyAsync || op.kind.is_addition())
                 && op.variant.as_deref().is_none_or(|asked| asked == "tma")
         };
         let has_warp = self.threads >= LANES as i64;

@@ -346,6 +346,11 @@ impl OpKind {
     pub fn is_copy(self) -> bool {
         matches!(self, OpKind::Copy | OpKind::CopyAsync)
     }
+
+    /// Whether it adds every element of one tile to the same index of another.
+    pub fn is_addition(self) -> bool {
+        self == OpKind::AtomicAdd
+    }
 }
 
 /// The tuples that an op combines.
