@@ -53,9 +53,9 @@ impl BoxFunction {
     /// The lines that define it, followed by an empty line.
     fn lines(self) -> Vec<String> {
         match self {
-            BoxFunction::Load(rank) => load(rank),
-            BoxFunction::Store(rank) => self.to_tensor(rank, "cp.async.bulk.tensor", ""),
-            BoxFunction::Add(rank) => self.to_tensor(rank, "cp.reduce.async.bulk.tensor", ".add"),
+            BoxFunction::Load(rank) => to_shared(self.name(), rank),
+            BoxFunction::Store(rank) => to_tensor(self.name(), rank, "cp.async.bulk.tensor", ""),
+            BoxFunction::Add(rank) => to_tensor(self.name(), rank, "cp.reduce.async.bulk.tensor", ".add"),
         }
     }
 }
@@ -112,9 +112,8 @@ fn coordinates(rank: usize, first: usize) -> [String; 3] {
 }
 
 /// The function that copies a box of a tensor with so many dimensions to shared memory.
-fn load(rank: usize) -> Vec<String> {
+fn to_shared(name: &str, rank: usize) -> Vec<String> {
     let [parameters, numbers, operands] = coordinates(rank, 2);
-    let name = BoxFunction::Load(rank).name();
     [
         format!("__device__ __forceinline__ void {name}(void* to, const TensorMap* map, {parameters},"),
         "                                               unsigned long long* barrier) {".to_string(),
@@ -132,23 +131,20 @@ fn load(rank: usize) -> Vec<String> {
     .into()
 }
 
-impl BoxFunction {
-    /// The function for boxes that go to a tensor with so many dimensions: its PTX with the name of what is done to elements.
-    fn to_tensor(self, rank: usize, ptx: &str, combined: &str) -> Vec<String> {
-        let [parameters, numbers, operands] = coordinates(rank, 1);
-        let name = self.name();
-        [
-            format!("__device__ __forceinline__ void {name}(const TensorMap* map, {parameters}, const void* from) {{"),
-            format!("  asm volatile(\"{ptx}.{rank}d.global.shared::cta{combined}.tile.bulk_group\""),
-            format!("               \" [%0, {{{numbers}}}], [%{}];\"", rank + 1),
-            "               :".to_string(),
-            format!("               : \"l\"(map), {operands}, {}", address("from")),
-            "               : \"memory\");".to_string(),
-            "}".to_string(),
-            String::new(),
-        ]
-        .into()
-    }
+/// The function for boxes that go to a tensor with so many dimensions: its PTX, and what is done to elements there.
+fn to_tensor(name: &str, rank: usize, ptx: &str, combined: &str) -> Vec<String> {
+    let [parameters, numbers, operands] = coordinates(rank, 1);
+    [
+        format!("__device__ __forceinline__ void {name}(const TensorMap* map, {parameters}, const void* from) {{"),
+        format!("  asm volatile(\"{ptx}.{rank}d.global.shared::cta{combined}.tile.bulk_group\""),
+        format!("               \" [%0, {{{numbers}}}], [%{}];\"", rank + 1),
+        "               :".to_string(),
+        format!("               : \"l\"(map), {operands}, {}", address("from")),
+        "               : \"memory\");".to_string(),
+        "}".to_string(),
+        String::new(),
+    ]
+    .into()
 }
 
 /// The parameter that is a tensor map.
@@ -190,7 +186,7 @@ mod tests {
                : "memory");
 }
 "#;
-        assert_eq!(load(2).join("\n"), expected);
+        assert_eq!(BoxFunction::Load(2).lines().join("\n"), expected);
     }
 
     #[test]

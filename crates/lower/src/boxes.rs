@@ -64,18 +64,4 @@ impl Builder {
         let (extents, strides, boxes) = (extents.clone(), strides.clone(), boxes.clone());
         self.program.maps.push(TensorMapRecipe { name, tensor, start: *start, extents, strides, boxes })
     }
-
-    /// Lets a memory and its views begin at multiples of so many bytes.
-    pub(crate) fn align(&mut self, owner: Handle<Memory>, alignment: i64) {
-        self.for_each_view(&[owner], &mut |memory| memory.alignment = memory.alignment.max(alignment));
-    }
-
-    /// Calls `visit` on memories and on all views of them.
-    pub(crate) fn for_each_view(&mut self, owners: &[Handle<Memory>], visit: &mut dyn FnMut(&mut Memory)) {
-        let program = &mut self.program;
-        let all: Vec<Handle<Memory>> = program.memories.iter().map(|(handle, _)| handle).collect();
-        for handle in all.into_iter().filter(|handle| owners.contains(&program.owner(*handle))).collect::<Vec<_>>() {
-            visit(&mut program.memories[handle]);
-        }
-    }
 }

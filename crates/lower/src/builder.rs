@@ -175,6 +175,20 @@ impl Builder {
         self.fragments[&buffer]
     }
 
+    /// Lets a memory and its views begin at multiples of so many bytes.
+    pub(crate) fn align(&mut self, owner: Handle<Memory>, alignment: i64) {
+        self.for_each_view(&[owner], &mut |memory| memory.alignment = memory.alignment.max(alignment));
+    }
+
+    /// Calls `visit` on memories and on all views of them.
+    pub(crate) fn for_each_view(&mut self, owners: &[Handle<Memory>], visit: &mut dyn FnMut(&mut Memory)) {
+        let program = &mut self.program;
+        let all: Vec<Handle<Memory>> = program.memories.iter().map(|(handle, _)| handle).collect();
+        for handle in all.into_iter().filter(|handle| owners.contains(&program.owner(*handle))).collect::<Vec<_>>() {
+            visit(&mut program.memories[handle]);
+        }
+    }
+
     /// The map of a layout on the threads of the kernel, or of the role that is being lowered. Error: as of [`Map::of_layout`].
     pub(crate) fn map_of(&self, layout: &Layout) -> Result<Arc<Map>, String> {
         let key = (self.program.threads, layout.clone());

@@ -30,7 +30,7 @@ use tilewright_ir::tile::BoxMove;
 use crate::builder::Builder;
 use crate::pipeline::Team;
 use crate::sync::{Block, LoopBlock, OpBlock, for_each_op, name_in};
-use groups::{Committers, Group, Needed, Pending, Used};
+use groups::{Group, Needed, Pending, Threads, Used};
 use overlap::Stored;
 use start::Start;
 pub(crate) use start::not_to_a_tensor;
@@ -49,7 +49,7 @@ pub(crate) fn with_waits(
     if !started {
         return blocks;
     }
-    let mut waits = Waits { program: &builder.program, plans, boxes, stored: BTreeMap::new(), loops: Vec::new() };
+    let mut waits = Waits { program: &builder.program, plans, boxes, around: BTreeMap::new(), loops: Vec::new() };
     let mut state = State::default();
     waits.walk(&mut blocks, &mut state, true);
     // No copy arrives, and none reads shared memory, after its CTA has ended.
@@ -74,14 +74,14 @@ impl State {
     /// All threads have waited until at most `later` groups are pending, and for each other.
     fn wait(&mut self, inst: Inst, later: usize) {
         match inst {
-            Inst::BulkWait => self.engine.wait(Committers::All, later),
+            Inst::BulkWait => self.engine.wait(Threads::All, later),
             Inst::BulkWaitRead => self.engine.finish_reading(later),
-            _ => self.threads.wait(Committers::All, later),
+            _ => self.threads.wait(Threads::All, later),
         }
     }
 
     /// Some threads have waited, those that have these names.
-    fn wait_of(&mut self, threads: &[Committers], inst: Inst, later: usize) {
+    fn wait_of(&mut self, threads: &[Threads], inst: Inst, later: usize) {
         match inst {
             Inst::BulkWait => self.engine.wait_of(threads, later, false),
             Inst::BulkWaitRead => self.engine.wait_of(threads, later, true),
@@ -112,8 +112,8 @@ struct Waits<'a> {
     plans: &'a mut [OpPlan],
     /// How the copy engine executes the copies to tensors, by their plans.
     boxes: BTreeMap<usize, BoxMove>,
-    /// Where those that the walk has seen store, by their plans.
-    stored: BTreeMap<usize, Stored>,
+    /// The loops around those that the walk has seen, by their plans.
+    around: BTreeMap<usize, Vec<Counter>>,
     /// The loops around the current block.
     loops: Vec<Counter>,
 }
@@ -182,10 +182,8 @@ impl Waits<'_> {
         for (inst, needed) in &waits {
             match barrier {
                 BarrierAfter::OfCta => state.wait(*inst, needed.later),
-                BarrierAfter::OfRole => {
-                    state.wait_of(&[Committers::of(op), Committers::of_one(op)], *inst, needed.later)
-                }
-                BarrierAfter::None => state.wait_of(&[Committers::of_one(op)], *inst, needed.later),
+                BarrierAfter::OfRole => state.wait_of(&[Threads::of(op), Threads::of_one(op)], *inst, needed.later),
+                BarrierAfter::None => state.wait_of(&[Threads::of_one(op)], *inst, needed.later),
             }
         }
         if let Some(fence) = &fence {
@@ -197,8 +195,8 @@ impl Waits<'_> {
 
     /// The waits that an op needs.
     fn needed(&self, op: &OpBlock, used: &Used, state: &State) -> Vec<(Inst, Needed)> {
-        let of_one = self.boxes.contains_key(&op.op).then(|| Committers::of_one(op));
-        let by: Vec<Committers> = std::iter::once(Committers::of(op)).chain(of_one).collect();
+        let of_one = self.boxes.contains_key(&op.op).then(|| Threads::of_one(op));
+        let by: Vec<Threads> = std::iter::once(Threads::of(op)).chain(of_one).collect();
         let arrived = state.engine.needed(|group| group.met_filled(used, &by, |plan| self.is_apart(plan, op)));
         let has_read = state.engine.needed(|group| group.met_read(used, &by));
         // Those that have arrived have read.
@@ -211,9 +209,9 @@ impl Waits<'_> {
     /// The barrier that waits before an op take.
     fn barrier_after(&self, op: &OpBlock, waits: &[(Inst, Needed)]) -> BarrierAfter {
         // Copies to the same elements that one thread starts are in order when it has waited.
-        let by_store = self.boxes.contains_key(&op.op).then(|| Committers::of_one(op));
+        let by_store = self.boxes.contains_key(&op.op).then(|| Threads::of_one(op));
         let is_own = |(inst, needed): &(Inst, Needed)| *inst == Inst::BulkWait && Some(needed.by) == by_store;
-        let of_team = [Committers::of(op), Committers::of_one(op)];
+        let of_team = [Threads::of(op), Threads::of_one(op)];
         if waits.iter().all(is_own) {
             BarrierAfter::None
         } else if op.role.is_some() && waits.iter().all(|(_, needed)| of_team.contains(&needed.by)) {
@@ -272,14 +270,10 @@ impl Waits<'_> {
 
     /// Whether what an earlier copy stores needs no order with what an op stores, if both are copies to tensors.
     fn is_apart(&self, earlier: usize, op: &OpBlock) -> bool {
-        let both = self.stored.get(&earlier).zip(self.stores(op));
+        let stored = |plan, loops| Some(Stored { plan, moved: self.boxes.get(&plan)?, loops });
+        let before = self.around.get(&earlier).and_then(|loops| stored(earlier, loops));
+        let both = before.zip(stored(op.op, &self.loops));
         both.is_some_and(|(before, after)| before.is_apart(&after))
-    }
-
-    /// What an op stores, if it is a copy to a tensor.
-    fn stores(&self, op: &OpBlock) -> Option<Stored> {
-        let moved = self.boxes.get(&op.op)?.clone();
-        Some(Stored { plan: op.op, moved, loops: self.loops.clone() })
     }
 
     /// The groups that an op commits, and the waits among its own statements.
@@ -288,20 +282,20 @@ impl Waits<'_> {
         for_each_stmt(&op.body, &mut |stmt| {
             let Stmt::Inst(call) = stmt else { return };
             match call.inst {
-                Inst::CopyAsyncCommit => state.threads.commit(group(Committers::of(op))),
-                Inst::BulkCommit => state.engine.commit(group(Committers::of_one(op))),
+                Inst::CopyAsyncCommit => state.threads.commit(group(Threads::of(op))),
+                Inst::BulkCommit => state.engine.commit(group(Threads::of_one(op))),
                 Inst::CopyAsyncWait => {
                     let later = call.arguments.first().and_then(Expr::as_const);
                     let later = later.and_then(|later| usize::try_from(later).ok()).unwrap_or(usize::MAX);
-                    state.threads.wait(Committers::of(op), later);
+                    state.threads.wait(Threads::of(op), later);
                 }
                 _ => {}
             }
         });
-        match self.stores(op) {
-            Some(stored) => _ = self.stored.insert(op.op, stored),
-            None if !self.boxes.is_empty() => state.unseen.add(self.program, op),
-            None => {}
+        if self.boxes.contains_key(&op.op) {
+            self.around.insert(op.op, self.loops.clone());
+        } else if !self.boxes.is_empty() {
+            state.unseen.add(self.program, op);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Pipelined loops: copies to shared memory run ahead, and the result is that of the serial loop.
 
+mod additions;
 mod boxes;
 mod fills;
 mod in_flight;
@@ -7,6 +8,7 @@ mod plans;
 mod registers;
 mod roles;
 mod stores;
+mod stores_of_roles;
 
 use std::collections::BTreeSet;
 

@@ -75,6 +75,13 @@ impl Kernel {
         self.box_move(&vars, &to, &from)
     }
 
+    /// Whether an op of two tiles goes from shared memory to a tensor.
+    pub fn is_to_tensor(&self, op: &Op) -> bool {
+        let [dst, src] = &op.operands[..] else { return false };
+        let [to, from] = [dst, src].map(|tile| self.buffers[tile.buffer].space);
+        matches!((to, from), (Space::Global(_), Space::Shared))
+    }
+
     /// How the copy engine executes an op that copies a shared buffer to a tensor, or adds it. Error: why it cannot.
     pub fn box_store(&self, op: &Op) -> Result<BoxMove, Reason> {
         let Move { vars, to, from } = self.move_of_op(op)?;

@@ -12,6 +12,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
 use crate::tile::op::{Op, OpKind};
+use crate::tile::producer::TMA;
 use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord};
 
@@ -98,34 +99,20 @@ impl Kernel {
 
     /// Destination and source of the asynchronous copies from tensors to shared memory.
     fn asynchronous_copies(&self) -> impl Iterator<Item = [&Tile; 2]> {
-        let is_load = |to, from| matches!((to, from), (Space::Shared, Space::Global(_)));
-        let copies = self.of_two_tiles().filter(|(op, _)| op.kind == OpKind::CopyAsync);
-        copies.filter(move |(_, [dst, src])| is_load(self.space(dst), self.space(src))).map(|(_, both)| both)
-    }
-
-    /// The asynchronous copies from shared memory to tensors and additions of it to tensors, and the storages from which they come.
-    pub(super) fn asynchronous_stores(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
-        let is_store = |to, from| matches!((to, from), (Space::Global(_), Space::Shared));
-        let may_be = |op: &Op| {
-            (op.kind == OpKind::CopyAsync || op.kind.is_addition())
-                && op.variant.as_deref().is_none_or(|asked| asked == "tma")
-        };
-        let has_warp = self.threads >= LANES as i64;
-        let stores = self.of_two_tiles().filter(move |(op, _)| has_warp && may_be(op));
-        let stores = stores.filter(move |(_, [dst, src])| is_store(self.space(dst), self.space(src)));
-        stores.map(|(op, [_, src])| (op, self.storage(src.buffer)))
-    }
-
-    /// The ops with a destination and a source.
-    fn of_two_tiles(&self) -> impl Iterator<Item = (&Op, [&Tile; 2])> {
-        self.ops.iter().filter_map(|(_, op)| match &op.operands[..] {
-            [dst, src] => Some((op, [dst, src])),
-            _ => None,
+        self.ops.iter().filter_map(|(_, op)| {
+            let ([dst, src], OpKind::CopyAsync) = (&op.operands[..], op.kind) else { return None };
+            let [to, from] = [dst, src].map(|tile| self.buffers[tile.buffer].space);
+            matches!((to, from), (Space::Shared, Space::Global(_))).then_some([dst, src])
         })
     }
 
-    fn space(&self, tile: &Tile) -> Space {
-        self.buffers[tile.buffer].space
+    /// The ops that the copy engine may execute from shared memory to tensors, and the storages from which they come.
+    pub(super) fn stores_in_flight(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
+        let has_warp = self.threads >= LANES as i64;
+        let ops = self.ops.iter().map(|(_, op)| op).filter(move |op| has_warp && self.is_to_tensor(op));
+        let in_flight = ops.filter(|op| op.kind == OpKind::CopyAsync || op.kind.is_addition());
+        let open = in_flight.filter(|op| op.variant.as_deref().is_none_or(|asked| asked == TMA));
+        open.filter_map(|op| Some((op, self.storage(op.operands.last()?.buffer))))
     }
 
     /// All loops, with what they fill ahead.

@@ -54,7 +54,7 @@ pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand, Reduction, Tuples};
 pub use open::with_open_placed;
 pub use prepare::prepare;
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
-pub use producer::{TMA_WARP_SPECIALISED, with_producer};
+pub use producer::{TMA, TMA_WARP_SPECIALISED, with_producer};
 pub use role::{KernelsByRole, Role, RoleOfUse};
 pub use shared_storage::SharedStorage;
 pub use tiles::{Tile, non_unit_extents};

@@ -79,7 +79,7 @@ impl Kernel {
             let has_boxes = |at: &usize, placed: &Kernel| placed.box_fill(&inner.body[*at]).is_ok();
             place(&fills.buffers, &|placed| fills.statements.iter().all(|at| has_boxes(at, placed)));
         }
-        for (op, from) in self.asynchronous_stores() {
+        for (op, from) in self.stores_in_flight() {
             place(&BTreeSet::from([from]), &|placed| placed.box_store(op).is_ok());
         }
         found

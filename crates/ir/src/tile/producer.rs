@@ -16,6 +16,8 @@ use crate::tile::role::Role;
 
 /// The variant of a pipelined loop in which the copy engine fills stages, and a warp of its own issues the copies.
 pub const TMA_WARP_SPECIALISED: &str = "tma_warp_specialised";
+/// The variant in which the copy engine executes copies: of ops, and of pipelined loops.
+pub const TMA: &str = "tma";
 
 /// The kernel with a producer warp for the loops that ask for it, by their variant or by that of the options: the statements
 /// that copy ahead are those of the role `producer`, a warp more, and all others those of the role `consumer`. A kernel that

@@ -43,7 +43,7 @@ impl Used {
 
 /// The threads that commit a group, or wait for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Committers {
+pub(super) enum Threads {
     /// All threads of the CTA.
     #[default]
     All,
@@ -55,27 +55,27 @@ pub(super) enum Committers {
     Some,
 }
 
-impl Committers {
-    pub(super) fn of(op: &OpBlock) -> Committers {
-        op.role.map_or(Committers::All, Committers::Of)
+impl Threads {
+    pub(super) fn of(op: &OpBlock) -> Threads {
+        op.role.map_or(Threads::All, Threads::Of)
     }
 
     /// The thread that starts the copies of boxes of an op.
-    pub(super) fn of_one(op: &OpBlock) -> Committers {
-        Committers::One(op.role)
+    pub(super) fn of_one(op: &OpBlock) -> Threads {
+        Threads::One(op.role)
     }
 
     /// These, or others on another path.
-    pub(super) fn or(self, others: Committers) -> Committers {
-        if self == others { self } else { Committers::Some }
+    pub(super) fn or(self, others: Threads) -> Threads {
+        if self == others { self } else { Threads::Some }
     }
 
     /// Whether each thread that commits a group of `others` also commits one of these.
-    fn include(self, others: Committers) -> bool {
+    fn include(self, others: Threads) -> bool {
         match self {
-            Committers::All => true,
-            Committers::Of(_) | Committers::One(_) => self == others,
-            Committers::Some => false,
+            Threads::All => true,
+            Threads::Of(_) | Threads::One(_) => self == others,
+            Threads::Some => false,
         }
     }
 }
@@ -86,12 +86,12 @@ pub(super) type OfPlans = BTreeMap<Handle<Memory>, BTreeSet<usize>>;
 /// What copies of a group may still read and fill.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Group {
-    pub(super) by: Committers,
+    pub(super) by: Threads,
     pub(super) reads: OfPlans,
     pub(super) fills: OfPlans,
     /// Threads, fewer than all, that have waited until it has arrived, and until it has read.
-    arrived_for: BTreeSet<Committers>,
-    read_for: BTreeSet<Committers>,
+    arrived_for: BTreeSet<Threads>,
+    read_for: BTreeSet<Threads>,
 }
 
 /// A memory for which something has to come after a group, and the plan of the copy.
@@ -99,15 +99,15 @@ type Met = (Handle<Memory>, usize);
 
 impl Group {
     /// The group of a copy, committed by these threads.
-    pub(super) fn of(program: &Program, op: &OpBlock, by: Committers) -> Group {
+    pub(super) fn of(program: &Program, op: &OpBlock, by: Threads) -> Group {
         let Used { reads, writes } = Used::of(program, &op.body);
         let of_plan =
             |memories: BTreeSet<_>| memories.into_iter().map(|memory| (memory, BTreeSet::from([op.op]))).collect();
         Group { reads: of_plan(reads), fills: of_plan(writes), ..Group::without_memory(by) }
     }
 
-    /// A group for which nothing waits, committed by these threads.
-    pub(super) fn without_memory(by: Committers) -> Group {
+    /// A group of which the memory is not followed, committed by these threads.
+    pub(super) fn without_memory(by: Threads) -> Group {
         Group { by, ..Group::default() }
     }
 
@@ -120,14 +120,14 @@ impl Group {
         self.read_for.retain(|threads| other.read_for.contains(threads));
     }
 
-    /// Why what threads use has to come after the group: they use what the group fills, or write what it reads. They are `by`
-    /// any of these names.
-    pub(super) fn met(&self, used: &Used, by: &[Committers]) -> Option<Met> {
+    /// Why what threads use has to come after the group: they use what the group fills, or write what it reads. A wait of any of
+    /// `by` is one of these threads.
+    pub(super) fn met(&self, used: &Used, by: &[Threads]) -> Option<Met> {
         self.met_filled(used, by, |_| false).or_else(|| self.met_read(used, by))
     }
 
     /// What the group fills is used. Copies of plans for which `is_apart` holds fill something else.
-    pub(super) fn met_filled(&self, used: &Used, by: &[Committers], is_apart: impl Fn(usize) -> bool) -> Option<Met> {
+    pub(super) fn met_filled(&self, used: &Used, by: &[Threads], is_apart: impl Fn(usize) -> bool) -> Option<Met> {
         if by.iter().any(|threads| self.arrived_for.contains(threads)) {
             return None;
         }
@@ -138,7 +138,7 @@ impl Group {
     }
 
     /// What the group reads is written.
-    pub(super) fn met_read(&self, used: &Used, by: &[Committers]) -> Option<Met> {
+    pub(super) fn met_read(&self, used: &Used, by: &[Threads]) -> Option<Met> {
         if by.iter().any(|threads| self.arrived_for.contains(threads) || self.read_for.contains(threads)) {
             return None;
         }
@@ -164,7 +164,7 @@ impl Pending {
     }
 
     /// All but the latest `pending` groups of each of these threads have arrived.
-    pub(super) fn wait(&mut self, threads: Committers, pending: usize) {
+    pub(super) fn wait(&mut self, threads: Threads, pending: usize) {
         let has_arrived = |at: usize| threads.include(self.0[at].by) && self.later_than(at) >= pending;
         let left = (0..self.0.len()).filter(|at| !has_arrived(*at)).map(|at| self.0[at].clone()).collect();
         self.0 = left;
@@ -181,7 +181,7 @@ impl Pending {
 
     /// All but the latest `pending` groups that some of these threads commit have arrived for them, or only read; for other threads
     /// they may be pending.
-    pub(super) fn wait_of(&mut self, threads: &[Committers], pending: usize, only_read: bool) {
+    pub(super) fn wait_of(&mut self, threads: &[Threads], pending: usize, only_read: bool) {
         for at in 0..self.0.len() {
             if threads.contains(&self.0[at].by) && self.later_than(at) >= pending {
                 let group = &mut self.0[at];
@@ -198,7 +198,7 @@ impl Pending {
     /// What may be pending where another path meets this one. Groups of single threads are in no order with those of others, so
     /// those of each are joined by themselves.
     pub(super) fn meet(&mut self, other: Pending) {
-        let is_of_one = |group: &Group| matches!(group.by, Committers::One(_));
+        let is_of_one = |group: &Group| matches!(group.by, Threads::One(_));
         if self.0.iter().chain(&other.0).all(is_of_one) {
             return self.meet_each(other);
         }
@@ -251,7 +251,7 @@ impl Pending {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Needed {
     /// The threads that have committed them.
-    pub(super) by: Committers,
+    pub(super) by: Threads,
     /// How many groups are later, and may be pending.
     pub(super) later: usize,
     /// What a copy of them fills or reads, and its plan.

@@ -3,46 +3,48 @@
 //! Copies of boxes are in no order, so those that may store to the same elements wait for each other. This is decided dimension by
 //! dimension; what is not found apart so only waits.
 
+use num_integer::Integer;
 use tilewright_expr::linear::linear;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Counter;
 use tilewright_ir::tile::BoxMove;
 
 /// A tile that a copy stores to a tensor, in the loops around the copy.
-pub(super) struct Stored {
+pub(super) struct Stored<'a> {
     /// The plan of the copy.
     pub(super) plan: usize,
-    pub(super) moved: BoxMove,
-    pub(super) loops: Vec<Counter>,
+    pub(super) moved: &'a BoxMove,
+    pub(super) loops: &'a [Counter],
 }
 
-impl Stored {
+impl Stored<'_> {
     /// Whether each iteration of each loop stores a tile of its own: for each loop there is a dimension in which the tile
     /// moves on by its side or more, whatever the other loops do.
     fn differs_in_each_iteration(&self) -> bool {
         let several = self.loops.iter().filter(|counter| counter.most_trips() > 1);
-        let BoxMove { starts, sides, .. } = &self.moved;
+        let BoxMove { starts, sides, .. } = self.moved;
         let moves_on = |start: &Expr, side: i64, counter: &Counter| {
             let others = self.loops.iter().filter(|other| other.var != counter.var);
             let depends_on_others = others.into_iter().any(|other| start.mentions(&other.var));
             !depends_on_others
-                && factor(start, &counter.var).is_some_and(|factor| factor.saturating_mul(counter.step).abs() >= side)
+                && factor(start, &counter.var)
+                    .is_some_and(|factor| factor.saturating_mul(counter.step).saturating_abs() >= side)
         };
         several.into_iter().all(|counter| starts.iter().zip(sides).any(|(start, side)| moves_on(start, *side, counter)))
     }
 
     /// Whether the copies of two plans are in no need of an order, whatever the iterations of both are: both add, or they never
     /// store to the same elements.
-    pub(super) fn is_apart(&self, other: &Stored) -> bool {
+    pub(super) fn is_apart(&self, other: &Stored<'_>) -> bool {
         let adds = self.moved.adds && other.moved.adds;
         adds || if self.plan == other.plan { self.differs_in_each_iteration() } else { self.is_beside(other) }
     }
 
     /// Whether in some dimension the tiles of two copies are never at the same places.
-    fn is_beside(&self, other: &Stored) -> bool {
-        let (a, b) = (&self.moved, &other.moved);
+    fn is_beside(&self, other: &Stored<'_>) -> bool {
+        let (a, b) = (self.moved, other.moved);
         let is_same_tensor = (a.tensor, a.start, &a.extents, &a.strides) == (b.tensor, b.start, &b.extents, &b.strides);
-        let loops: Vec<&Counter> = self.loops.iter().chain(&other.loops).collect();
+        let loops: Vec<&Counter> = self.loops.iter().chain(other.loops).collect();
         let mut dimensions = a.starts.iter().zip(&b.starts).zip(a.sides.iter().zip(&b.sides));
         is_same_tensor
             && dimensions.any(|((first, second), (of_first, of_second))| {
@@ -62,7 +64,7 @@ impl Distance {
     fn is_beyond(&self, [of_first, of_second]: [i64; 2]) -> bool {
         let Distance { number, unit } = *self;
         if unit == 0 {
-            return number >= of_first || -number >= of_second;
+            return number >= of_first || number <= -of_second;
         }
         let after = number.rem_euclid(unit);
         after >= of_first && unit - after >= of_second
@@ -77,7 +79,7 @@ fn distance([first, second]: [&Expr; 2], loops: &[&Counter]) -> Option<Distance>
         for (factor, atom) in &sum.terms {
             match loops.iter().find(|counter| atom.mentions(&counter.var)) {
                 Some(counter) if *atom == Expr::var(&counter.var) => {
-                    unit = gcd(unit, factor.checked_mul(unit_of(counter))?)
+                    unit = unit.gcd(&factor.checked_mul(unit_of(counter))?.checked_abs()?)
                 }
                 Some(_) => return None,
                 None => fixed.push((*factor, atom.clone())),
@@ -88,13 +90,9 @@ fn distance([first, second]: [&Expr; 2], loops: &[&Counter]) -> Option<Distance>
     (fixed[0] == fixed[1]).then_some(Distance { number, unit })
 }
 
-/// A number of which all values of a loop's variable are multiples.
+/// A divisor of every value of a loop's variable.
 fn unit_of(counter: &Counter) -> i64 {
-    gcd(counter.step, counter.begin.as_const().unwrap_or(counter.begin.multiple()))
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.saturating_abs() } else { gcd(b, a % b) }
+    counter.step.gcd(&counter.begin.as_const().unwrap_or(counter.begin.multiple()))
 }
 
 /// The multiple of a variable that an expression is the sum of, with something that does not depend on the variable.

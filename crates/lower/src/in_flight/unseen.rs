@@ -10,13 +10,13 @@ use tilewright_ir::plan::Barrier;
 use tilewright_ir::thread::{Inst, Memory, MemorySpace, Program};
 use tilewright_ir::tile::Role;
 
-use super::groups::{Committers, Used};
+use super::groups::{Threads, Used};
 use crate::sync::{OpBlock, name_in};
 
 /// The shared memories that threads have written, and the tensors that they have read or written, since the last fence, with the
 /// threads that did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Unseen(BTreeMap<Handle<Memory>, Committers>);
+pub(super) struct Unseen(BTreeMap<Handle<Memory>, Threads>);
 
 impl Unseen {
     /// Adds the accesses of an op.
@@ -31,12 +31,12 @@ impl Unseen {
                 MemorySpace::Table => false,
             };
             if counts {
-                self.insert(memory, Committers::of(op));
+                self.insert(memory, Threads::of(op));
             }
         }
     }
 
-    fn insert(&mut self, memory: Handle<Memory>, by: Committers) {
+    fn insert(&mut self, memory: Handle<Memory>, by: Threads) {
         self.0.entry(memory).and_modify(|known| *known = known.or(by)).or_insert(by);
     }
 
@@ -51,7 +51,7 @@ impl Unseen {
         if unseen.is_empty() {
             return None;
         }
-        let is_own = |role: &Handle<Role>| unseen.iter().all(|memory| self.0[memory] == Committers::Of(*role));
+        let is_own = |role: &Handle<Role>| unseen.iter().all(|memory| self.0[memory] == Threads::Of(*role));
         let role = op.role.filter(is_own);
         let of_all_memory = unseen.iter().any(|memory| program.memories[*memory].is_global());
         Some(Fence { role, of_all_memory, unseen })
@@ -60,10 +60,10 @@ impl Unseen {
     /// A fence is passed: copies see everything that its threads have done, except what copies that are in flight still do to
     /// memories.
     pub(super) fn pass(&mut self, program: &Program, fence: &Fence, in_flight: &[Handle<Memory>]) {
-        let is_seen = |memory: &Handle<Memory>, by: &Committers| {
+        let is_seen = |memory: &Handle<Memory>, by: &Threads| {
             !in_flight.contains(memory)
                 && (fence.of_all_memory || !program.memories[*memory].is_global())
-                && fence.role.is_none_or(|role| *by == Committers::Of(role))
+                && fence.role.is_none_or(|role| *by == Threads::Of(role))
         };
         self.0.retain(|memory, by| !is_seen(memory, by));
     }

@@ -2,7 +2,7 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{OpPlan, Reason};
-use tilewright_ir::tile::{BoxMove, Loop, Op, OpKind, Space, Stmt, Unroll};
+use tilewright_ir::tile::{BoxMove, Loop, Op, OpKind, Stmt, Unroll};
 
 use super::kernel_lowering::{KernelLowering, Substitution, substituted, substituted_expr};
 use crate::in_flight::not_to_a_tensor;
@@ -122,9 +122,7 @@ impl KernelLowering<'_> {
 
     /// How the copy engine executes an op that goes from shared memory to a tensor, or why it cannot; `None` for other ops.
     fn box_store(&self, op: &Op) -> Option<Result<BoxMove, Reason>> {
-        let [dst, src] = &op.operands[..] else { return None };
-        let [to, from] = [dst, src].map(|tile| self.kernel.buffers[tile.buffer].space);
-        matches!((to, from), (Space::Global(_), Space::Shared)).then(|| self.kernel.box_store(op))
+        self.kernel.is_to_tensor(op).then(|| self.kernel.box_store(op))
     }
 
     /// As [`Self::asynchronous_copy`], for an op.

@@ -35,6 +35,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
+pub(crate) use tilewright_ir::tile::TMA;
 use tilewright_ir::tile::{BoxMove, Role, TMA_WARP_SPECIALISED};
 
 use crate::measure::measure;
@@ -44,8 +45,6 @@ pub(crate) use asynchronous::asynchronous;
 pub(crate) use teams::Team;
 use through_registers::{Halves, MOST_BYTES, halves};
 
-/// The name of the variant in which the copy engine fills stages: in the plan of a loop, and in those of its copies.
-pub(crate) const TMA: &str = "tma";
 /// The name of the variant in which asynchronous copies run ahead: in the plan of a loop, and in those of its copies.
 pub(crate) const CP_ASYNC: &str = "cp_async";
 /// The name of the variant in which loads run ahead and hold their elements in registers, in the same plans.

@@ -6,6 +6,7 @@ mod layouts;
 mod maker;
 mod stores;
 mod streams;
+mod tiles;
 mod values;
 
 use tilewright::dsl::Bounds;

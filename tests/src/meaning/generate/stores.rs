@@ -2,18 +2,16 @@
 
 use tilewright::prelude::*;
 
-use super::layouts::memory_layout;
-use super::maker::DTYPES;
-use super::streams::in_role;
+use super::tiles::{Setting, Starts, in_role};
 use crate::rng::Rng;
 
 /// A tile, and the part of the tensor that gets its elements.
 struct Stored<const N: usize> {
     tile: Buffer,
     extents: [i64; N],
-    /// Where the part begins: so many elements, so many more in each iteration, and in each of the loop around.
-    starts: [[i64; 3]; N],
-    /// After so many places in a dimension it begins again.
+    /// Where the part begins.
+    starts: Starts<N>,
+    /// After so many places in the first dimension it begins again.
     period: i64,
     number: i64,
     dtype: DType,
@@ -31,28 +29,21 @@ pub(super) fn random_stores(rng: &mut Rng) -> Kernel {
 
 fn stores<const N: usize>(rng: &mut Rng) -> Kernel {
     kernel("stores", |k| {
-        let threads = *rng.pick(&[32, 32, 48, 64, 96, 128, 16]);
-        k.threads(threads);
-        let warps = threads / 32;
-        let roles =
-            (warps > 1 && rng.percent(40)).then(|| rng.within(1..=warps - 1)).map(|first| [first, warps - first]);
-        let dtype = *rng.pick(&DTYPES);
-        let unit = 16 / dtype.bytes();
-        let mut extents = [0; N].map(|_| *rng.pick(&[1, 1, 2, 3, 4, 8]));
-        extents[N - 1] = unit * *rng.pick(&[1, 2, 4, 4, 8]);
+        let setting = Setting::<N>::random(k, rng, 40);
+        let Setting { roles, dtype, unit, extents } = setting;
         let (trips, rows) = (*rng.pick(&[0, 1, 2, 3, 5]), rng.within(1..=3));
         let step = *rng.pick(&[1, 1, 2]);
         let count = rng.within(1..=3);
-        let tiles: Vec<Stored<N>> = (0..count).map(|at| Stored::random(k, rng, dtype, extents, at)).collect();
+        let tiles: Vec<Stored<N>> = (0..count).map(|at| Stored::random(k, rng, &setting, at)).collect();
         // A tensor that holds all parts, or whose edge some of them are beyond.
         let reach = |dimension: usize| tiles.iter().map(|stored| stored.reach(dimension, trips * step, rows)).max();
         let mut shape: [i64; N] = std::array::from_fn(|dimension| reach(dimension).unwrap_or(1));
-        shape[N - 1] = (shape[N - 1] + unit - 1) / unit * unit;
+        shape[N - 1] = rounded_up(shape[N - 1], unit);
         let ragged = (N < 3 && rng.percent(50)).then(|| rng.below(N));
         let size = ragged.map(|dimension| {
             let multiple = *rng.pick(&[1, unit]);
-            let least = (shape[dimension] + multiple - 1) / multiple * multiple;
-            k.size("n").multiple_of(multiple).max(least + rng.within(0..=3) * multiple)
+            let most = rounded_up(shape[dimension], multiple) + rng.within(0..=3) * multiple;
+            k.size("n").multiple_of(multiple).max(most)
         });
         let y = match (size, &shape[..], ragged) {
             (Some(n), [_], _) => k.inout("y", dtype, (n,)),
@@ -101,30 +92,12 @@ fn stores<const N: usize>(rng: &mut Rng) -> Kernel {
 }
 
 impl<const N: usize> Stored<N> {
-    fn random(k: &mut KernelBuilder, rng: &mut Rng, dtype: DType, extents: [i64; N], number: i64) -> Stored<N> {
-        let name = format!("tile{number}");
-        let laid_out = if N == 2 { memory_layout(rng, extents.to_vec()) } else { None };
-        let tile = match laid_out {
-            Some(layout) => k.shared(&name, dtype, layout),
-            None => k.shared(&name, dtype, extents),
-        };
-        let start = |extent: &i64| {
-            let step = *rng.pick(&[0, 1, *extent, *extent]);
-            [rng.within(0..=3), step, rng.within(0..=2) * extent]
-        };
-        let mut starts: Vec<[i64; 3]> = extents.iter().map(start).collect();
-        let unit = 16 / dtype.bytes();
-        starts[N - 1][0] *= *rng.pick(&[0, 0, 1, unit]);
+    fn random(k: &mut KernelBuilder, rng: &mut Rng, setting: &Setting<N>, number: i64) -> Stored<N> {
+        let Setting { dtype, unit, extents, .. } = *setting;
+        let tile = setting.tile(k, rng, number);
+        let starts = setting.starts(rng, &[0, 0, 1, unit]);
         let period = *rng.pick(&[0, 0, 0, 2, 3]);
-        Stored {
-            tile,
-            extents,
-            starts: std::array::from_fn(|at| starts[at]),
-            period,
-            number,
-            dtype,
-            adds: has_sums(dtype) && rng.percent(25),
-        }
+        Stored { tile, extents, starts, period, number, dtype, adds: has_sums(dtype) && rng.percent(25) }
     }
 
     /// Elements of a dimension from the first of the tensor to the last that is stored.
@@ -162,4 +135,8 @@ impl<const N: usize> Stored<N> {
 /// Whether there are atomic additions of elements.
 fn has_sums(dtype: DType) -> bool {
     [F16, BF16, F32, F64, I32, U32, I64].contains(&dtype)
+}
+
+fn rounded_up(number: i64, unit: i64) -> i64 {
+    (number + unit - 1) / unit * unit
 }

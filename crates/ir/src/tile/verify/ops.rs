@@ -458,9 +458,8 @@ fn aliasing(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnost
 /// Checks that the destination's dtype has atomic addition, and that one side is a fragment, whose threads execute it.
 fn check_addition(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(no_atomic(kernel, AtomicOp::Add, dst.buffer, op.span));
-    let [to, from] = [dst, src].map(|tile| kernel.buffers[tile.buffer].space);
-    let is_store = matches!((to, from), (Space::Global(_), Space::Shared));
-    if to != Space::Fragment && from != Space::Fragment && !is_store {
+    let in_memory = |tile: &Tile| kernel.buffers[tile.buffer].space != Space::Fragment;
+    if in_memory(dst) && in_memory(src) && !kernel.is_to_tensor(op) {
         let title = kernel.op_title(op);
         let message = format!("`{title}` adds memory to memory; only shared memory can be added, and only to a tensor");
         let of = tile_title(kernel, src);

@@ -34,7 +34,7 @@ fn reading(memory: Handle<Memory>) -> Used {
 }
 
 fn later(pending: &Pending, memory: Handle<Memory>) -> Option<usize> {
-    pending.needed(|group| group.met(&reading(memory), &[Committers::All])).map(|needed| needed.later)
+    pending.needed(|group| group.met(&reading(memory), &[Threads::All])).map(|needed| needed.later)
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_wait_leaves_later_groups_pending() {
     pending.commit(filling(a));
     pending.commit(filling(b));
     assert_eq!([later(&pending, a), later(&pending, b)], [Some(1), Some(0)]);
-    pending.wait(Committers::All, 1);
+    pending.wait(Threads::All, 1);
     assert_eq!([later(&pending, a), later(&pending, b)], [None, Some(0)]);
 }
 
@@ -77,7 +77,7 @@ fn what_a_copy_reads_may_be_read_but_not_written() {
     pending.commit(Group { reads: of_plan(from), ..Group::default() });
     assert_eq!(later(&pending, from), None);
     let writing = Used { writes: BTreeSet::from([from]), ..Used::default() };
-    assert!(pending.needed(|group| group.met(&writing, &[Committers::All])).is_some());
+    assert!(pending.needed(|group| group.met(&writing, &[Threads::All])).is_some());
 }
 
 /// A group that has read its memory still counts as a later one, and as one that fills.
@@ -89,9 +89,8 @@ fn a_group_that_has_read_may_still_fill() {
     pending.commit(Group { reads: of_plan(other), ..Group::default() });
     pending.finish_reading(1);
     let writing = |memory| Used { writes: BTreeSet::from([memory]), ..Used::default() };
-    let read = |memory| {
-        pending.needed(|group| group.met_read(&writing(memory), &[Committers::All])).map(|needed| needed.later)
-    };
+    let read =
+        |memory| pending.needed(|group| group.met_read(&writing(memory), &[Threads::All])).map(|needed| needed.later);
     assert_eq!([read(from), read(other)], [None, Some(0)]);
     assert_eq!(later(&pending, to), Some(1));
 }
@@ -105,12 +104,12 @@ fn all_groups_that_are_needed_have_to_arrive() {
         |roles: &mut Arena<Role>| roles.push(Role { name: "r".to_string(), first: 0, warps: 1, span: Span::here() });
     let (one, other) = (role(&mut roles), role(&mut roles));
     let mut pending = Pending::default();
-    pending.commit(Group { by: Committers::Of(other), ..filling(a) });
-    pending.commit(Group { by: Committers::Of(one), ..filling(b) });
-    pending.commit(Group { by: Committers::Of(one), ..filling(c) });
+    pending.commit(Group { by: Threads::Of(other), ..filling(a) });
+    pending.commit(Group { by: Threads::Of(one), ..filling(b) });
+    pending.commit(Group { by: Threads::Of(one), ..filling(c) });
     let used = Used { reads: BTreeSet::from([a, b]), ..Used::default() };
-    let needed = pending.needed(|group| group.met(&used, &[Committers::All])).expect("two groups");
-    assert_eq!((needed.later, needed.by), (0, Committers::Some));
+    let needed = pending.needed(|group| group.met(&used, &[Threads::All])).expect("two groups");
+    assert_eq!((needed.later, needed.by), (0, Threads::Some));
 }
 
 /// What one thread of a role commits is not later for the thread of the CTA.
@@ -118,11 +117,11 @@ fn all_groups_that_are_needed_have_to_arrive() {
 fn one_thread_has_only_its_own_groups() {
     let [a, b] = memories();
     let mut pending = Pending::default();
-    pending.commit(Group { by: Committers::One(None), ..filling(a) });
+    pending.commit(Group { by: Threads::One(None), ..filling(a) });
     let role = Arena::new().push(Role { name: "r".to_string(), first: 0, warps: 1, span: Span::here() });
-    pending.commit(Group { by: Committers::One(Some(role)), ..filling(b) });
+    pending.commit(Group { by: Threads::One(Some(role)), ..filling(b) });
     assert_eq!([later(&pending, a), later(&pending, b)], [Some(0), Some(0)]);
-    pending.commit(Group { by: Committers::One(None), ..Group::default() });
+    pending.commit(Group { by: Threads::One(None), ..Group::default() });
     assert_eq!([later(&pending, a), later(&pending, b)], [Some(1), Some(0)]);
 }
 
@@ -133,14 +132,14 @@ fn a_wait_of_a_role_counts_for_the_role_alone() {
     let mut roles = Arena::new();
     let role =
         |roles: &mut Arena<Role>| roles.push(Role { name: "r".to_string(), first: 0, warps: 1, span: Span::here() });
-    let [one, other] = [role(&mut roles), role(&mut roles)].map(Committers::Of);
+    let [one, other] = [role(&mut roles), role(&mut roles)].map(Threads::Of);
     let mut pending = Pending::default();
     pending.commit(Group { by: one, ..filling(a) });
     let before = pending.clone();
     pending.wait_of(&[one], 0, false);
     let for_threads =
         |pending: &Pending, by| pending.needed(|group| group.met(&reading(a), &[by])).map(|needed| needed.later);
-    assert_eq!([one, other, Committers::All].map(|by| for_threads(&pending, by)), [None, Some(0), Some(0)]);
+    assert_eq!([one, other, Threads::All].map(|by| for_threads(&pending, by)), [None, Some(0), Some(0)]);
     pending.meet(before);
     assert_eq!(for_threads(&pending, one), Some(0));
 }

@@ -1,0 +1,116 @@
+//! `atomic_add` from shared memory to a tensor: the copy engine adds the boxes of a tile.
+
+use tilewright::compile::{Options, compile};
+use tilewright::layout::DType;
+use tilewright::prelude::*;
+use tilewright_tests::pages::tensor;
+
+use super::stores::calls;
+use super::{are_found, check_all_in_schedules, compiled, mutated, number};
+
+/// CTAs add their tiles to one, for so many threads.
+fn summed(dtype: DType, threads: i64, variant: &str) -> Kernel {
+    kernel("summed", |k| {
+        let rows = k.size("rows");
+        let x = k.input("x", dtype, (rows, 128));
+        let y = k.accumulator("y", dtype, [128]);
+        let [bx] = k.grid([rows.ceil_div(4)]);
+        k.threads(threads);
+        let tile = k.shared("tile", dtype, [128]);
+        k.serial("t", 0..4, |k, t| {
+            k.parallel([128], |k, [i]| k.store(tile, (&i,), x.at((bx * 4 + t, 127 - &i))));
+            let added = k.atomic_add(y, tile);
+            if !variant.is_empty() {
+                added.variant(variant);
+            }
+        });
+    })
+}
+
+#[test]
+fn tiles_are_added_by_the_copy_engine_or_by_threads() {
+    for dtype in [F32, F16, BF16, I32, U32, I64, U64, F64] {
+        for (threads, variant) in [(64, ""), (64, "elements"), (16, "")] {
+            let kernel = summed(dtype, threads, variant);
+            let by_engine = calls(&kernel).contains(&"tensor_add_1d".to_string());
+            assert_eq!(by_engine, threads == 64 && variant.is_empty(), "{dtype}\n{}", compiled(&kernel).cuda());
+            for rows in [4, 8, 20] {
+                let x = |at: i64| (at * 7 % 13) as f64;
+                let y = |i: i64| (0..rows).map(|row| x(row * 128 + 127 - i)).sum();
+                let (x, y) = (tensor(dtype, &[rows, 128], x), tensor(dtype, &[128], y));
+                check_all_in_schedules(&kernel, &[("rows", rows)], &[x], &[y]);
+            }
+        }
+    }
+}
+
+/// Additions to the same elements may come in any order, so only the tile is waited for.
+#[test]
+fn additions_do_not_wait_for_each_other() {
+    let kernel = summed(F32, 64, "tma");
+    let in_order = [
+        "bulk_wait_read<0>",
+        "__syncthreads",
+        "fence_proxy_async_shared",
+        "__syncthreads",
+        "tensor_add_1d",
+        "bulk_commit",
+        "bulk_wait_read<0>",
+    ];
+    assert_eq!(calls(&kernel), in_order);
+    let launch = |rows: i64| {
+        let y = |i: i64| (0..rows).map(|row| number(row * 128 + 127 - i)).sum();
+        (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], tensor(F32, &[128], y))
+    };
+    let Some(report) = mutated(&kernel, &[launch(4), launch(8)]) else { return };
+    assert!(are_found(&report, &["cp.async.bulk.wait_group.read", "bar.sync"]), "{report:#?}");
+}
+
+/// An addition comes after a copy to the same elements, and a copy after additions.
+#[test]
+fn copies_and_additions_to_the_same_elements_are_in_order() {
+    let kernel = kernel("both", |k| {
+        let y = k.output("y", I32, [3, 64]);
+        k.threads(64);
+        let tile = k.shared("tile", I32, [64]);
+        let more = k.shared("more", I32, [64]);
+        k.parallel([64], |k, [i]| k.store(tile, (&i,), (63 - &i).cast(I32)));
+        k.fill(more, 5);
+        for row in 0..3 {
+            k.copy_async(y.sub((row, ..)), tile);
+            k.atomic_add(y.sub((row, ..)), more);
+            k.atomic_add(y.sub((row, ..)), tile);
+        }
+        k.copy_async(y.sub((2, ..)), more);
+    });
+    let y = tensor(I32, &[3, 64], |at| if at < 128 { (2 * (63 - at % 64) + 5) as f64 } else { 5.0 });
+    check_all_in_schedules(&kernel, &[], &[], &[y]);
+}
+
+#[test]
+fn other_memory_is_not_added_to_memory() {
+    let kernel = kernel("memory", |k| {
+        let x = k.input("x", I32, [32]);
+        let y = k.accumulator("y", I32, [32]);
+        k.atomic_add(y, x);
+    });
+    let found = compile(kernel, &Options::new(Target::Sm100a)).expect_err("memory is added to memory");
+    assert_eq!(found[0].code, "K0262");
+    let fragment = kernel_of_fragment("tma");
+    let found = compile(fragment, &Options::new(Target::Sm100a)).expect_err("a fragment is not in shared memory");
+    assert_eq!(
+        found[0].notes,
+        [
+            "tma: the op does not go from shared memory to a tensor; accepted: from shared memory to a tensor, or the variant of a pipelined loop that fills shared memory"
+        ]
+    );
+}
+
+fn kernel_of_fragment(variant: &str) -> Kernel {
+    kernel("fragment", |k| {
+        let y = k.accumulator("y", I32, [32]);
+        let held = k.fragment("held", I32, [32]);
+        k.fill(held, 1);
+        k.atomic_add(y, held).variant(variant);
+    })
+}
