@@ -82,13 +82,7 @@ impl<'a> Lowering<'a> {
         if self.copied(chunk, accesses)? || self.copied_through(chunk, accesses)? {
             return Ok(());
         }
-        for load in &accesses.loads {
-            let vectors = self.vectors(load, chunk, &chunk.mask);
-            if vectors.width > 1 {
-                let moved = self.moved_through(&load.known, false, vectors);
-                self.move_all(&moved, &chunk.mask)?;
-            }
-        }
+        self.loads_in_vectors(accesses, None, chunk, &chunk.mask)?;
         let mut after = Vec::new();
         for store in &accesses.stores {
             let Some(mask) = self.firsts_of(chunk) else { continue };
@@ -103,6 +97,25 @@ impl<'a> Lowering<'a> {
             self.guarded(&mask, &chunk.mask, body);
         }
         self.moved.clear();
+        Ok(())
+    }
+
+    /// Adds the loads of a chunk that are vectors, for the threads of `mask`, but for that of an access.
+    fn loads_in_vectors(
+        &mut self,
+        accesses: &VectorizableAccesses<'_>,
+        except: Option<&Access>,
+        chunk: &Chunk,
+        mask: &Mask,
+    ) -> Result<(), Refusal> {
+        let is_left = |load: &&VectorizableAccess<'_>| except.is_none_or(|other| load.known.element(other).is_none());
+        for load in accesses.loads.iter().filter(is_left) {
+            let vectors = self.vectors(load, chunk, mask);
+            if vectors.width > 1 {
+                let moved = self.moved_through(&load.known, false, vectors);
+                self.move_all(&moved, mask)?;
+            }
+        }
         Ok(())
     }
 
@@ -234,6 +247,7 @@ impl<'a> Lowering<'a> {
         let Some(((load, store), mask)) = sides.zip(self.firsts_of(chunk)) else { return Ok(false) };
         let [loaded, stored] = [load, store].map(|one| self.vectors(one, chunk, &mask));
         let body = self.aside(|this| {
+            this.loads_in_vectors(accesses, Some(from), chunk, &mask)?;
             if let Some([loads, stores]) = this.through_words([load, store], [&loaded, &stored]) {
                 this.move_all(&loads, &mask)?;
                 return this.move_all(&stores, &mask);
@@ -345,11 +359,15 @@ impl<'a> Lowering<'a> {
         let adjacent =
             |group: &[i64]| group[0] % group.len() as i64 == 0 && group.windows(2).all(|pair| pair[1] == pair[0] + 1);
         if !registers.chunks(width).all(adjacent) {
-            let body = self.aside(|this| this.copied_reordered(&moved, &registers, &mask))?;
+            let body = self.aside(|this| {
+                this.loads_in_vectors(accesses, Some(from), chunk, &mask)?;
+                this.copied_reordered(&moved, &registers, &mask)
+            })?;
             self.guarded(&mask, &chunk.mask, body);
             return Ok(true);
         }
         let body = self.aside(|this| {
+            this.loads_in_vectors(accesses, Some(from), chunk, &mask)?;
             let mut vectors = moved.vectors.steps.chunks(width).zip(registers.chunks(width));
             vectors.try_for_each(|(vector, group)| {
                 let part = regs(moved.array, group[0], width as i64);
@@ -357,6 +375,7 @@ impl<'a> Lowering<'a> {
             })
         })?;
         self.guarded(&mask, &chunk.mask, body);
+        self.moved.clear();
         Ok(true)
     }
 }
