@@ -14,6 +14,8 @@ use crate::builder::Builder;
 
 /// Instructions that start the copy of a box.
 pub(crate) const OF_A_BOX: i64 = 3;
+/// Instructions with which a thread starts copies to shared memory: a condition, a wait, an election, the announcement.
+pub(crate) const OF_AN_ISSUE: i64 = 8;
 
 /// Why a CTA of so many threads does not use the copy engine, if it does not.
 pub(crate) fn no_whole_warp(threads: i64) -> Option<Reason> {
@@ -29,6 +31,11 @@ pub(crate) fn facts(moved: &BoxMove) -> PlanFacts {
     let of = if copies == 1 { "a box".to_string() } else { format!("{copies} boxes") };
     let summary = format!("{of} of {} elements, {}", sides.join(" x "), moved.boxes.swizzle.name());
     PlanFacts::without_accesses(summary, copies as i64 * OF_A_BOX)
+}
+
+/// Bytes that all boxes of a statement bring.
+pub(crate) fn bytes(moved: &BoxMove) -> i64 {
+    moved.boxes.copies.len() as i64 * moved.boxes.box_bytes()
 }
 
 /// Starts the copies of all boxes, between `shared` from element `first` on and the tensor of `map`.

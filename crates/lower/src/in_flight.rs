@@ -1,7 +1,11 @@
 //! Copies in flight: what `copy_async` starts is waited for where something needs it.
 //!
-//! Each copy is a group of its own: of asynchronous copies, of which every thread has a part (PTX ISA,
-//! "cp.async.commit_group"), or of boxes that one thread lets the copy engine move (PTX ISA, "cp.async.bulk.commit_group").
+//! Boxes that the copy engine brings to shared memory count at a barrier of their copy, and who needs them waits for its latest
+//! phase; see [`arriving`].
+//!
+//! Each other copy is a group of its own: of asynchronous copies, of which every thread has a part (PTX ISA,
+//! "cp.async.commit_group"), or of boxes that one thread lets the copy engine move to a tensor (PTX ISA,
+//! "cp.async.bulk.commit_group").
 //! Before the first statement that uses what a group fills, or writes what it reads, each thread waits until that group has
 //! arrived, and a barrier follows. Groups of a kind arrive in their order, so a wait names how many later ones may be pending:
 //! `cp_async_wait<1>`.
@@ -13,6 +17,7 @@
 //!
 //! The copy engine sees what threads have written after a fence, and a barrier between the fence and the copy.
 
+mod arriving;
 mod groups;
 mod overlap;
 mod start;
@@ -21,19 +26,20 @@ mod unseen;
 use std::collections::BTreeMap;
 
 use tilewright_diag::{Diagnostic, counted_as};
-use tilewright_expr::Expr;
-use tilewright_ir::Counter;
+use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, OpPlan};
-use tilewright_ir::thread::{Call, Inst, Program, Stmt, for_each_stmt};
+use tilewright_ir::thread::{Call, Inst, Memory, Stmt, Value, for_each_stmt};
 use tilewright_ir::tile::BoxMove;
+use tilewright_ir::{Counter, Handle, Scalar};
 
-use crate::builder::Builder;
-use crate::pipeline::Team;
-use crate::sync::{Block, LoopBlock, OpBlock, for_each_op, name_in};
+use crate::builder::{Builder, regs};
+use crate::pipeline::{Team, barrier_call};
+use crate::sync::{Block, LoopBlock, OpBlock, name_in};
+use arriving::{Arriving, Awaited};
 use groups::{Group, Needed, Pending, Threads, Used};
 use overlap::Stored;
-use start::Start;
-pub(crate) use start::not_to_a_tensor;
+pub(crate) use start::not_between;
+use start::{Load, Start};
 use unseen::{Fence, Unseen};
 
 /// The blocks with the statements of asynchronous copies, and with waits before what needs them.
@@ -44,12 +50,12 @@ pub(crate) fn with_waits(
     mut blocks: Vec<Block>,
 ) -> Vec<Block> {
     let mut start = Start::new(builder, plans, found);
-    for_each_op(&mut blocks, &mut |op| start.op(op));
-    let Start { started, boxes, .. } = start;
+    start.all(&mut blocks);
+    let Start { started, stores, loads, .. } = start;
     if !started {
         return blocks;
     }
-    let mut waits = Waits { program: &builder.program, plans, boxes, around: BTreeMap::new(), loops: Vec::new() };
+    let mut waits = Waits { builder, plans, stores, loads, around: BTreeMap::new(), loops: Vec::new() };
     let mut state = State::default();
     waits.walk(&mut blocks, &mut state, true);
     // No copy arrives, and none reads shared memory, after its CTA has ended.
@@ -57,7 +63,11 @@ pub(crate) fn with_waits(
     for (plan, inst) in last {
         blocks.extend(plan.map(|plan| Block::Op(waits.part(plan, "wait", vec![wait(inst, 0)]))));
     }
-    blocks
+    for (full, plan, role) in state.arriving.left() {
+        let body = waits.wait_for(full);
+        blocks.push(Block::Op(waits.part(plan, "wait", body).of(role)));
+    }
+    waits.begin().into_iter().map(Block::Op).chain(blocks).collect()
 }
 
 /// What may be in flight.
@@ -67,6 +77,8 @@ struct State {
     threads: Pending,
     /// Groups of boxes that go to tensors.
     engine: Pending,
+    /// Boxes that come to shared memory.
+    arriving: Arriving,
     unseen: Unseen,
 }
 
@@ -93,6 +105,7 @@ impl State {
     fn meet(&mut self, other: State) {
         self.threads.meet(other.threads);
         self.engine.meet(other.engine);
+        self.arriving.meet(other.arriving);
         self.unseen.meet(other.unseen);
     }
 }
@@ -108,10 +121,12 @@ enum BarrierAfter {
 
 /// Puts waits before what needs the copies.
 struct Waits<'a> {
-    program: &'a Program,
+    builder: &'a mut Builder,
     plans: &'a mut [OpPlan],
     /// How the copy engine executes the copies to tensors, by their plans.
-    boxes: BTreeMap<usize, BoxMove>,
+    stores: BTreeMap<usize, BoxMove>,
+    /// The copies to shared memory that it executes.
+    loads: Vec<Load>,
     /// The loops around those that the walk has seen, by their plans.
     around: BTreeMap<usize, Vec<Counter>>,
     /// The loops around the current block.
@@ -129,7 +144,7 @@ impl Waits<'_> {
                 Block::If(branches) => Some(&branches.first),
                 Block::Loop(_) => None,
             };
-            if let Some(before) = first.and_then(|op| self.before(op, state, places)) {
+            for before in first.map(|op| self.before(op, state, places)).unwrap_or_default() {
                 blocks.insert(at, Block::Op(before));
                 at += 1;
             }
@@ -168,17 +183,21 @@ impl Waits<'_> {
         }
     }
 
-    /// The waits and the fence that an op needs before it, in one block; none are made unless `places`.
-    fn before(&mut self, op: &OpBlock, state: &mut State, places: bool) -> Option<OpBlock> {
-        let used = Used::of(self.program, &op.body);
+    /// The waits and the fence that an op needs before it; none are made unless `places`.
+    fn before(&mut self, op: &OpBlock, state: &mut State, places: bool) -> Vec<OpBlock> {
+        let program = &self.builder.program;
+        let used = Used::of(program, &op.body);
+        let awaited = state.arriving.needed(op, &used);
         let waits = self.needed(op, &used, state);
-        let is_store = self.boxes.contains_key(&op.op);
-        let fence = is_store.then(|| state.unseen.fence(self.program, op, &used)).flatten();
+        let fence = self.is_by_engine(op).then(|| state.unseen.fence(program, op, &used)).flatten();
+        let is_of_others = awaited.iter().any(|awaited| awaited.for_others);
         let barrier = match &fence {
+            _ if is_of_others => BarrierAfter::OfCta,
             // One barrier is for both.
             Some(Fence { role: None, .. }) => BarrierAfter::OfCta,
             Some(_) | None => self.barrier_after(op, &waits),
         };
+        awaited.iter().for_each(|awaited| state.arriving.wait(awaited));
         for (inst, needed) in &waits {
             match barrier {
                 BarrierAfter::OfCta => state.wait(*inst, needed.later),
@@ -188,14 +207,29 @@ impl Waits<'_> {
         }
         if let Some(fence) = &fence {
             let in_flight: Vec<_> = state.threads.used().collect();
-            state.unseen.pass(self.program, fence, &in_flight);
+            state.unseen.pass(program, fence, &in_flight);
         }
-        places.then(|| self.block_before(op, &waits, barrier, fence)).flatten()
+        if !places {
+            return Vec::new();
+        }
+        let mut all: Vec<OpBlock> = awaited.iter().map(|awaited| self.arrival_before(op, awaited)).collect();
+        all.extend(self.block_before(op, &waits, barrier, fence, awaited.first()));
+        all
+    }
+
+    /// Whether the copy engine executes an op.
+    fn is_by_engine(&self, op: &OpBlock) -> bool {
+        self.stores.contains_key(&op.op) || self.load(op.op).is_some()
+    }
+
+    /// The copy to shared memory of a plan that the copy engine executes.
+    fn load(&self, plan: usize) -> Option<&Load> {
+        self.loads.iter().find(|load| load.plans.contains(&plan))
     }
 
     /// The waits that an op needs.
     fn needed(&self, op: &OpBlock, used: &Used, state: &State) -> Vec<(Inst, Needed)> {
-        let of_one = self.boxes.contains_key(&op.op).then(|| Threads::of_one(op));
+        let of_one = self.is_by_engine(op).then(|| Threads::of_one(op));
         let by: Vec<Threads> = std::iter::once(Threads::of(op)).chain(of_one).collect();
         let arrived = state.engine.needed(|group| group.met_filled(used, &by, |plan| self.is_apart(plan, op)));
         let has_read = state.engine.needed(|group| group.met_read(used, &by));
@@ -209,8 +243,8 @@ impl Waits<'_> {
     /// The barrier that waits before an op take.
     fn barrier_after(&self, op: &OpBlock, waits: &[(Inst, Needed)]) -> BarrierAfter {
         // Copies to the same elements that one thread starts are in order when it has waited.
-        let by_store = self.boxes.contains_key(&op.op).then(|| Threads::of_one(op));
-        let is_own = |(inst, needed): &(Inst, Needed)| *inst == Inst::BulkWait && Some(needed.by) == by_store;
+        let by_engine = self.is_by_engine(op).then(|| Threads::of_one(op));
+        let is_own = |(inst, needed): &(Inst, Needed)| *inst != Inst::CopyAsyncWait && Some(needed.by) == by_engine;
         let of_team = [Threads::of(op), Threads::of_one(op)];
         if waits.iter().all(is_own) {
             BarrierAfter::None
@@ -228,6 +262,7 @@ impl Waits<'_> {
         waits: &[(Inst, Needed)],
         barrier: BarrierAfter,
         fence: Option<Fence>,
+        awaited: Option<&Awaited>,
     ) -> Option<OpBlock> {
         let of_fence = fence.as_ref().map(|fence| fence.role);
         let role = match barrier {
@@ -235,19 +270,20 @@ impl Waits<'_> {
             BarrierAfter::OfRole | BarrierAfter::None => of_fence.unwrap_or(op.role),
         };
         let follows = barrier != BarrierAfter::None;
-        let sync = (follows || fence.is_some()).then(|| Team::of(self.program, role).sync());
+        let sync = (follows || fence.is_some()).then(|| Team::of(&self.builder.program, role).sync());
         let mut body = Vec::new();
         for (inst, needed) in waits {
             self.tell_wait(op, *inst, needed, sync.filter(|_| follows));
             body.push(wait(*inst, needed.later));
         }
         if let Some(fence) = &fence {
-            let told = fence.told(self.program, op, sync.map_or("", |(_, name)| name));
+            let told = fence.told(&self.builder.program, op, sync.map_or("", |(_, name)| name));
             self.plans[op.op].barriers.push(told);
             body.push(Stmt::from(Call::plain(fence.inst())));
         }
         body.extend(sync.map(|(inst, _)| Stmt::from(Call::plain(inst))));
         let (plan, part) = match (waits.first(), &fence) {
+            (None, None) if barrier == BarrierAfter::OfCta => (awaited?.plan, "wait for each other"),
             (None, None) => return None,
             (Some((_, needed)), None) => (needed.plan, "wait"),
             (None, Some(_)) => (op.op, "fence"),
@@ -256,10 +292,51 @@ impl Waits<'_> {
         Some(self.part(plan, part, body).of(role))
     }
 
+    /// The block that waits for a copy to shared memory before an op, with its reason in the plan of the copy.
+    fn arrival_before(&mut self, op: &OpBlock, awaited: &Awaited) -> OpBlock {
+        let Awaited { full, plan, memory, role, for_others } = *awaited;
+        let name = name_in(&self.builder.program, &op.body, memory);
+        let sync = if for_others { ", __syncthreads" } else { "" };
+        let what = format!("{}{sync}", Inst::BarrierWait.info().name);
+        self.plans[plan].barriers.push(Barrier { what, reason: format!("{} uses {name}", op.title) });
+        let body = self.wait_for(full);
+        self.part(plan, "wait", body).of(role)
+    }
+
+    /// Waits for the latest phase of a barrier.
+    fn wait_for(&mut self, full: Handle<Memory>) -> Vec<Stmt> {
+        let phase = self.loads.iter().find(|load| load.full == full).and_then(|load| load.phase);
+        let named = phase.map(|phase| {
+            let parity = Var::new(self.builder.fresh("parity"), 0, 1);
+            (Expr::var(&parity), Stmt::LetValue { var: parity, value: Value::reg(phase, 0) })
+        });
+        let (parity, named) = named.unzip();
+        let parity = parity.unwrap_or(Expr::constant(0));
+        named.into_iter().chain([barrier_call(Inst::BarrierWait, (full, Expr::constant(0)), Some(parity))]).collect()
+    }
+
+    /// What stands at the beginning of the kernel: one thread initialises the barriers of copies to shared memory.
+    /// The barrier after which others see them is derived.
+    fn begin(&mut self) -> Option<OpBlock> {
+        let plan = *self.loads.first()?.plans.first()?;
+        let team = Team::of(&self.builder.program, None);
+        let mut all = Vec::new();
+        for phase in self.loads.iter().filter_map(|load| load.phase) {
+            // No phase has begun: the parity of the one before the first.
+            all.extend([Stmt::Declare(phase), Stmt::Set { to: regs(phase, 0, 1), value: Scalar::Int(1) }]);
+        }
+        let place = |load: &Load| (load.full, Expr::constant(0));
+        let init = |load: &Load| barrier_call(Inst::BarrierInit, place(load), Some(Expr::constant(1)));
+        let fence = Stmt::from(Call::plain(Inst::BarrierInitFence));
+        let inits = self.loads.iter().map(init).chain([fence]).collect();
+        all.extend(team.by_first_of(&team, vec![Stmt::Elect { body: inits }]));
+        Some(self.part(plan, "the barriers begin", all))
+    }
+
     /// Writes a wait before an op into the plan of the copy, with the barrier after it.
     fn tell_wait(&mut self, op: &OpBlock, inst: Inst, needed: &Needed, sync: Option<(Inst, &str)>) {
         let Needed { later, memory, plan, .. } = *needed;
-        let name = name_in(self.program, &op.body, memory);
+        let name = name_in(&self.builder.program, &op.body, memory);
         let verb = if inst == Inst::BulkWaitRead { "writes" } else { "uses" };
         let reason =
             format!("{} {verb} {name}; {} may be pending", op.title, counted_as(later, "later copy", "later copies"));
@@ -270,7 +347,7 @@ impl Waits<'_> {
 
     /// Whether what an earlier copy stores needs no order with what an op stores, if both are copies to tensors.
     fn is_apart(&self, earlier: usize, op: &OpBlock) -> bool {
-        let stored = |plan, loops| Some(Stored { plan, moved: self.boxes.get(&plan)?, loops });
+        let stored = |plan, loops| Some(Stored { plan, moved: self.stores.get(&plan)?, loops });
         let before = self.around.get(&earlier).and_then(|loops| stored(earlier, loops));
         let both = before.zip(stored(op.op, &self.loops));
         both.is_some_and(|(before, after)| before.is_apart(&after))
@@ -278,7 +355,8 @@ impl Waits<'_> {
 
     /// The groups that an op commits, and the waits among its own statements.
     fn pass(&mut self, op: &OpBlock, state: &mut State) {
-        let group = |by| if op.flight.is_some() { Group::of(self.program, op, by) } else { Group::without_memory(by) };
+        let program = &self.builder.program;
+        let group = |by| if op.flight.is_some() { Group::of(program, op, by) } else { Group::without_memory(by) };
         for_each_stmt(&op.body, &mut |stmt| {
             let Stmt::Inst(call) = stmt else { return };
             match call.inst {
@@ -292,10 +370,12 @@ impl Waits<'_> {
                 _ => {}
             }
         });
-        if self.boxes.contains_key(&op.op) {
+        if self.stores.contains_key(&op.op) {
             self.around.insert(op.op, self.loops.clone());
-        } else if !self.boxes.is_empty() {
-            state.unseen.add(self.program, op);
+        } else if let Some(load) = self.load(op.op) {
+            state.arriving.start(program, op, load.full);
+        } else if !(self.stores.is_empty() && self.loads.is_empty()) {
+            state.unseen.add(program, op);
         }
     }
 

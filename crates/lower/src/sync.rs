@@ -209,9 +209,12 @@ impl BarrierPass<'_> {
         }
         // A barrier that only some threads execute orders only the op's own accesses.
         let ordered_from = if op.guard.is_some() { self.next } else { 0 };
+        let is_waited_for = op.is_load_by_engine();
         for part in parts {
             match part {
                 OpSegment::Barrier(scope) => self.pass(scope, op.role, ordered_from),
+                // Who uses what it fills has waited for it.
+                OpSegment::Accesses(_) if is_waited_for => {}
                 OpSegment::Accesses(accesses) => self.add(accesses),
             }
         }

@@ -126,7 +126,9 @@ fn placed(kernel: VerifiedKernel, placement: &Placement) -> Option<VerifiedKerne
 fn refused(kernel: &Kernel, found: &[Diagnostic], has_meaning: bool) -> Result<Ended, Wrong> {
     let Some(first) = found.first() else { return Err(wrong("refused without a reason", "")) };
     let notes: String = first.notes.iter().map(|note| format!("; {note}")).collect();
-    let is_internal = ['V', 'E', 'P'].iter().any(|letter| first.code.starts_with(*letter));
+    let asks_for_variants = kernel.ops.iter().any(|(_, op)| op.variant.is_some());
+    let is_unmet = first.code == "P0402" && asks_for_variants;
+    let is_internal = !is_unmet && ['V', 'E', 'P'].iter().any(|letter| first.code.starts_with(*letter));
     let is_about_meaning = matches!(first.code, "K0216" | "K0237" | "K0239");
     if is_internal || (has_meaning && is_about_meaning && !depends_on_data(kernel)) {
         return Err(wrong(&format!("{} for a kernel that has a meaning", first.code), format!("{first}{notes}")));

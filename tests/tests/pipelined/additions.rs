@@ -101,7 +101,7 @@ fn other_memory_is_not_added_to_memory() {
     assert_eq!(
         found[0].notes,
         [
-            "tma: the op does not go from shared memory to a tensor; accepted: from shared memory to a tensor, or the variant of a pipelined loop that fills shared memory"
+            "tma: the op is not a copy between shared memory and a tensor that may stay in flight; accepted: `copy_async` between shared memory and a tensor, `atomic_add` from shared memory to a tensor, or a pipelined loop"
         ]
     );
 }

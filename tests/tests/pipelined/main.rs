@@ -4,6 +4,7 @@ mod additions;
 mod boxes;
 mod fills;
 mod in_flight;
+mod loads;
 mod plans;
 mod registers;
 mod roles;

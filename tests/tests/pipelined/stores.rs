@@ -349,14 +349,14 @@ fn a_variant_that_is_asked_for_is_had_or_an_error() {
         refused("cp_async", from_tile),
         ["cp_async: the copy does not fill shared memory; accepted: copies from tensors to shared memory"]
     );
-    let to_tile = |k: &mut KernelBuilder, _: Buffer| {
+    let to_fragment = |k: &mut KernelBuilder, _: Buffer| {
         let x = k.input("x", F32, [8, 32]);
-        [k.shared("tile", F32, [8, 32]).into(), x.into()]
+        [k.fragment("held", F32, [8, 32]).into(), x.into()]
     };
     assert_eq!(
-        refused("tma", to_tile),
+        refused("tma", to_fragment),
         [
-            "tma: the op does not go from shared memory to a tensor; accepted: from shared memory to a tensor, or the variant of a pipelined loop that fills shared memory"
+            "tma: the op is not a copy between shared memory and a tensor that may stay in flight; accepted: `copy_async` between shared memory and a tensor, `atomic_add` from shared memory to a tensor, or a pipelined loop"
         ]
     );
     let padded = |k: &mut KernelBuilder, y: Buffer| {

@@ -145,8 +145,11 @@ const fn adjacent(elements: i64) -> MemoryOperand {
     MemoryOperand { bytes: Some(4 * elements), ..ATOMIC }
 }
 
-/// A barrier in shared memory.
-const BARRIER: MemoryOperand = MemoryOperand { effect: Effect::Update, ..filled(8) };
+/// A barrier in shared memory: an element of 8 bytes.
+const BARRIER: MemoryOperand = MemoryOperand { may_be_global: false, ..ATOMIC };
+
+/// A barrier in shared memory at which threads wait.
+const AWAITED: MemoryOperand = MemoryOperand { effect: Effect::Read, ..BARRIER };
 
 instructions! {
     /// The lanes of a warp wait for each other; their earlier accesses are visible to all of them.
@@ -557,7 +560,7 @@ instructions! {
         name: "mbarrier_wait",
         cuda: "mbarrier_wait(&%, %)",
         ptx: "mbarrier.try_wait.parity.shared::cta.b64",
-        memory: const { &[BARRIER] },
+        memory: const { &[AWAITED] },
         arguments: 1,
         takes_any_argument: true,
         function: &[

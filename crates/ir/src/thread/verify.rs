@@ -397,13 +397,16 @@ impl Checker<'_> {
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
-        let in_place = |((memory, _), operand): (&(Handle<Memory>, Expr), &MemoryOperand)| match self.program.memories
-            [*memory]
-            .space
-        {
-            MemorySpace::Global { .. } => operand.may_be_global,
-            MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => true,
-            MemorySpace::Table => false,
+        let in_place = |((memory, _), operand): (&(Handle<Memory>, Expr), &MemoryOperand)| {
+            let memory = &self.program.memories[*memory];
+            let is_barrier = operand.bytes.is_none() && !operand.may_be_global;
+            match memory.space {
+                MemorySpace::Global { .. } => operand.may_be_global,
+                MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => {
+                    !is_barrier || memory.dtype == DType::U64
+                }
+                MemorySpace::Table => false,
+            }
         };
         let has_memory = call.memory.len() == info.memory.len() && call.memory.iter().zip(info.memory).all(in_place);
         if !has_registers || !has_result || !has_memory || info.arguments != call.arguments.len() {

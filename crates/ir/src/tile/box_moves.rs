@@ -77,13 +77,34 @@ impl Kernel {
 
     /// Whether an op of two tiles goes from shared memory to a tensor.
     pub fn is_to_tensor(&self, op: &Op) -> bool {
-        let [dst, src] = &op.operands[..] else { return false };
-        let [to, from] = [dst, src].map(|tile| self.buffers[tile.buffer].space);
-        matches!((to, from), (Space::Global(_), Space::Shared))
+        matches!(self.spaces(op), Some([Space::Global(_), Space::Shared]))
+    }
+
+    /// Whether an op of two tiles goes from a tensor to shared memory.
+    pub fn is_from_tensor(&self, op: &Op) -> bool {
+        matches!(self.spaces(op), Some([Space::Shared, Space::Global(_)]))
+    }
+
+    /// Where an op of two tiles goes to, and where it comes from.
+    fn spaces(&self, op: &Op) -> Option<[Space; 2]> {
+        let [dst, src] = &op.operands[..] else { return None };
+        Some([dst, src].map(|tile| self.buffers[tile.buffer].space))
+    }
+
+    /// How the copy engine executes an op that copies a tile between a tensor and a shared buffer, or adds it to a tensor. Error:
+    /// why it cannot.
+    pub fn box_copy(&self, op: &Op) -> Result<BoxMove, Reason> {
+        if self.is_to_tensor(op) { self.box_store(op) } else { self.box_load(op) }
+    }
+
+    /// How the copy engine executes an op that copies a tile of a tensor to a shared buffer. Error: why it cannot.
+    fn box_load(&self, op: &Op) -> Result<BoxMove, Reason> {
+        let Move { vars, to, from } = self.move_of_op(op)?;
+        self.box_move(&vars, &to, &from)
     }
 
     /// How the copy engine executes an op that copies a shared buffer to a tensor, or adds it. Error: why it cannot.
-    pub fn box_store(&self, op: &Op) -> Result<BoxMove, Reason> {
+    fn box_store(&self, op: &Op) -> Result<BoxMove, Reason> {
         let Move { vars, to, from } = self.move_of_op(op)?;
         let moved = BoxMove { adds: op.kind.is_addition(), ..self.box_move(&vars, &from, &to)? };
         // What lies before the first element of a row is no place to store to: an H200 does not. Beyond 2^31, an index is negative.

@@ -106,13 +106,20 @@ impl Kernel {
         })
     }
 
-    /// The ops that the copy engine may execute from shared memory to tensors, and the storages from which they come.
-    pub(super) fn stores_in_flight(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
+    /// The ops that the copy engine may execute between shared memory and tensors, beside those that run ahead in loops, and the
+    /// storages in shared memory.
+    pub(super) fn boxes_in_flight(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
         let has_warp = self.threads >= LANES as i64;
-        let ops = self.ops.iter().map(|(_, op)| op).filter(move |op| has_warp && self.is_to_tensor(op));
-        let in_flight = ops.filter(|op| op.kind == OpKind::CopyAsync || op.kind.is_addition());
-        let open = in_flight.filter(|op| op.variant.as_deref().is_none_or(|asked| asked == TMA));
-        open.filter_map(|op| Some((op, self.storage(op.operands.last()?.buffer))))
+        let ops = self.ops.iter().map(|(_, op)| op).filter(move |_| has_warp);
+        let is_open = |op: &&Op| op.variant.as_deref().is_none_or(|asked| asked == TMA);
+        let is_async = |op: &Op| op.kind == OpKind::CopyAsync;
+        ops.filter(is_open).filter_map(move |op| {
+            let [dst, src] = &op.operands[..] else { return None };
+            let stores = self.is_to_tensor(op) && (is_async(op) || op.kind.is_addition());
+            let loads = self.is_from_tensor(op) && is_async(op);
+            let shared = if stores { Some(src) } else { loads.then_some(dst) };
+            Some((op, self.storage(shared?.buffer)))
+        })
     }
 
     /// All loops, with what they fill ahead.

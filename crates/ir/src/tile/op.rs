@@ -111,8 +111,9 @@ macro_rules! tile_ops {
             }
 
             /// Copies as `copy` does, with the same results, but stays in flight until something uses `dst` or writes `src`:
-            /// the compiler puts a wait there. A copy from a tensor to shared memory is asynchronous (`cp.async`) where its
-            /// threads move 4, 8 or 16 bytes at once. Any other copy is done at once, and its plan has the reason.
+            /// the compiler puts a wait there. From a tensor to shared memory it is one of `cp.async`, where threads move 4, 8 or
+            /// 16 bytes at once, or of the copy engine; from shared memory to a tensor, one of the copy engine. Any other copy is
+            /// done at once, and its plan has the reason.
             CopyAsync {
                 builder: copy_async [] (dst: Write, src: Move) [] => OpKind::CopyAsync,
                 words: Vec::new(),

@@ -57,7 +57,7 @@ impl Kernel {
         }
     }
 
-    /// Layouts of open buffers under which the copy engine can fill them ahead, or copy them to tensors: rows that are as long as
+    /// Layouts of open buffers under which the copy engine can fill them, or copy them to tensors: rows that are as long as
     /// one of its swizzles. All buffers of a loop have one, or none.
     fn with_box_swizzles(&self) -> BTreeMap<Handle<Buffer>, Layout> {
         let mut found = BTreeMap::new();
@@ -79,8 +79,8 @@ impl Kernel {
             let has_boxes = |at: &usize, placed: &Kernel| placed.box_fill(&inner.body[*at]).is_ok();
             place(&fills.buffers, &|placed| fills.statements.iter().all(|at| has_boxes(at, placed)));
         }
-        for (op, from) in self.stores_in_flight() {
-            place(&BTreeSet::from([from]), &|placed| placed.box_store(op).is_ok());
+        for (op, shared) in self.boxes_in_flight() {
+            place(&BTreeSet::from([shared]), &|placed| placed.box_copy(op).is_ok());
         }
         found
     }

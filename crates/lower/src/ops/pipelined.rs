@@ -5,7 +5,7 @@ use tilewright_ir::plan::{OpPlan, Reason};
 use tilewright_ir::tile::{BoxMove, Loop, Op, OpKind, Stmt, Unroll};
 
 use super::kernel_lowering::{KernelLowering, Substitution, substituted, substituted_expr};
-use crate::in_flight::not_to_a_tensor;
+use crate::in_flight::not_between;
 use crate::pipeline::{CP_ASYNC, Fill, Rotation, RunsAhead, SERIAL, TMA, VARIANTS, is_asynchronous, serial};
 use crate::sync::{Block, Flight, FlightWay, OpBlock};
 
@@ -93,14 +93,15 @@ impl KernelLowering<'_> {
     pub(super) fn addition(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = self.with_variant(op);
         let asked = (op.variant.as_deref() == Some(TMA)).then_some(TMA);
-        let way = match self.box_store(&op) {
-            Some(boxes) if op.variant.is_none() || asked.is_some() => boxes,
-            None if asked.is_some() => Err(not_to_a_tensor()),
-            _ => return self.op(&op),
-        };
+        let is_store = self.kernel.is_to_tensor(&op);
+        if asked.is_none() && (op.variant.is_some() || !is_store) {
+            return self.op(&op);
+        }
+        let boxes = if is_store { self.kernel.box_copy(&op) } else { Err(not_between()) };
+        let way = FlightWay::Store(Box::new(boxes));
         let block = self.op(&Op { variant: None, ..op })?;
         self.plans[block.op].forced = asked.is_some();
-        Ok(block.in_flight(Flight { asked, way: FlightWay::Engine(Box::new(way)) }))
+        Ok(block.in_flight(Flight { asked, way }))
     }
 
     /// A copy that may stay in flight until something needs it, if no other variant is asked for.
@@ -116,13 +117,19 @@ impl KernelLowering<'_> {
             None => self.op(&op)?,
         };
         self.plans[block.op].forced = asked.is_some();
-        let way = self.box_store(&op).map_or(FlightWay::Threads, |boxes| FlightWay::Engine(Box::new(boxes)));
-        Ok(block.in_flight(Flight { asked, way }))
+        Ok(block.in_flight(Flight { asked, way: self.flight_way(&op) }))
     }
 
-    /// How the copy engine executes an op that goes from shared memory to a tensor, or why it cannot; `None` for other ops.
-    fn box_store(&self, op: &Op) -> Option<Result<BoxMove, Reason>> {
-        self.kernel.is_to_tensor(op).then(|| self.kernel.box_store(op))
+    /// What may execute a copy that stays in flight.
+    fn flight_way(&self, op: &Op) -> FlightWay {
+        let boxes = || Box::new(self.kernel.box_copy(op));
+        if self.kernel.is_to_tensor(op) {
+            FlightWay::Store(boxes())
+        } else if self.kernel.is_from_tensor(op) {
+            FlightWay::Load(boxes())
+        } else {
+            FlightWay::Other
+        }
     }
 
     /// As [`Self::asynchronous_copy`], for an op.
@@ -132,6 +139,7 @@ impl KernelLowering<'_> {
         }
         let is_async = op.kind == OpKind::CopyAsync;
         let (mark, plans) = (self.builder.mark(), self.plans.len());
+        let flight = is_async.then(|| Flight { asked: None, way: self.flight_way(&op) });
         let in_vectors = Op { variant: Some(VECTORIZED.to_string()), ..op };
         let made: Result<OpBlock, Diagnostic> = self.op(&in_vectors);
         let made = made.ok().filter(|block| is_asynchronous(&self.builder.program, &block.body));
@@ -142,9 +150,10 @@ impl KernelLowering<'_> {
                 self.builder.rewind(mark);
             }
         }
-        made.map(
-            |block| if is_async { block.in_flight(Flight { asked: None, way: FlightWay::Threads }) } else { block },
-        )
+        made.map(|block| match flight {
+            Some(flight) => block.in_flight(flight),
+            None => block,
+        })
     }
 
     /// The blocks with what may run ahead in front of what uses it.

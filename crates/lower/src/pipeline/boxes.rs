@@ -30,14 +30,12 @@ use tilewright_layout::access::LANES;
 use super::rotate::{Iteration, Rotation, stage_names};
 use super::teams::{Team, Teams};
 use super::{RunsAhead, TMA};
-use crate::boxes::{self, OF_A_BOX, no_whole_warp};
+use crate::boxes::{self, OF_A_BOX, OF_AN_ISSUE, no_whole_warp};
 use crate::conditions::{settled, under};
 use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 
 /// Instructions of a warp in an iteration beside those that issue copies: it waits for a stage, and arrives when it has read it.
 const OF_AN_ITERATION: i64 = 8;
-/// Instructions with which a thread issues the copies of an iteration: a condition, a wait, an election, the announcement.
-const OF_AN_ISSUE: i64 = 8;
 
 /// How boxes fill the stages of a loop.
 pub(super) struct ByBoxes {
@@ -56,7 +54,7 @@ impl ByBoxes {
 
 /// Bytes that the copies of an iteration bring.
 fn bytes(fills: &[BoxMove]) -> i64 {
-    fills.iter().map(|fill| fill.boxes.copies.len() as i64 * fill.boxes.box_bytes()).sum()
+    fills.iter().map(boxes::bytes).sum()
 }
 
 impl Rotation<'_> {
@@ -306,6 +304,6 @@ struct BoxCopies {
 }
 
 /// An instruction on a barrier.
-fn barrier_call(inst: Inst, barrier: (Handle<Memory>, Expr), argument: Option<Expr>) -> Stmt {
+pub(crate) fn barrier_call(inst: Inst, barrier: (Handle<Memory>, Expr), argument: Option<Expr>) -> Stmt {
     Stmt::from(Call { memory: vec![barrier], arguments: argument.into_iter().collect(), ..Call::plain(inst) })
 }

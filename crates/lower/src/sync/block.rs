@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, Reason};
-use tilewright_ir::thread::{Cond, Inst, Stmt, Value};
+use tilewright_ir::thread::{Cond, Inst, Stmt, Value, for_each_stmt};
 use tilewright_ir::tile::{BoxMove, Role};
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::axis::Scope;
@@ -77,6 +77,16 @@ impl OpBlock {
         OpBlock { flight: Some(Rc::new(flight)), ..self }
     }
 
+    /// Whether it starts copies by the copy engine to shared memory, which stay in flight until who needs them has waited.
+    pub(crate) fn is_load_by_engine(&self) -> bool {
+        let mut fills = false;
+        if self.flight.is_some() {
+            let is_fill = |stmt: &Stmt| matches!(stmt, Stmt::TensorCopy(copy) if copy.full().is_some());
+            for_each_stmt(&self.body, &mut |stmt| fills |= is_fill(stmt));
+        }
+        fills
+    }
+
     /// The same op, executed by the warps of a role.
     pub(crate) fn of(self, role: Option<Handle<Role>>) -> OpBlock {
         OpBlock { role, ..self }
@@ -97,13 +107,15 @@ pub(crate) struct Flight {
     pub(crate) way: FlightWay,
 }
 
-/// What executes a copy that stays in flight.
+/// What executes a copy that stays in flight. With each kind that the copy engine has: how it does it, or why it cannot.
 #[derive(Clone, Debug)]
 pub(crate) enum FlightWay {
-    /// Threads, by asynchronous copies to shared memory, if these can do it.
-    Threads,
-    /// The copy engine, in this way, or why it cannot.
-    Engine(Box<Result<BoxMove, Reason>>),
+    /// From a tensor to shared memory: threads, by asynchronous copies, or the copy engine.
+    Load(Box<Result<BoxMove, Reason>>),
+    /// From shared memory to a tensor: the copy engine.
+    Store(Box<Result<BoxMove, Reason>>),
+    /// Another copy, which nothing executes later.
+    Other,
 }
 
 /// The kernel's body while barriers are derived.

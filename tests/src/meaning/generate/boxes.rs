@@ -1,12 +1,12 @@
-//! Random kernels whose tiles the copy engine stores in tensors, while threads write and read on.
+//! Random kernels whose tiles the copy engine moves to a tensor and from it, while threads write and read on.
 
 use tilewright::prelude::*;
 
 use super::tiles::{Setting, Starts, in_role};
 use crate::rng::Rng;
 
-/// A tile, and the part of the tensor that gets its elements.
-struct Stored<const N: usize> {
+/// A tile, and the part of the tensor that gets its elements, or has them.
+struct Moved<const N: usize> {
     tile: Buffer,
     extents: [i64; N],
     /// Where the part begins.
@@ -16,27 +16,38 @@ struct Stored<const N: usize> {
     number: i64,
     dtype: DType,
     adds: bool,
+    /// Whether loads ask for the copy engine, which kernels are refused for where it cannot do them.
+    asks: bool,
 }
 
-/// Tiles that are computed in loops and stored in a tensor, some over others, with reads of the tensor between them.
-pub(super) fn random_stores(rng: &mut Rng) -> Kernel {
+/// What happens to a tile in an iteration.
+#[derive(Clone, Copy)]
+enum Action {
+    Compute,
+    Store,
+    Load,
+    Use,
+}
+
+/// Tiles that are computed in loops and moved to a tensor, some over others, or from it, with reads of the tensor between them.
+pub(super) fn random_boxes(rng: &mut Rng) -> Kernel {
     match rng.below(5) {
-        0 => stores::<1>(rng),
-        1 => stores::<3>(rng),
-        _ => stores::<2>(rng),
+        0 => boxes::<1>(rng),
+        1 => boxes::<3>(rng),
+        _ => boxes::<2>(rng),
     }
 }
 
-fn stores<const N: usize>(rng: &mut Rng) -> Kernel {
-    kernel("stores", |k| {
+fn boxes<const N: usize>(rng: &mut Rng) -> Kernel {
+    kernel("boxes", |k| {
         let setting = Setting::<N>::random(k, rng, 40);
         let Setting { roles, dtype, unit, extents } = setting;
         let (trips, rows) = (*rng.pick(&[0, 1, 2, 3, 5]), rng.within(1..=3));
         let step = *rng.pick(&[1, 1, 2]);
         let count = rng.within(1..=3);
-        let tiles: Vec<Stored<N>> = (0..count).map(|at| Stored::random(k, rng, &setting, at)).collect();
+        let tiles: Vec<Moved<N>> = (0..count).map(|at| Moved::random(k, rng, &setting, at)).collect();
         // A tensor that holds all parts, or whose edge some of them are beyond.
-        let reach = |dimension: usize| tiles.iter().map(|stored| stored.reach(dimension, trips * step, rows)).max();
+        let reach = |dimension: usize| tiles.iter().map(|moved| moved.reach(dimension, trips * step, rows)).max();
         let mut shape: [i64; N] = std::array::from_fn(|dimension| reach(dimension).unwrap_or(1));
         shape[N - 1] = rounded_up(shape[N - 1], unit);
         let ragged = (N < 3 && rng.percent(50)).then(|| rng.below(N));
@@ -58,27 +69,38 @@ fn stores<const N: usize>(rng: &mut Rng) -> Kernel {
             k.fill(y, 1.0);
         }
         let reads = rng.percent(30);
-        let computes = |rng: &mut Rng| usize::from(rng.percent(70));
-        let roles_of_tiles: Vec<[usize; 2]> = tiles.iter().map(|_| [computes(rng), computes(rng)]).collect();
         // Tiles that are written once take no fence in the loops.
         let is_constant = rng.percent(30);
-        if is_constant {
-            tiles.iter().for_each(|stored| stored.compute(k, Expr::from(0), Expr::from(1)));
+        let has_loads = rng.percent(50);
+        if is_constant || has_loads {
+            tiles.iter().for_each(|moved| moved.compute(k, Expr::from(0), Expr::from(1)));
         }
+        let actions: Vec<(usize, Action, usize)> = match has_loads {
+            true => (0..rng.within(2..=7)).map(|_| (rng.below(tiles.len()), random_action(rng), role(rng))).collect(),
+            false => {
+                let first = (!is_constant).then_some(Action::Compute);
+                let of_tile = |at| first.into_iter().chain([Action::Store]).map(move |action| (at, action));
+                (0..tiles.len()).flat_map(of_tile).map(|(at, action)| (at, action, role(rng))).collect()
+            }
+        };
         let body = |k: &mut KernelBuilder, row: Expr| {
             k.serial("t", (..Expr::from(trips * step)).step(step), |k, t| {
-                for (stored, by) in tiles.iter().zip(&roles_of_tiles) {
-                    if !is_constant {
-                        in_role(k, roles, by[0], |k| stored.compute(k, row, t));
+                let add = |k: &mut KernelBuilder, from: Buffer| {
+                    in_role(k, roles, 1, |k| {
+                        _ = k.parallel(extents, |k, here| add_turned(k, [sum, from], extents, here))
+                    });
+                };
+                for (at, action, by) in &actions {
+                    let moved = &tiles[*at];
+                    match action {
+                        Action::Compute => in_role(k, roles, *by, |k| moved.compute(k, row, t)),
+                        Action::Store => in_role(k, roles, *by, |k| moved.store(k, y, row, t)),
+                        Action::Load => in_role(k, roles, *by, |k| moved.load(k, y, row, t)),
+                        Action::Use => add(k, moved.tile),
                     }
-                    in_role(k, roles, by[1], |k| stored.store(k, y, row, t));
                 }
                 if reads {
-                    let add = |k: &mut Elements, here: [Expr; N]| {
-                        let from: [Expr; N] = std::array::from_fn(|at| extents[at] - 1 - here[at]);
-                        k.store(sum, here, sum.at(here) + y.at(from));
-                    };
-                    in_role(k, roles, 1, |k| _ = k.parallel(extents, add));
+                    add(k, y);
                 }
             });
         };
@@ -91,16 +113,40 @@ fn stores<const N: usize>(rng: &mut Rng) -> Kernel {
     })
 }
 
-impl<const N: usize> Stored<N> {
-    fn random(k: &mut KernelBuilder, rng: &mut Rng, setting: &Setting<N>, number: i64) -> Stored<N> {
+/// The role that does something.
+fn role(rng: &mut Rng) -> usize {
+    usize::from(rng.percent(70))
+}
+
+fn random_action(rng: &mut Rng) -> Action {
+    *rng.pick(&[Action::Compute, Action::Store, Action::Load, Action::Load, Action::Use, Action::Use])
+}
+
+/// Adds the element of a buffer that is opposite to one of the sum.
+fn add_turned<const N: usize>(k: &mut Elements, [sum, from]: [Buffer; 2], extents: [i64; N], here: [Expr; N]) {
+    let opposite: [Expr; N] = std::array::from_fn(|at| extents[at] - 1 - here[at]);
+    k.store(sum, here, sum.at(here) + from.at(opposite));
+}
+
+impl<const N: usize> Moved<N> {
+    fn random(k: &mut KernelBuilder, rng: &mut Rng, setting: &Setting<N>, number: i64) -> Moved<N> {
         let Setting { dtype, unit, extents, .. } = *setting;
         let tile = setting.tile(k, rng, number);
         let starts = setting.starts(rng, &[0, 0, 1, unit]);
         let period = *rng.pick(&[0, 0, 0, 2, 3]);
-        Stored { tile, extents, starts, period, number, dtype, adds: has_sums(dtype) && rng.percent(25) }
+        Moved {
+            tile,
+            extents,
+            starts,
+            period,
+            number,
+            dtype,
+            adds: has_sums(dtype) && rng.percent(25),
+            asks: rng.percent(60),
+        }
     }
 
-    /// Elements of a dimension from the first of the tensor to the last that is stored.
+    /// Elements of a dimension from the first of the tensor to the last that is moved.
     fn reach(&self, dimension: usize, end: i64, rows: i64) -> i64 {
         let [first, step, around] = self.starts[dimension];
         let last = first + step * (end - 1).max(0) + around * (rows - 1);
@@ -118,17 +164,29 @@ impl<const N: usize> Stored<N> {
 
     /// Stores the tile; what lies beyond the edge of the tensor is left out.
     fn store(&self, k: &mut KernelBuilder, y: Buffer, row: Expr, t: Expr) {
+        let part = y.sub(self.part(row, t));
+        match self.adds {
+            true => k.atomic_add(part, self.tile),
+            false => k.copy_async(part, self.tile),
+        };
+    }
+
+    /// Loads the tile; what lies beyond the edge of the tensor is 0.
+    fn load(&self, k: &mut KernelBuilder, y: Buffer, row: Expr, t: Expr) {
+        let copy = k.copy_async(self.tile, y.sub(self.part(row, t)));
+        if self.asks {
+            copy.variant("tma");
+        }
+    }
+
+    /// The part of the tensor in an iteration.
+    fn part(&self, row: Expr, t: Expr) -> Vec<Index> {
         let start = |dimension: usize| {
             let [first, step, around] = self.starts[dimension];
             let place = t * step + row * around + first;
             if self.period > 0 && dimension == 0 { place % (self.period * step.max(1)) } else { place }
         };
-        let parts: Vec<Index> =
-            (0..N).map(|at_dimension| at(start(at_dimension), self.extents[at_dimension])).collect();
-        match self.adds {
-            true => k.atomic_add(y.sub(parts), self.tile),
-            false => k.copy_async(y.sub(parts), self.tile),
-        };
+        (0..N).map(|dimension| at(start(dimension), self.extents[dimension])).collect()
     }
 }
 

@@ -1,10 +1,10 @@
 //! Random kernels, built with the user-facing API.
 
+mod boxes;
 mod buffers;
 mod folds;
 mod layouts;
 mod maker;
-mod stores;
 mod streams;
 mod tiles;
 mod values;
@@ -14,9 +14,9 @@ use tilewright::ir::Scalar;
 use tilewright::prelude::*;
 
 use crate::rng::Rng;
+use boxes::random_boxes;
 use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps, staged_layout};
 use maker::{DTYPES, Held, Maker, Scope, random_roles};
-use stores::random_stores;
 use streams::random_stream;
 use values::CastTo;
 
@@ -29,7 +29,7 @@ const EXTENTS: [i64; 14] = [1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32, 33, 64];
 pub fn random_kernel(rng: &mut Rng) -> Kernel {
     match rng.below(100) {
         0..10 => return random_stream(rng),
-        10..16 => return random_stores(rng),
+        10..16 => return random_boxes(rng),
         _ => {}
     }
     kernel("random", |k| {
