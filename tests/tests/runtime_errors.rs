@@ -1,7 +1,7 @@
 //! Errors for artifacts that cannot be run.
 
 use insta::{assert_snapshot, with_settings};
-use tilewright::compile::Artifact;
+use tilewright::compile::{Artifact, Options as CompileOptions, compile};
 use tilewright::cuda::SearchOptions;
 use tilewright::prelude::*;
 use tilewright::runtime::{Built, CudaText, Device, Failure, FailureKind, HostTensor, Toolchain, run, run_watched};
@@ -48,6 +48,23 @@ fn inputs_that_do_not_fit() {
         let failure = run(&artifact, &built, &inputs, &Device::Virtual).expect_err("the inputs do not fit");
         assert_failure(name, &failure, FailureKind::BadInput);
     }
+}
+
+#[test]
+fn sizes_that_are_not_bound() {
+    let sized = kernel("sized", |k| {
+        let (m, n) = (k.size("m"), k.size("n"));
+        let y = k.output("y", F32, (m, n));
+        let [row] = k.grid([m]);
+        k.threads(32);
+        let v = k.fragment("v", F32, [32]);
+        k.fill(v, 1.0);
+        k.copy(y.sub((row, at(0, 32))), v);
+    });
+    let artifact = compile(sized, &CompileOptions::new(Target::Sm100a)).expect("it compiles");
+    let (_, _, built) = subject();
+    let failure = run(&artifact, &built, &[], &Device::Virtual).expect_err("no sizes");
+    assert_failure("sizes_that_are_not_bound", &failure, FailureKind::BadInput);
 }
 
 #[test]

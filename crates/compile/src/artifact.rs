@@ -108,6 +108,11 @@ impl Artifact {
         self.launch.is_bound().then(|| self.launch.values())
     }
 
+    /// The values of the sizes, as [`Artifact::sizes`]. Error: they are not bound.
+    pub fn bound_sizes(&self) -> Result<&[i64], Diagnostic> {
+        self.sizes().ok_or_else(|| sizes::not_bound(self.kernel.kernel()))
+    }
+
     /// The numbers that are parameters, in their order; they follow the sizes.
     pub fn scalars(&self) -> &[ScalarParameter] {
         &self.kernel().scalars

@@ -47,6 +47,13 @@ fn unknown_size(kernel: &Kernel, name: &str) -> Diagnostic {
     Diagnostic::error("R0611", format!("`{}` has no size `{name}`", kernel.name)).help(known)
 }
 
+/// The error for a launch of a kernel whose sizes are not bound.
+pub(crate) fn not_bound(kernel: &Kernel) -> Diagnostic {
+    let values: Vec<String> = kernel.sizes.iter().map(|size| format!("(\"{}\", ..)", size.var.name())).collect();
+    Diagnostic::error("R0611", format!("the sizes of `{}` have no values", kernel.name))
+        .help(format!("bind them: artifact.for_sizes(&[{}])", values.join(", ")))
+}
+
 /// The value of a size among those that are given.
 fn value_of(size: &Size, given: &[(&str, i64)]) -> Result<i64, Diagnostic> {
     let name = size.var.name();

@@ -304,7 +304,13 @@ impl<'a> Printer<'a> {
             }
             Stmt::If { cond, body } => {
                 let (conds, body) = conjunction(cond, body);
-                self.block(format_args!("if ({})", all_of(conds)), body)?;
+                match body {
+                    [Stmt::Elect { body }] => {
+                        let elected = tensor_copies::is_elected(self.uses);
+                        self.block(format_args!("if ({} && {elected})", all_of(conds)), body)?;
+                    }
+                    _ => self.block(format_args!("if ({})", all_of(conds)), body)?,
+                }
             }
             Stmt::Unless { conds, body } => self.block(format_args!("if (!({}))", all_of(conds)), body)?,
             Stmt::IfValue { cond, body, .. } => {

@@ -85,11 +85,7 @@ pub fn run_watched(
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Run, Failure> {
     let parameters = artifact.parameters();
-    let Some(sizes) = artifact.sizes() else {
-        let finding = Diagnostic::error("R0611", format!("the sizes of `{}` have no values", artifact.name()))
-            .help("bind them with `artifact.for_sizes(..)`");
-        return Err(Failure::new(FailureKind::BadInput, finding));
-    };
+    let sizes = artifact.bound_sizes().map_err(|finding| Failure::new(FailureKind::BadInput, finding))?;
     let (packed, scalars) = pack(parameters, artifact.scalars(), inputs)?;
     let numbers = LaunchNumbers::of(artifact, sizes, scalars)?;
     check_signature(artifact, built, &numbers)?;

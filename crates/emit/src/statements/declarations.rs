@@ -9,7 +9,7 @@ use tilewright_ir::thread::{RegArray, Stmt, Value};
 use tilewright_layout::DType;
 
 use super::{Loads, MOST_COLUMNS, Printer};
-use crate::dtype::{c_type, vector_type};
+use crate::dtype::{c_type, literal, vector_type};
 use crate::registers::{declarator, is_single, vector_name};
 
 /// An array of up to this many registers is declared with its first values.
@@ -47,13 +47,18 @@ impl Printer<'_> {
         after: &[Stmt],
     ) -> Result<Option<(Vec<String>, usize)>, Diagnostic> {
         let RegArray { dtype, len, vector, .. } = self.program.registers[array];
-        let is_possible = matches!(dtype, DType::F32 | DType::F64)
-            && vector == 1
-            && (1..=MOST_INITIALIZERS).contains(&(len as usize));
+        // A list of integers must not narrow any of them.
+        let is_list = matches!(dtype, DType::F32 | DType::F64) && (1..=MOST_INITIALIZERS).contains(&(len as usize));
+        let is_possible = vector == 1 && (len == 1 || is_list);
         let is_silent = |stmt: &&Stmt| matches!(stmt, Stmt::Declare(other) if self.is_combined(*other));
         let silent = after.iter().take_while(is_silent).count();
         let values = after[silent..].get(..len as usize).filter(|_| is_possible && self.uses.has_array(array));
         let Some(values) = values else { return Ok(None) };
+        if let [Stmt::Set { to, value }] = values
+            && to.array == array
+        {
+            return Ok(Some((vec![literal(dtype, *value)], silent + 1)));
+        }
         let mut texts = Vec::new();
         for (at, stmt) in values.iter().enumerate() {
             let Stmt::Assign { to, value } = stmt else { return Ok(None) };
