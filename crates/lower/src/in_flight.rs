@@ -18,6 +18,7 @@
 //! The copy engine sees what threads have written after a fence, and a barrier between the fence and the copy.
 
 mod arriving;
+mod by_engine;
 mod groups;
 mod overlap;
 mod start;
@@ -36,10 +37,11 @@ use crate::builder::{Builder, regs};
 use crate::pipeline::{Team, barrier_call};
 use crate::sync::{Block, LoopBlock, OpBlock, name_in};
 use arriving::{Arriving, Awaited};
+use by_engine::Load;
 use groups::{Group, Needed, Pending, Threads, Used};
 use overlap::Stored;
+use start::Start;
 pub(crate) use start::not_between;
-use start::{Load, Start};
 use unseen::{Fence, Unseen};
 
 /// The blocks with the statements of asynchronous copies, and with waits before what needs them.

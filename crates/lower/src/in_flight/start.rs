@@ -1,26 +1,25 @@
-//! Gives asynchronous copies their statements.
+//! What executes each asynchronous copy: threads or the copy engine.
 
 use std::collections::BTreeMap;
 
 use tilewright_diag::Diagnostic;
-use tilewright_expr::Expr;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
-use tilewright_ir::thread::{BoxWay, Call, Inst, Memory, MemorySpace, Program, RegArray, Stmt, TensorMapRecipe, Value};
-use tilewright_ir::tile::{BoxMove, ElementOp, Role};
-use tilewright_ir::{Handle, SHARED_ALIGNMENT, Scalar};
-use tilewright_layout::DType;
+use tilewright_ir::thread::{Call, Inst, Memory, Stmt};
+use tilewright_ir::tile::BoxMove;
+use tilewright_ir::{Handle, SHARED_ALIGNMENT};
 
+use super::by_engine::Load;
 use super::groups::Used;
-use crate::boxes::{OF_AN_ISSUE, bytes, copies, facts, no_whole_warp};
-use crate::builder::{Builder, regs};
+use crate::boxes::{OF_AN_ISSUE, facts};
+use crate::builder::Builder;
 use crate::measure::measure;
-use crate::pipeline::{CP_ASYNC, TMA, Team, asynchronous, barrier_call, unmet};
+use crate::pipeline::{CP_ASYNC, TMA, asynchronous, unmet};
 use crate::sync::{Block, Flight, FlightWay, OpBlock, for_each_op};
 
 /// Asynchronous copies while they get their statements.
 pub(super) struct Start<'a> {
-    builder: &'a mut Builder,
-    plans: &'a mut [OpPlan],
+    pub(super) builder: &'a mut Builder,
+    pub(super) plans: &'a mut [OpPlan],
     found: &'a mut Vec<Diagnostic>,
     /// Whether there are any.
     pub(super) started: bool,
@@ -47,19 +46,6 @@ impl Costs {
             (None, threads) => threads.is_none(),
         }
     }
-}
-
-/// Copies to a shared memory that the copy engine executes: all that the same threads start. None starts before the others have
-/// arrived.
-pub(super) struct Load {
-    /// The plans of the copies.
-    pub(super) plans: Vec<usize>,
-    fills: Handle<Memory>,
-    role: Option<Handle<Role>>,
-    /// The barrier at which their bytes count.
-    pub(super) full: Handle<Memory>,
-    /// The parity of the latest phase, if there are several.
-    pub(super) phase: Option<Handle<RegArray>>,
 }
 
 /// The statements of a copy, and its plan.
@@ -209,131 +195,6 @@ impl<'a> Start<'a> {
         body.push(Stmt::from(Call::plain(Inst::CopyAsyncCommit)));
         Ok((body, facts))
     }
-
-    /// Whether the copy engine can move boxes, with so many bytes of shared memory beside them, or why it cannot.
-    fn by_engine(&self, moved: &BoxMove, beside: i64) -> Result<(), Reason> {
-        let program = &self.builder.program;
-        let owner = program.owner(self.builder.memory(moved.shared));
-        refused(program, self.builder.memory(moved.tensor), owner).map_or(Ok(()), Err)?;
-        let memory = &program.memories[owner];
-        let alignment = moved.boxes.alignment();
-        let bytes = program.shared_bytes() - memory.shared_bytes() + aligned(memory, alignment).shared_bytes() + beside;
-        let most = program.target.shared_bytes();
-        if bytes > most {
-            let text = format!("with `{}` at a multiple of {alignment} B, shared memory takes {bytes} B", memory.name);
-            return Err(Reason::new(text, format!("the {most} B that a CTA of {} has", program.target)));
-        }
-        Ok(())
-    }
-
-    /// Lets the shared memory of boxes begin where boxes may, and gives the map of their tensor.
-    fn prepare(&mut self, moved: &BoxMove) -> Handle<TensorMapRecipe> {
-        let owner = self.builder.program.owner(self.builder.memory(moved.shared));
-        let alignment = moved.boxes.alignment();
-        let memory = &mut self.builder.program.memories[owner];
-        *memory = aligned(memory, alignment);
-        self.builder.align(owner, alignment);
-        self.builder.tensor_map(moved)
-    }
-
-    /// One thread starts the copies of boxes to a tensor, as a group.
-    fn stored(&mut self, op: &OpBlock, moved: &BoxMove) -> Vec<Stmt> {
-        let map = self.prepare(moved);
-        let shared = (self.builder.memory(moved.shared), &moved.place);
-        let program = &self.builder.program;
-        let mut body = copies(program, moved, map, shared, &BoxWay::ToTensor { adds: moved.adds });
-        body.push(Stmt::from(Call::plain(Inst::BulkCommit)));
-        by_one(program, op, body)
-    }
-
-    /// One thread announces the bytes of boxes, and starts their copies to shared memory.
-    fn loaded(&mut self, op: &OpBlock, moved: &BoxMove, is_in_loop: bool) -> Vec<Stmt> {
-        let map = self.prepare(moved);
-        let shared = self.builder.memory(moved.shared);
-        let barrier = (self.barrier_of(op, shared, is_in_loop), Expr::constant(0));
-        let mut body = vec![barrier_call(Inst::BarrierExpect, barrier.clone(), Some(Expr::constant(bytes(moved))))];
-        let program = &self.builder.program;
-        body.extend(copies(program, moved, map, (shared, &moved.place), &BoxWay::ToShared { full: barrier }));
-        by_one(program, op, body)
-    }
-
-    /// The barrier of a copy to a shared memory.
-    fn barrier_of(&mut self, op: &OpBlock, shared: Handle<Memory>, is_in_loop: bool) -> Handle<Memory> {
-        let fills = self.builder.program.owner(shared);
-        let known = self.loads.iter().position(|load| (load.fills, load.role) == (fills, op.role));
-        let at = known.unwrap_or_else(|| {
-            let full = self.barrier(fills, op);
-            self.loads.push(Load { plans: Vec::new(), fills, role: op.role, full, phase: None });
-            self.loads.len() - 1
-        });
-        let load = &mut self.loads[at];
-        load.plans.push(op.op);
-        if load.phase.is_none() && (is_in_loop || load.plans.len() > 1) {
-            let name = self.builder.fresh(&format!("{}_phase", self.builder.program.memories[fills].name.clone()));
-            let phase = RegArray { name, dtype: DType::I32, len: 1, vector: 1 };
-            load.phase = Some(self.builder.program.registers.push(phase));
-        }
-        load.full
-    }
-
-    /// A barrier in shared memory for the copies to another memory.
-    fn barrier(&mut self, fills: Handle<Memory>, op: &OpBlock) -> Handle<Memory> {
-        let name = format!("{}_full", self.builder.program.memories[fills].name);
-        let memory = Memory {
-            name: self.builder.fresh(&name),
-            dtype: DType::U64,
-            elements: 1,
-            stages: 1,
-            space: MemorySpace::Shared,
-            values: Vec::new(),
-            alignment: SHARED_ALIGNMENT,
-            span: self.plans[op.op].span,
-        };
-        self.builder.program.memories.push(memory)
-    }
-
-    /// Lets threads note the phase of each copy, where a barrier has several.
-    fn note_phases(&self, blocks: &mut [Block]) {
-        for_each_op(blocks, &mut |op| {
-            let load = self.loads.iter().find(|load| load.plans.contains(&op.op) && op.is_load_by_engine());
-            if let Some(phase) = load.and_then(|load| load.phase) {
-                op.body.insert(0, next_phase(phase));
-            }
-        });
-    }
-}
-
-/// The first thread of an op executes statements.
-fn by_one(program: &Program, op: &OpBlock, body: Vec<Stmt>) -> Vec<Stmt> {
-    let team = Team::of(program, op.role);
-    team.by_first_of(&team, vec![Stmt::Elect { body }])
-}
-
-/// The phase of a barrier becomes the next one.
-fn next_phase(phase: Handle<RegArray>) -> Stmt {
-    let one = Value::Const(DType::I32, Scalar::Int(1));
-    let value = Value::Op(ElementOp::Xor, vec![Value::reg(phase, 0), one]);
-    Stmt::Assign { to: regs(phase, 0, 1), value }
-}
-
-/// A memory that begins at multiples of `alignment` bytes, with as many elements as that takes.
-fn aligned(memory: &Memory, alignment: i64) -> Memory {
-    let unit = alignment / memory.dtype.bytes();
-    Memory { elements: (memory.elements + unit - 1) / unit * unit, ..memory.clone() }
-}
-
-/// Why the copy engine does not copy between a shared memory and a tensor, if it does not.
-fn refused(program: &Program, tensor: Handle<Memory>, owner: Handle<Memory>) -> Option<Reason> {
-    let [tensor, shared] = [tensor, owner].map(|handle| &program.memories[handle]);
-    if let MemorySpace::Global { may_alias: true, .. } = tensor.space {
-        let text = format!("`{}` may share memory with another tensor", tensor.name);
-        return Some(Reason::new(text, "tensors of their own"));
-    }
-    if shared.stages > 1 {
-        let text = format!("`{}` has a copy for each stage of a pipelined loop", shared.name);
-        return Some(Reason::new(text, "buffers that no loop fills ahead"));
-    }
-    no_whole_warp(program.threads)
 }
 
 /// Why the copy engine does not execute an op.
