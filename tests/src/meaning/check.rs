@@ -61,7 +61,7 @@ pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wron
     };
     match (compiled, meant) {
         (_, Err(Meaningless::Unknown(why))) => Err(wrong("not supported by the reference", why)),
-        (Err(found), _) => refused(kernel, &found, has_meaning(kernel, &given, rules)),
+        (Err(found), _) => refused(kernel, &found, || has_meaning(kernel, &given, rules)),
         (Ok(_), Err(Meaningless::Race(why))) => Err(wrong("accepted, but racy", why)),
         (Ok(_), Err(Meaningless::Divergent(why))) => Err(wrong("accepted, but threads diverge", why)),
         (Ok(_), Err(Meaningless::Outside(why))) => Err(wrong("accepted, but out of bounds", why)),
@@ -123,14 +123,14 @@ fn placed(kernel: VerifiedKernel, placement: &Placement) -> Option<VerifiedKerne
 }
 
 /// A refusal is correct if the kernel has no meaning; if it has one, only if layouts, limits or data are the reason.
-fn refused(kernel: &Kernel, found: &[Diagnostic], has_meaning: bool) -> Result<Ended, Wrong> {
+fn refused(kernel: &Kernel, found: &[Diagnostic], has_meaning: impl FnOnce() -> bool) -> Result<Ended, Wrong> {
     let Some(first) = found.first() else { return Err(wrong("refused without a reason", "")) };
     let notes: String = first.notes.iter().map(|note| format!("; {note}")).collect();
     let asks_for_variants = kernel.ops.iter().any(|(_, op)| op.variant.is_some());
     let is_unmet = first.code == "P0402" && asks_for_variants;
     let is_internal = !is_unmet && ['V', 'E', 'P'].iter().any(|letter| first.code.starts_with(*letter));
     let is_about_meaning = matches!(first.code, "K0216" | "K0237" | "K0239");
-    if is_internal || (has_meaning && is_about_meaning && !depends_on_data(kernel)) {
+    if is_internal || (is_about_meaning && !depends_on_data(kernel) && has_meaning()) {
         return Err(wrong(&format!("{} for a kernel that has a meaning", first.code), format!("{first}{notes}")));
     }
     Ok(Ended::Refused(first.code))

@@ -64,9 +64,9 @@ fn boxes<const N: usize>(rng: &mut Rng) -> Kernel {
         };
         let sum = k.fragment("sum", dtype, extents);
         let out = k.output("out", dtype, extents);
-        in_role(k, roles, 1, |k| _ = k.fill(sum, 0.0));
+        in_role(k, roles, 1, |k| _ = k.fill(sum, 0));
         if size.is_none() && rng.percent(30) {
-            k.fill(y, 1.0);
+            k.fill(y, 1);
         }
         let reads = rng.percent(30);
         // Tiles that are written once take no fence in the loops.

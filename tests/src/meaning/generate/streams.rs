@@ -34,7 +34,7 @@ fn sums<const N: usize>(rng: &mut Rng) -> Kernel {
         let streams: Vec<Stream<N>> = (0..count).map(|at| Stream::random(k, rng, &setting, at, size)).collect();
         let y = k.output("y", dtype, extents);
         let sum = k.fragment("sum", dtype, extents);
-        in_role(k, roles, 1, |k| _ = k.fill(sum, 0.0));
+        in_role(k, roles, 1, |k| _ = k.fill(sum, 0));
         let trips = *rng.pick(&[0, 1, 2, 3, 4, 5, 8]);
         let stages = *rng.pick(&[2, 2, 3, 3, 4, 6]);
         let rows = rng.within(1..=3);
