@@ -12,7 +12,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     shape: &[
         ROWS,
         COLS,
-        ShapeKey { name: "count", default: 4, about: "how many elements of a row are wanted, at most its length" },
+        ShapeKey { name: "count", default: 4, about: "how many elements of a row are wanted" },
         THREADS,
     ],
     dtypes: &[F32, F16, BF16],
@@ -25,11 +25,12 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         (F32, &[("rows", 1), ("cols", 1), ("count", 1)]),
         (BF16, &[("rows", 3), ("cols", 2000), ("count", 8), ("threads", 96)]),
         (F16, &[("rows", 7), ("cols", 13), ("count", 13), ("threads", 32)]),
+        (F32, &[("rows", 2), ("cols", 3), ("count", 5), ("threads", 64)]),
     ],
 };
 
 /// A CTA holds a row in registers and takes the greatest element out of it, again and again. Of equal elements the first comes
-/// first.
+/// first. A row that has no more gets NaN, at -1.
 fn topk(config: &Config) -> Kernel {
     let (dtype, threads, count) = (config.dtype, config.size("threads"), config.size("count"));
     let tile = (config.size("cols") as u64).next_power_of_two() as i64;
@@ -47,7 +48,7 @@ fn topk(config: &Config) -> Kernel {
             k.argmax(most, place, v, 0);
             k.parallel([1], |k, [i]| {
                 k.store(values, (row, n), most.at((i,)));
-                k.store(places, (row, n), place.at((i,)));
+                k.store(places, (row, n), Value::from(n).lt(Expr::from(cols)).select(place.at((i,)), -1));
             });
             k.map(v, |[j]| place.at((0,)).eq(j).select(f64::NAN, v.at((j,))));
         });
@@ -60,7 +61,8 @@ fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
         let mut order: Vec<usize> = (0..row.len()).collect();
         order.sort_by(|a, b| row[*b].total_cmp(&row[*a]).then(a.cmp(b)));
         order.truncate(count);
-        order.into_iter().map(|at| (row[at], at as f64)).collect::<Vec<_>>()
+        let found = order.into_iter().map(|at| (row[at], at as f64));
+        found.chain(std::iter::repeat((f64::NAN, -1.0))).take(count).collect::<Vec<_>>()
     };
     let found: Vec<(f64, f64)> = elements(&inputs[0]).chunks(config.size("cols") as usize).flat_map(of_row).collect();
     let (values, places): (Vec<f64>, Vec<f64>) = found.into_iter().unzip();
