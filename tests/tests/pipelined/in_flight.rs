@@ -108,6 +108,31 @@ fn copies_are_in_flight_into_the_next_iteration() {
     check_in_schedules(&kernel, &launches);
 }
 
+/// The groups of a role follow one of all threads, in each iteration of a loop.
+#[test]
+fn a_copy_by_all_is_in_flight_during_a_pipelined_loop_of_a_role() {
+    let kernel = kernel("role", |k| {
+        let rows = k.size("rows");
+        let x = k.input("x", F32, (rows, 128));
+        let y = k.output("y", F32, [128]);
+        k.threads(96);
+        let [first, second] = ["first", "second"].map(|name| k.shared(name, F32, [128]));
+        let sum = k.fragment("sum", F32, [128]);
+        k.copy_async(first, row(x, 0)).variant("cp_async");
+        k.role("sums", 2, |k| {
+            k.fill(sum, 0.0);
+            k.pipelined("t", ..rows, Stages::of(3).variant("cp_async"), |k, t| {
+                k.copy(second, row(x, t));
+                add_turned(k, sum, second);
+            });
+            add_turned(k, sum, first);
+            k.copy(y, sum);
+        });
+    });
+    let launches = [1, 2, 3, 6].map(|rows| turned(rows, |row| 1 + i64::from(row == 0)));
+    check_in_schedules(&kernel, &launches);
+}
+
 #[test]
 fn every_wait_and_barrier_is_needed() {
     // NVRTC writes four iterations of the loop out, and the rest in another loop.

@@ -10,6 +10,8 @@ use crate::sync::OpBlock;
 
 /// The most groups of the same threads that are distinguished; earlier ones count as the last of these.
 pub(super) const MOST_GROUPS: usize = 8;
+/// The most groups where paths meet, of whatever threads; earlier ones count as the last of these.
+const MOST_WHERE_PATHS_MEET: usize = 4 * MOST_GROUPS;
 
 /// The memories that statements read and write.
 #[derive(Default)]
@@ -205,6 +207,10 @@ impl Pending {
         let mut others = other.0.into_iter();
         self.0.iter_mut().zip(&mut others).for_each(|(group, other)| group.join(other));
         self.0.extend(others);
+        let earlier = self.0.split_off(MOST_WHERE_PATHS_MEET.min(self.0.len()));
+        if let Some(last) = self.0.last_mut() {
+            earlier.into_iter().for_each(|group| last.join(group));
+        }
     }
 
     fn meet_each(&mut self, other: Pending) {

@@ -143,3 +143,20 @@ fn a_wait_of_a_role_counts_for_the_role_alone() {
     pending.meet(before);
     assert_eq!(for_threads(&pending, one), Some(0));
 }
+
+/// A group of all threads before a loop in which others commit: what may be pending becomes the same in each iteration.
+#[test]
+fn groups_of_other_threads_come_to_an_end_where_paths_meet() {
+    let [a] = memories();
+    let mut pending = Pending::default();
+    pending.commit(filling(a));
+    let known = (0..1000).find(|_| {
+        let before = pending.clone();
+        let mut after = pending.clone();
+        after.commit(Group::without_memory(Threads::One(None)));
+        pending.meet(after);
+        pending == before
+    });
+    assert!(known.is_some());
+    assert_eq!(later(&pending, a), Some(0));
+}
