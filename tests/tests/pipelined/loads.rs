@@ -141,6 +141,18 @@ fn a_branch_starts_and_waits() {
     check_in_schedules(&kernel, &launches);
 }
 
+/// What follows a branch waits for a copy that the branch may not have started.
+#[test]
+fn a_copy_in_a_branch_may_not_start() {
+    let kernel = with_tiles(64, |k, (x, rows), [first, _], sum| {
+        k.parallel([128], |k, [i]| k.store(first, (i,), 0.0));
+        k.if_(Value::from(Expr::from(rows)).lt(3), |k| load(k, first, x, 0));
+        add_turned(k, sum, first);
+    });
+    let launches = [1, 2, 3, 6].map(|rows| turned(rows, |row| i64::from(rows < 3 && row == 0)));
+    check_in_schedules(&kernel, &launches);
+}
+
 /// Threads write what a copy reads, before it and after it.
 #[test]
 fn a_tensor_is_written_before_and_after_a_copy_from_it() {

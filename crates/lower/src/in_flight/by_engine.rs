@@ -22,7 +22,7 @@ pub(super) struct Load {
     role: Option<Handle<Role>>,
     /// The barrier at which their bytes count.
     pub(super) full: Handle<Memory>,
-    /// The parity of the latest phase, if there are several.
+    /// The parity of the latest phase, if it is not always the first one.
     pub(super) phase: Option<Handle<RegArray>>,
 }
 
@@ -64,10 +64,10 @@ impl Start<'_> {
     }
 
     /// One thread announces the bytes of boxes, and starts their copies to shared memory.
-    pub(super) fn loaded(&mut self, op: &OpBlock, moved: &BoxMove, is_in_loop: bool) -> Vec<Stmt> {
+    pub(super) fn loaded(&mut self, op: &OpBlock, moved: &BoxMove, is_once: bool) -> Vec<Stmt> {
         let map = self.prepare(moved);
         let shared = self.builder.memory(moved.shared);
-        let barrier = (self.barrier_of(op, shared, is_in_loop), Expr::constant(0));
+        let barrier = (self.barrier_of(op, shared, is_once), Expr::constant(0));
         let mut body = vec![barrier_call(Inst::BarrierExpect, barrier.clone(), Some(Expr::constant(bytes(moved))))];
         let program = &self.builder.program;
         body.extend(copies(program, moved, map, (shared, &moved.place), &BoxWay::ToShared { full: barrier }));
@@ -75,7 +75,7 @@ impl Start<'_> {
     }
 
     /// The barrier of a copy to a shared memory.
-    fn barrier_of(&mut self, op: &OpBlock, shared: Handle<Memory>, is_in_loop: bool) -> Handle<Memory> {
+    fn barrier_of(&mut self, op: &OpBlock, shared: Handle<Memory>, is_once: bool) -> Handle<Memory> {
         let fills = self.builder.program.owner(shared);
         let known = self.loads.iter().position(|load| (load.fills, load.role) == (fills, op.role));
         let at = known.unwrap_or_else(|| {
@@ -85,7 +85,7 @@ impl Start<'_> {
         });
         let load = &mut self.loads[at];
         load.plans.push(op.op);
-        if load.phase.is_none() && (is_in_loop || load.plans.len() > 1) {
+        if load.phase.is_none() && (!is_once || load.plans.len() > 1) {
             let name = self.builder.fresh(&format!("{}_phase", self.builder.program.memories[fills].name.clone()));
             let phase = RegArray { name, dtype: DType::I32, len: 1, vector: 1 };
             load.phase = Some(self.builder.program.registers.push(phase));

@@ -60,7 +60,7 @@ impl<'a> Start<'a> {
     /// Gives the asynchronous copies among blocks their statements.
     pub(super) fn all(&mut self, blocks: &mut [Block]) {
         for_each_op(blocks, &mut |op| self.add_cost(op));
-        self.blocks(blocks, false);
+        self.blocks(blocks, true);
         self.note_phases(blocks);
     }
 
@@ -84,15 +84,15 @@ impl<'a> Start<'a> {
         Used::of(program, &op.body).writes.into_iter().find(|memory| program.memories[*memory].is_shared())
     }
 
-    /// The same for blocks that are in a loop or not.
-    fn blocks(&mut self, blocks: &mut [Block], is_in_loop: bool) {
+    /// The same for blocks, which are executed once, or are in loops and branches.
+    fn blocks(&mut self, blocks: &mut [Block], is_once: bool) {
         for block in blocks {
             match block {
-                Block::Op(op) => self.op(op, is_in_loop),
-                Block::Loop(inner) => self.blocks(&mut inner.body, true),
+                Block::Op(op) => self.op(op, is_once),
+                Block::Loop(inner) => self.blocks(&mut inner.body, false),
                 Block::If(branches) => {
                     for branch in [&mut branches.then, &mut branches.otherwise] {
-                        self.blocks(&mut branch.body, is_in_loop);
+                        self.blocks(&mut branch.body, false);
                     }
                 }
             }
@@ -100,10 +100,10 @@ impl<'a> Start<'a> {
     }
 
     /// Gives an op its statements, if it is an asynchronous copy.
-    fn op(&mut self, op: &mut OpBlock, is_in_loop: bool) {
+    fn op(&mut self, op: &mut OpBlock, is_once: bool) {
         let Some(flight) = op.flight.take() else { return };
         let made = match &flight.way {
-            FlightWay::Load(boxes) => self.load(op, &flight, boxes, is_in_loop),
+            FlightWay::Load(boxes) => self.load(op, &flight, boxes, is_once),
             FlightWay::Store(boxes) => self.store(op, boxes),
             FlightWay::Other => self.refuse(op, CP_ASYNC, not_to_shared_memory()),
         };
@@ -146,7 +146,7 @@ impl<'a> Start<'a> {
         op: &OpBlock,
         flight: &Flight,
         boxes: &Result<BoxMove, Reason>,
-        is_in_loop: bool,
+        is_once: bool,
     ) -> Option<Vec<Stmt>> {
         let by_threads = self.by_threads(op);
         let by_engine = boxes.clone().and_then(|moved| self.by_engine(&moved, SHARED_ALIGNMENT).map(|()| moved));
@@ -166,7 +166,7 @@ impl<'a> Start<'a> {
         match (takes_engine, by_engine, by_threads) {
             (true, Ok(moved), _) => {
                 self.plans[op.op].chosen = TMA;
-                Some(self.loaded(op, &moved, is_in_loop))
+                Some(self.loaded(op, &moved, is_once))
             }
             (false, _, Ok((body, _))) => {
                 self.plans[op.op].chosen = CP_ASYNC;
