@@ -404,7 +404,7 @@ __device__ __forceinline__ void add_f16(unsigned short* to, unsigned short x) {
 
 ";
     assert_eq!(front, wanted);
-    assert!(kernel.contains("\n  a = 0x3c00;\n  add_f16(&x[tid], a);\n}"), "{kernel}");
+    assert!(kernel.contains("\n  unsigned short a = 0x3c00;\n  add_f16(&x[tid], a);\n}"), "{kernel}");
 }
 
 #[test]
