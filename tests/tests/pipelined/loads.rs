@@ -153,6 +153,33 @@ fn a_copy_in_a_branch_may_not_start() {
     check_in_schedules(&kernel, &launches);
 }
 
+/// A role fills its tile again from another tensor before a second role writes the first one, which the first copy has read.
+#[test]
+fn what_an_earlier_copy_has_read_is_written_after_it() {
+    let kernel = kernel("again", |k| {
+        let x = k.inout("x", F32, [128]);
+        let z = k.input("z", F32, [128]);
+        let y = k.output("y", F32, [128]);
+        k.threads(64);
+        let tile = k.shared("tile", F32, [128]);
+        let sum = k.fragment("sum", F32, [128]);
+        k.role("sums", 1, |k| {
+            k.fill(sum, 0.0);
+            k.copy_async(tile, x).variant("tma");
+            add_turned(k, sum, tile);
+            k.copy_async(tile, z).variant("tma");
+        });
+        k.role("other", 1, |k| _ = k.fill(x, 1.0));
+        k.role("sums", 1, |k| {
+            add_turned(k, sum, tile);
+            k.copy(y, sum);
+        });
+    });
+    let [x, z] = [0, 3].map(|more| tensor(F32, &[128], |at| number(at + more)));
+    let results = [tensor(F32, &[128], |_| 1.0), tensor(F32, &[128], |at| number(127 - at) + number(130 - at) + 0.0)];
+    check_all_in_schedules(&kernel, &[], &[x, z], &results);
+}
+
 /// Threads write what a copy reads, before it and after it.
 #[test]
 fn a_tensor_is_written_before_and_after_a_copy_from_it() {

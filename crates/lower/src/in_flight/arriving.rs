@@ -43,13 +43,15 @@ pub(super) struct Awaited {
 }
 
 impl Arriving {
-    /// An op starts its copy, which counts at a barrier.
+    /// An op starts its copy, which counts at a barrier. If only the role has waited for the one before, others still have to be
+    /// ordered after what that has read: a wait for the new one is a wait for both.
     pub(super) fn start(&mut self, program: &Program, op: &OpBlock, full: Handle<Memory>) {
         let Used { reads, writes } = Used::of(program, &op.body);
         let is_shared = |memory: &Handle<Memory>| program.memories[*memory].is_shared();
         // Threads use the barrier itself without waiting for its phase.
         let fills = writes.into_iter().filter(|memory| is_shared(memory) && *memory != full).collect();
-        let reads = reads.into_iter().filter(|memory| !is_shared(memory)).collect();
+        let mut reads: BTreeSet<_> = reads.into_iter().filter(|memory| !is_shared(memory)).collect();
+        reads.extend(self.0.remove(&full).into_iter().flat_map(|before| before.reads));
         self.0.insert(full, Arrival { plan: op.op, by: op.role, fills, reads, arrived_for: BTreeSet::new() });
     }
 
