@@ -75,8 +75,13 @@ fn is_pitch(factor: i64) -> bool {
 /// From this number on, an operand of exclusive or is printed as a bit pattern.
 const PATTERN: i64 = 0x1000;
 
-/// Whether the expression is computed as `long long`.
+/// Whether what `c_index` prints for the expression is a `long long`.
 pub(crate) fn needs_64_bits(expr: &Expr) -> bool {
+    takes_64_bits(&in_lines(expr))
+}
+
+/// Whether the expression, as it stands, is computed as `long long`.
+fn takes_64_bits(expr: &Expr) -> bool {
     let fits = |value: i64| i32::try_from(value).is_ok();
     let range = expr.range();
     let Some((a, b)) = expr.operands() else { return !(fits(range.lo) && fits(range.hi)) };
@@ -84,7 +89,7 @@ pub(crate) fn needs_64_bits(expr: &Expr) -> bool {
         Node::Mod(..) | Node::Div(..) if needs_floor_correction(a, b) => is_narrow_floor(a, b),
         _ => true,
     };
-    !is_narrow || !fits(range.lo) || !fits(range.hi) || needs_64_bits(a) || needs_64_bits(b)
+    !is_narrow || !fits(range.lo) || !fits(range.hi) || takes_64_bits(a) || takes_64_bits(b)
 }
 
 /// Whether an `int` holds what `quotient` and `remainder` write for floor division beside the value of the expression.
@@ -112,7 +117,7 @@ impl Printer {
             Node::Add(..) => self.sum(expr),
             Node::Mul(a, b) => match self.negated(expr) {
                 Some(negated) => (format!("-({negated})"), Level::Unary),
-                None => (self.product(a, b, needs_64_bits(expr)), Level::Product),
+                None => (self.product(a, b, takes_64_bits(expr)), Level::Product),
             },
             Node::Div(a, b) => self.quotient(a, b),
             Node::Mod(a, b) => self.remainder(a, b),
@@ -125,13 +130,13 @@ impl Printer {
 
     /// A product, which is computed as `long long` if one of its factors is.
     fn product(&self, a: &Expr, b: &Expr, is_wide: bool) -> String {
-        let a = if is_wide && !needs_64_bits(b) { self.wide(a, Level::Product) } else { self.at(a, Level::Product) };
+        let a = if is_wide && !takes_64_bits(b) { self.wide(a, Level::Product) } else { self.at(a, Level::Product) };
         format!("{a}*{}", self.at(b, Level::Unary))
     }
 
     /// A call of CUDA's `min` or `max`, whose arguments have one type.
     fn chosen(&self, function: &str, a: &Expr, b: &Expr) -> String {
-        let is_wide = needs_64_bits(a) || needs_64_bits(b);
+        let is_wide = takes_64_bits(a) || takes_64_bits(b);
         let argument = |of: &Expr| if is_wide { self.wide(of, Level::Choice) } else { self.print(of).0 };
         format!("{function}({}, {})", argument(a), argument(b))
     }
@@ -139,7 +144,7 @@ impl Printer {
     /// The expression as a `long long`, in parentheses if it binds less tightly than `least`.
     fn wide(&self, expr: &Expr, least: Level) -> String {
         match expr.node() {
-            _ if needs_64_bits(expr) => self.at(expr, least),
+            _ if takes_64_bits(expr) => self.at(expr, least),
             Node::Mul(a, b) if least <= Level::Product && negative(expr).is_none() => self.product(a, b, true),
             _ => format!("(long long){}", self.at(expr, Level::Unary)),
         }
@@ -159,7 +164,7 @@ impl Printer {
 
     /// The same of what is divided by a power of two, as a `long long` if that is one.
     fn bits_beside(&self, expr: &Expr, power: &Expr) -> String {
-        if needs_64_bits(power) { self.wide(expr, Level::Product) } else { self.bits(expr) }
+        if takes_64_bits(power) { self.wide(expr, Level::Product) } else { self.bits(expr) }
     }
 
     fn constant(&self, value: i64) -> (String, Level) {
@@ -172,7 +177,7 @@ impl Printer {
 
     /// A term with a minus sign, without the sign; `None` if it has none.
     fn negated(&self, term: &Expr) -> Option<String> {
-        let is_wide = needs_64_bits(term);
+        let is_wide = takes_64_bits(term);
         Some(match negative(term)? {
             (Some(of), 1) if is_wide => self.wide(of, Level::Product),
             (Some(of), 1) => self.at(of, Level::Product),
@@ -187,7 +192,7 @@ impl Printer {
     fn sum(&self, expr: &Expr) -> (String, Level) {
         let mut terms = Vec::new();
         terms_of(expr, &mut terms);
-        if needs_64_bits(expr) {
+        if takes_64_bits(expr) {
             return (self.wide_sum(terms), Level::Sum);
         }
         if let (false, Node::Add(a, b)) = (are_narrow_in_any_order(&terms), expr.node()) {
@@ -201,7 +206,7 @@ impl Printer {
     /// `(long long)row*n + (bx*64 + tid)`.
     fn wide_sum(&self, terms: Vec<&Expr>) -> String {
         let is_negative = |term: &&Expr| negative(term).is_some();
-        let (wide, mut narrow): (Vec<&Expr>, Vec<&Expr>) = terms.into_iter().partition(|term| needs_64_bits(term));
+        let (wide, mut narrow): (Vec<&Expr>, Vec<&Expr>) = terms.into_iter().partition(|term| takes_64_bits(term));
         let (subtracted, added): (Vec<&Expr>, Vec<&Expr>) = wide.into_iter().partition(is_negative);
         narrow.sort_by_key(is_negative);
         let is_group = narrow.len() > 1 && !is_negative(&narrow[0]) && are_narrow_in_any_order(&narrow);
@@ -240,7 +245,7 @@ impl Printer {
 
     /// What is divided by `b`, as a `long long` if one of the steps of floor division exceeds an `int`.
     fn dividend(&self, a: &Expr, b: &Expr, least: Level) -> String {
-        let is_wide = !is_narrow_floor(a, b) && !needs_64_bits(b);
+        let is_wide = !is_narrow_floor(a, b) && !takes_64_bits(b);
         if is_wide { self.wide(a, least) } else { self.at(a, least) }
     }
 

@@ -1,5 +1,6 @@
 //! Thread statements as C++.
 
+mod conditions;
 pub(crate) mod declarations;
 mod roles;
 mod stages;
@@ -25,6 +26,7 @@ use crate::index::{c_index, needs_64_bits};
 use crate::mma;
 use crate::registers::{PARTS, is_single, pointer, register, vector_name};
 use crate::source_map::Lines;
+use crate::statements::conditions::{all_of, loop_head, under_all};
 use crate::statements::declarations::Declarations;
 use crate::statements::stages::Stages;
 use crate::tensor_copies;
@@ -544,52 +546,6 @@ fn filled(text: &str, operands: &[String]) -> Result<String, Diagnostic> {
 /// The variable that holds several entries of a table.
 pub(crate) fn lookup_name<'a>(entries: impl Iterator<Item = &'a str>) -> String {
     entries.collect::<Vec<_>>().join("_")
-}
-
-fn condition(cond: &Cond) -> String {
-    match cond {
-        Cond::Less(a, b) => format!("{} < {}", grouped(a), grouped(b)),
-        Cond::Equal(a, b) => format!("{} == {}", grouped(a), grouped(b)),
-    }
-}
-
-/// The head of a loop. The variable is a `long long` if it passes what an `int` holds before the loop ends.
-fn loop_head(counter: &Counter) -> String {
-    let Counter { var, begin, end, step } = counter;
-    let name = var.name();
-    let is_narrow = i32::try_from(var.range().hi.saturating_add(*step)).is_ok() && !needs_64_bits(begin);
-    let kind = if is_narrow { "int" } else { "long long" };
-    let next = if *step == 1 { format!("++{name}") } else { format!("{name} += {step}") };
-    let goes_on = condition(&Cond::Less(Expr::var(var), end.clone()));
-    format!("for ({kind} {name} = {}; {goes_on}; {next})", c_index(begin))
-}
-
-fn all_of<'a>(conds: impl IntoIterator<Item = &'a Cond>) -> String {
-    conds.into_iter().map(condition).collect::<Vec<_>>().join(" && ")
-}
-
-/// The statements inside a branch under these conditions, one nested in the other.
-fn under_all<'a>(stmt: &'a Stmt, conds: &[Cond]) -> Option<&'a [Stmt]> {
-    let (first, others) = conds.split_first()?;
-    match stmt {
-        Stmt::If { cond, body } if cond == first => match (others, &body[..]) {
-            ([], body) => Some(body),
-            (others, [inner]) => under_all(inner, others),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Comparison binds tighter than `&` and `^`, so such operands need parentheses.
-fn grouped(expr: &Expr) -> String {
-    let text = c_index(expr);
-    let mut depth = 0;
-    let binds_weaker = text.chars().any(|c| {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        depth == 0 && (c == '&' || c == '^')
-    });
-    if binds_weaker { format!("({text})") } else { text }
 }
 
 /// The CUDA expression of a hardware index. In a CTA of one warp, the lane is the thread.

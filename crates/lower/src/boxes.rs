@@ -1,12 +1,13 @@
-//! Copies of boxes by the copy engine (TMA), for stages of pipelined loops and for tiles that are copied to tensors.
+//! Copies of boxes by the copy engine (TMA) and the barriers at which they arrive, for stages of pipelined loops and for tiles.
 
-use tilewright_diag::counted;
+use tilewright_diag::{Span, counted};
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
-use tilewright_ir::Handle;
 use tilewright_ir::plan::{PlanFacts, Reason};
-use tilewright_ir::thread::{BoxWay, Memory, Program, Stmt, TensorCopy, TensorMapRecipe};
+use tilewright_ir::thread::{BoxWay, Call, Inst, Memory, MemorySpace, Program, Stmt, TensorCopy, TensorMapRecipe};
 use tilewright_ir::tile::BoxMove;
+use tilewright_ir::{Handle, SHARED_ALIGNMENT};
+use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
 use tilewright_layout::descriptor::BoxCopy;
 
@@ -55,7 +56,27 @@ pub(crate) fn copies(
     moved.boxes.copies.iter().map(copy).collect()
 }
 
+/// An instruction on a barrier.
+pub(crate) fn barrier_call(inst: Inst, barrier: (Handle<Memory>, Expr), argument: Option<Expr>) -> Stmt {
+    Stmt::from(Call { memory: vec![barrier], arguments: argument.into_iter().collect(), ..Call::plain(inst) })
+}
+
 impl Builder {
+    /// Shared memory for so many barriers.
+    pub(crate) fn barriers(&mut self, name: &str, count: i64, span: Span) -> Handle<Memory> {
+        let memory = Memory {
+            name: self.fresh(name),
+            dtype: DType::U64,
+            elements: count,
+            stages: 1,
+            space: MemorySpace::Shared,
+            values: Vec::new(),
+            alignment: SHARED_ALIGNMENT,
+            span,
+        };
+        self.program.memories.push(memory)
+    }
+
     /// The tensor map of a statement; equal ones are one.
     pub(crate) fn tensor_map(&mut self, moved: &BoxMove) -> Handle<TensorMapRecipe> {
         let tensor = self.memory(moved.tensor);

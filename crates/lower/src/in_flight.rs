@@ -33,8 +33,9 @@ use tilewright_ir::thread::{Call, Inst, Memory, Stmt, Value, for_each_stmt};
 use tilewright_ir::tile::BoxMove;
 use tilewright_ir::{Counter, Handle, Scalar};
 
+use crate::boxes::barrier_call;
 use crate::builder::{Builder, regs};
-use crate::pipeline::{Team, barrier_call};
+use crate::pipeline::Team;
 use crate::sync::{Block, LoopBlock, OpBlock, name_in};
 use arriving::{Arriving, Awaited};
 use by_engine::Load;

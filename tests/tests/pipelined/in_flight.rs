@@ -5,7 +5,8 @@ use tilewright::prelude::*;
 use tilewright::runtime::Tolerance;
 use tilewright_tests::pages::{check, tensor};
 
-use super::{Launched, check_all_in_schedules, compiled, mutated, number};
+use super::tiles::{add_turned, check_in_schedules, launches_of_pairs, row, turned, two_by_two, two_tiles, with_tiles};
+use super::{compiled, mutated, number};
 
 /// The waits of a kernel, in the order of the text: how many later groups may be pending.
 fn waits(kernel: &Kernel) -> Vec<String> {
@@ -22,73 +23,14 @@ fn told(kernel: &Kernel) -> Vec<String> {
     (0..lines.len()).filter(is_told).map(|at| lines[at].to_string()).collect()
 }
 
-/// Adds the elements of a tile, in the opposite order, to `sum`.
-fn add_turned(k: &mut KernelBuilder, sum: Buffer, tile: Buffer) {
-    k.parallel([128], |k, [i]| k.store(sum, (&i,), sum.at((&i,)) + tile.at((127 - &i,))));
-}
-
-/// A kernel of 64 threads with a tensor of `rows` rows, two tiles, and a sum that is stored.
-fn with_tiles(body: impl FnOnce(&mut KernelBuilder, (Buffer, Size), [Buffer; 2], Buffer)) -> Kernel {
-    kernel("in_flight", |k| {
-        let rows = k.size("rows");
-        let x = k.input("x", F32, (rows, 128));
-        let y = k.output("y", F32, [128]);
-        k.threads(64);
-        let tiles = ["first", "second"].map(|name| k.shared(name, F32, [128]));
-        let sum = k.fragment("sum", F32, [128]);
-        k.fill(sum, 0.0);
-        body(k, (x, rows), tiles, sum);
-        k.copy(y, sum);
-    })
-}
-
-fn row(x: Buffer, at: impl Into<Expr>) -> Region {
-    x.sub((at.into(), ..))
-}
-
 /// Starts a copy by the threads.
 fn start(k: &mut KernelBuilder, tile: Buffer, from: Region) {
     k.copy_async(tile, from).variant("cp_async");
 }
 
-/// The sum of some rows of `x`, each turned around.
-fn turned(rows: i64, taken: impl Fn(i64) -> i64) -> Launched {
-    let sum = |i: i64| (0..rows).map(|r| taken(r) as f64 * number(r * 128 + 127 - i)).sum::<f64>() + 0.0;
-    (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], tensor(F32, &[128], sum))
-}
-
-/// The second copy is in flight while the first tile is used.
-fn two_tiles() -> Kernel {
-    with_tiles(|k, (x, _), [first, second], sum| {
-        start(k, first, row(x, 0));
-        start(k, second, row(x, 1));
-        add_turned(k, sum, first);
-        add_turned(k, sum, second);
-    })
-}
-
-/// The next row is on its way while one is used, in two tiles that change their roles.
-fn two_by_two() -> Kernel {
-    with_tiles(|k, (x, rows), [first, second], sum| {
-        start(k, first, row(x, 0));
-        k.serial("t", ..rows / 2, |k, t| {
-            start(k, second, row(x, &t * 2 + 1));
-            add_turned(k, sum, first);
-            start(k, first, row(x, &t * 2 + 2));
-            add_turned(k, sum, second);
-        });
-    })
-}
-
-pub(crate) fn check_in_schedules(kernel: &Kernel, launches: &[Launched]) {
-    for (sizes, inputs, expected) in launches {
-        check_all_in_schedules(kernel, sizes, inputs, std::slice::from_ref(expected));
-    }
-}
-
 #[test]
 fn a_copy_is_in_flight_while_an_earlier_one_is_used() {
-    let kernel = two_tiles();
+    let kernel = two_tiles("cp_async");
     assert_eq!(waits(&kernel), ["cp_async_wait<1>();", "cp_async_wait<0>();"]);
     check_in_schedules(&kernel, &[turned(2, |_| 1), turned(5, |row| i64::from(row < 2))]);
     assert_eq!(
@@ -102,10 +44,9 @@ fn a_copy_is_in_flight_while_an_earlier_one_is_used() {
 
 #[test]
 fn copies_are_in_flight_into_the_next_iteration() {
-    let kernel = two_by_two();
+    let kernel = two_by_two("cp_async", 64);
     assert_eq!(waits(&kernel), ["cp_async_wait<1>();", "cp_async_wait<1>();", "cp_async_wait<0>();"]);
-    let launches = [1, 2, 3, 4, 7, 8].map(|rows| turned(rows, |row| i64::from(row < rows / 2 * 2)));
-    check_in_schedules(&kernel, &launches);
+    check_in_schedules(&kernel, &launches_of_pairs());
 }
 
 /// The groups of a role follow one of all threads, in each iteration of a loop.
@@ -136,7 +77,7 @@ fn a_copy_by_all_is_in_flight_during_a_pipelined_loop_of_a_role() {
 #[test]
 fn every_wait_and_barrier_is_needed() {
     // NVRTC writes four iterations of the loop out, and the rest in another loop.
-    for (kernel, pairs) in [(two_tiles(), 1), (two_by_two(), 9)] {
+    for (kernel, pairs) in [(two_tiles("cp_async"), 1), (two_by_two("cp_async", 64), 9)] {
         let launches: Vec<_> = (1..=pairs).map(|pairs| turned(2 * pairs, |_| 1)).collect();
         let Some(report) = mutated(&kernel, &launches) else { return };
         // Nothing uses what the wait at the end of the kernel is for: the row behind the last one.
@@ -149,7 +90,7 @@ fn every_wait_and_barrier_is_needed() {
 /// A branch waits for what it uses, and what follows it for what only another path has waited for.
 #[test]
 fn a_branch_waits_for_what_it_uses() {
-    let kernel = with_tiles(|k, (x, rows), [first, second], sum| {
+    let kernel = with_tiles(64, |k, (x, rows), [first, second], sum| {
         start(k, first, row(x, 0));
         start(k, second, row(x, 1));
         k.if_(Value::from(Expr::from(rows)).lt(3), |k| add_turned(k, sum, first));
@@ -164,7 +105,7 @@ fn a_branch_waits_for_what_it_uses() {
 #[test]
 fn a_copy_is_in_flight_during_a_pipelined_loop() {
     for stages in [2, 3] {
-        let kernel = with_tiles(|k, (x, rows), [first, second], sum| {
+        let kernel = with_tiles(64, |k, (x, rows), [first, second], sum| {
             start(k, first, row(x, 0));
             k.pipelined("t", ..rows, Stages::of(stages).variant("cp_async"), |k, t| {
                 k.copy_async(second, row(x, t));
@@ -253,7 +194,7 @@ fn a_variant_that_is_asked_for_is_taken_or_refused() {
 /// Nothing uses the tile: the copy has arrived when the kernel ends.
 #[test]
 fn a_copy_that_nothing_uses_arrives() {
-    let kernel = with_tiles(|k, (x, _), [first, _], _| {
+    let kernel = with_tiles(64, |k, (x, _), [first, _], _| {
         start(k, first, row(x, 0));
     });
     assert_eq!(waits(&kernel), ["cp_async_wait<0>();"]);

@@ -5,74 +5,24 @@ use tilewright::layout::DType;
 use tilewright::prelude::*;
 use tilewright_tests::pages::tensor;
 
-use super::in_flight::check_in_schedules;
-use super::{Launched, are_found, check_all_in_schedules, compiled, mutated, number};
+use super::tiles::{
+    self, TILES, add_turned, check_in_schedules, launches_of_pairs, matrices, row, turned, two_by_two, two_tiles,
+    with_tiles,
+};
+use super::{are_found, check_all_in_schedules, compiled, mutated, number};
 
 /// The lines of a kernel's CUDA that are about copies by the engine, without indices.
 fn calls(kernel: &Kernel) -> Vec<String> {
-    let cuda = compiled(kernel).cuda().to_string();
-    let body = cuda.split("__global__").nth(1).expect("a kernel").to_string();
-    let names = ["mbarrier_", "bulk_", "fence_", "tensor_", "__sync", "sync_warps"];
-    let is_one = |line: &&str| names.iter().any(|name| line.starts_with(name));
-    let name = |line: &str| line.split('(').next().unwrap_or_default().to_string();
-    body.lines().map(str::trim).filter(is_one).map(name).collect()
+    tiles::calls(kernel, &["mbarrier_", "bulk_", "fence_", "tensor_", "__sync", "sync_warps"])
 }
 
-/// Adds the elements of a tile, in the opposite order, to `sum`.
-fn add_turned(k: &mut KernelBuilder, sum: Buffer, tile: Buffer) {
-    k.parallel([128], |k, [i]| k.store(sum, (i,), sum.at((i,)) + tile.at((127 - i,))));
-}
-
-/// A kernel with a tensor of `rows` rows, two tiles, and a sum that is stored.
-fn with_tiles(threads: i64, body: impl FnOnce(&mut KernelBuilder, (Buffer, Size), [Buffer; 2], Buffer)) -> Kernel {
-    kernel("loads", |k| {
-        let rows = k.size("rows");
-        let x = k.input("x", F32, (rows, 128));
-        let y = k.output("y", F32, [128]);
-        k.threads(threads);
-        let tiles = ["first", "second"].map(|name| k.shared(name, F32, [128]));
-        let sum = k.fragment("sum", F32, [128]);
-        k.fill(sum, 0.0);
-        body(k, (x, rows), tiles, sum);
-        k.copy(y, sum);
-    })
-}
-
-fn load(k: &mut KernelBuilder, tile: Buffer, x: Buffer, row: impl Into<Expr>) {
-    k.copy_async(tile, x.sub((row.into(), ..))).variant("tma");
-}
-
-/// The sum of some rows of `x`, each turned around.
-fn turned(rows: i64, taken: impl Fn(i64) -> i64) -> Launched {
-    let sum = |i: i64| (0..rows).map(|r| taken(r) as f64 * number(r * 128 + 127 - i)).sum::<f64>() + 0.0;
-    (vec![("rows", rows)], vec![tensor(F32, &[rows, 128], number)], tensor(F32, &[128], sum))
-}
-
-fn two_tiles() -> Kernel {
-    with_tiles(64, |k, (x, _), [first, second], sum| {
-        load(k, first, x, 0);
-        load(k, second, x, 1);
-        add_turned(k, sum, first);
-        add_turned(k, sum, second);
-    })
-}
-
-/// The next row is on its way while one is used, in two tiles that change their roles.
-fn two_by_two(threads: i64) -> Kernel {
-    with_tiles(threads, |k, (x, rows), [first, second], sum| {
-        load(k, first, x, 0);
-        k.serial("t", ..rows / 2, |k, t| {
-            load(k, second, x, t * 2 + 1);
-            add_turned(k, sum, first);
-            load(k, first, x, t * 2 + 2);
-            add_turned(k, sum, second);
-        });
-    })
+fn load(k: &mut KernelBuilder, tile: Buffer, x: Buffer, at: impl Into<Expr>) {
+    k.copy_async(tile, row(x, at)).variant("tma");
 }
 
 #[test]
 fn each_use_waits_for_its_own_tile() {
-    let kernel = two_tiles();
+    let kernel = two_tiles("tma");
     let in_order = [
         "mbarrier_init",
         "mbarrier_init",
@@ -95,9 +45,8 @@ fn each_use_waits_for_its_own_tile() {
 #[test]
 fn copies_are_in_flight_into_the_next_iteration() {
     for threads in [32, 40, 64, 96] {
-        let kernel = two_by_two(threads);
-        let launches = [1, 2, 3, 4, 7, 8].map(|rows| turned(rows, |row| i64::from(row < rows / 2 * 2)));
-        check_in_schedules(&kernel, &launches);
+        let kernel = two_by_two("tma", threads);
+        check_in_schedules(&kernel, &launches_of_pairs());
     }
 }
 
@@ -248,19 +197,9 @@ fn shifted(dtype: DType, [rows, cols]: [i64; 2], threads: i64) -> Kernel {
 
 #[test]
 fn tiles_of_every_dtype_and_side_come_from_ragged_matrices() {
-    let cases = [
-        (F32, [64, 32], 128),
-        (F16, [64, 64], 128),
-        (BF16, [16, 128], 64),
-        (I8, [32, 128], 32),
-        (F32, [8, 16], 32),
-        (F16, [4, 16], 64),
-        (I32, [16, 4], 256),
-    ];
-    for (dtype, sides, threads) in cases {
+    for (dtype, sides, threads) in TILES {
         let (kernel, unit) = (shifted(dtype, sides, threads), 16 / dtype.bytes());
-        for (m, n) in [(1, 1), (sides[0], sides[1] / unit), (3 * sides[0] - 1, 2 * sides[1] / unit + 1), (5, 7)] {
-            let n = n * unit;
+        for (m, n) in matrices(dtype, sides) {
             let shifted = |at: i64| match (at / n + 1, at % n + unit) {
                 (i, j) if i >= m || j >= n => 0.0,
                 (i, j) => number(i * n + j),
@@ -343,7 +282,7 @@ fn the_cheaper_way_is_taken() {
 /// The virtual GPU has no rule for `fence.mbarrier_init`, and nothing follows the barrier of the last iteration.
 #[test]
 fn every_wait_fence_and_barrier_is_needed() {
-    for (kernel, pairs) in [(two_tiles(), 1), (two_by_two(64), 9)] {
+    for (kernel, pairs) in [(two_tiles("tma"), 1), (two_by_two("tma", 64), 9)] {
         let launches: Vec<_> = (1..=pairs).map(|pairs| turned(2 * pairs, |_| 1)).collect();
         let Some(report) = mutated(&kernel, &launches) else { return };
         assert!(

@@ -10,6 +10,7 @@ mod registers;
 mod roles;
 mod stores;
 mod stores_of_roles;
+mod tiles;
 
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright_tests::pages::tensor;
 
-use super::in_flight::check_in_schedules;
+use super::tiles::check_in_schedules;
 use super::{Launched, are_found, check_all_in_schedules, compiled, mutated, number};
 
 /// A row of `x` for each iteration, to one half of a ring of two rows, while the other half is summed up.

@@ -5,17 +5,12 @@ use tilewright::layout::DType;
 use tilewright::prelude::*;
 use tilewright_tests::pages::tensor;
 
-use super::in_flight::check_in_schedules;
+use super::tiles::{self, TILES, check_in_schedules, matrices};
 use super::{Launched, are_found, check_all_in_schedules, compiled, mutated, number, product_of};
 
 /// The lines of a kernel's CUDA that are about copies to tensors, without indices.
 pub(crate) fn calls(kernel: &Kernel) -> Vec<String> {
-    let cuda = compiled(kernel).cuda().to_string();
-    let body = cuda.split("__global__").nth(1).expect("a kernel").to_string();
-    let names = ["bulk_", "fence_proxy", "tensor_store", "tensor_add", "__sync", "sync_warps"];
-    let is_one = |line: &&str| names.iter().any(|name| line.starts_with(name));
-    let name = |line: &str| line.split('(').next().unwrap_or_default().to_string();
-    body.lines().map(str::trim).filter(is_one).map(name).collect()
+    tiles::calls(kernel, &["bulk_", "fence_proxy", "tensor_store", "tensor_add", "__sync", "sync_warps"])
 }
 
 /// What the plans of asynchronous copies say.
@@ -53,21 +48,10 @@ fn doubled(dtype: DType, [rows, cols]: [i64; 2], threads: i64) -> Kernel {
 
 #[test]
 fn tiles_of_every_dtype_and_side_go_to_ragged_matrices() {
-    let cases = [
-        (F32, [64, 32], 128),
-        (F16, [64, 64], 128),
-        (BF16, [16, 128], 64),
-        (I8, [32, 128], 32),
-        (F32, [8, 16], 32),
-        (F16, [4, 16], 64),
-        (I32, [16, 4], 256),
-    ];
-    for (dtype, sides, threads) in cases {
+    for (dtype, sides, threads) in TILES {
         let kernel = doubled(dtype, sides, threads);
         assert_eq!(reasons(&kernel), Vec::<String>::new(), "{dtype} {sides:?}");
-        let unit = 16 / dtype.bytes();
-        for (m, n) in [(1, 1), (sides[0], sides[1] / unit), (3 * sides[0] - 1, 2 * sides[1] / unit + 1), (5, 7)] {
-            let n = n * unit;
+        for (m, n) in matrices(dtype, sides) {
             let (x, y) = (tensor(dtype, &[m, n], number), tensor(dtype, &[m, n], |at| 2.0 * number(at)));
             check_all_in_schedules(&kernel, &[("m", m), ("n", n)], &[x], &[y]);
         }

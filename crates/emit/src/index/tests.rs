@@ -24,6 +24,9 @@ fn lines_are_counted_before_they_are_multiplied_by_a_pitch() {
     assert_eq!(text(8), "(warp & 1)*1152 + (lane & 15)*144 + t*5 + 7", "the lanes have more lines than that");
     assert_eq!(text(24), "(warp & 1)*3456 + (lane & 15)*144 + t*5 + 7", "no mask");
     assert_eq!(c_index(&(&warp * 256 + &lane % 16 * 16)), "warp*256 + (lane & 15)*16", "no pitch");
+    // The number that made it wide is gone.
+    let widened = (&lane % (1 << 33) + &t * 4096) * 3;
+    assert_eq!((c_index(&widened).as_str(), needs_64_bits(&widened)), ("(t*4096 + lane)*3", false));
 }
 
 #[test]

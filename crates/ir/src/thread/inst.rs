@@ -81,6 +81,13 @@ pub struct MemoryOperand {
     pub effect: Effect,
 }
 
+impl MemoryOperand {
+    /// Whether it is a barrier: an element in shared memory alone.
+    pub fn is_barrier(&self) -> bool {
+        self.bytes.is_none() && !self.may_be_global
+    }
+}
+
 macro_rules! instructions {
     ($($(#[$doc:meta])* $inst:ident { $($field:ident: $value:expr,)* })*) => {
         /// An instruction of the table.

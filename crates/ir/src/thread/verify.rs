@@ -399,11 +399,10 @@ impl Checker<'_> {
         };
         let in_place = |((memory, _), operand): (&(Handle<Memory>, Expr), &MemoryOperand)| {
             let memory = &self.program.memories[*memory];
-            let is_barrier = operand.bytes.is_none() && !operand.may_be_global;
             match memory.space {
                 MemorySpace::Global { .. } => operand.may_be_global,
                 MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => {
-                    !is_barrier || memory.dtype == DType::U64
+                    !operand.is_barrier() || memory.dtype == DType::U64
                 }
                 MemorySpace::Table => false,
             }

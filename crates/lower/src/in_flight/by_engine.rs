@@ -4,13 +4,13 @@ use tilewright_expr::Expr;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{BoxWay, Call, Inst, Memory, MemorySpace, Program, RegArray, Stmt, TensorMapRecipe, Value};
 use tilewright_ir::tile::{BoxMove, ElementOp, Role};
-use tilewright_ir::{Handle, SHARED_ALIGNMENT, Scalar};
+use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
 use super::start::Start;
-use crate::boxes::{bytes, copies, no_whole_warp};
+use crate::boxes::{barrier_call, bytes, copies, no_whole_warp};
 use crate::builder::regs;
-use crate::pipeline::{Team, barrier_call};
+use crate::pipeline::Team;
 use crate::sync::{Block, OpBlock, for_each_op};
 
 /// Copies to a shared memory that the copy engine executes: all that the same threads start. None starts before the others have
@@ -77,36 +77,21 @@ impl Start<'_> {
     /// The barrier of a copy to a shared memory.
     fn barrier_of(&mut self, op: &OpBlock, shared: Handle<Memory>, is_once: bool) -> Handle<Memory> {
         let fills = self.builder.program.owner(shared);
+        let name = self.builder.program.memories[fills].name.clone();
         let known = self.loads.iter().position(|load| (load.fills, load.role) == (fills, op.role));
         let at = known.unwrap_or_else(|| {
-            let full = self.barrier(fills, op);
+            let full = self.builder.barriers(&format!("{name}_full"), 1, self.plans[op.op].span);
             self.loads.push(Load { plans: Vec::new(), fills, role: op.role, full, phase: None });
             self.loads.len() - 1
         });
         let load = &mut self.loads[at];
         load.plans.push(op.op);
         if load.phase.is_none() && (!is_once || load.plans.len() > 1) {
-            let name = self.builder.fresh(&format!("{}_phase", self.builder.program.memories[fills].name.clone()));
+            let name = self.builder.fresh(&format!("{name}_phase"));
             let phase = RegArray { name, dtype: DType::I32, len: 1, vector: 1 };
             load.phase = Some(self.builder.program.registers.push(phase));
         }
         load.full
-    }
-
-    /// A barrier in shared memory for the copies to another memory.
-    fn barrier(&mut self, fills: Handle<Memory>, op: &OpBlock) -> Handle<Memory> {
-        let name = format!("{}_full", self.builder.program.memories[fills].name);
-        let memory = Memory {
-            name: self.builder.fresh(&name),
-            dtype: DType::U64,
-            elements: 1,
-            stages: 1,
-            space: MemorySpace::Shared,
-            values: Vec::new(),
-            alignment: SHARED_ALIGNMENT,
-            span: self.plans[op.op].span,
-        };
-        self.builder.program.memories.push(memory)
     }
 
     /// Lets threads note the phase of each copy, where a barrier has several.

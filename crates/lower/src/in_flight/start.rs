@@ -29,6 +29,8 @@ pub(super) struct Start<'a> {
     pub(super) loads: Vec<Load>,
     /// What copies to each shared memory for which no variant is asked for would cost.
     costs: BTreeMap<Handle<Memory>, Costs>,
+    /// The same copies by threads, by their plans.
+    by_threads: BTreeMap<usize, Result<Made, Reason>>,
 }
 
 /// The instructions of all copies to a memory, by the copy engine and by threads; `None` if it cannot, or they cannot, do all.
@@ -53,8 +55,9 @@ type Made = (Vec<Stmt>, PlanFacts);
 
 impl<'a> Start<'a> {
     pub(super) fn new(builder: &'a mut Builder, plans: &'a mut [OpPlan], found: &'a mut Vec<Diagnostic>) -> Start<'a> {
-        let (stores, loads, costs) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-        Start { builder, plans, found, started: false, stores, loads, costs }
+        let (stores, loads) = (BTreeMap::new(), Vec::new());
+        let (costs, by_threads) = (BTreeMap::new(), BTreeMap::new());
+        Start { builder, plans, found, started: false, stores, loads, costs, by_threads }
     }
 
     /// Gives the asynchronous copies among blocks their statements.
@@ -71,7 +74,9 @@ impl<'a> Start<'a> {
         let Some(fills) = self.filled(op) else { return };
         let engine = boxes.as_ref().as_ref().ok().filter(|moved| self.by_engine(moved, SHARED_ALIGNMENT).is_ok());
         let engine = engine.map(|moved| facts(moved).instructions + OF_AN_ISSUE);
-        let threads = self.by_threads(op).ok().map(|(_, facts)| facts.instructions);
+        let by_threads = self.by_threads(op);
+        let threads = by_threads.as_ref().ok().map(|(_, facts)| facts.instructions);
+        self.by_threads.insert(op.op, by_threads);
         let known = self.costs.entry(fills).or_insert(Costs { engine: Some(0), threads: Some(0) });
         let add = |sum: &mut Option<i64>, more: Option<i64>| *sum = sum.zip(more).map(|(sum, more)| sum + more);
         add(&mut known.engine, engine);
@@ -134,7 +139,9 @@ impl<'a> Start<'a> {
             Ok(moved) => moved,
             Err(reason) => return self.refuse(op, TMA, reason),
         };
-        self.choose(op, TMA, facts(&moved));
+        let plan = &mut self.plans[op.op];
+        plan.considered.push(VariantResult { variant: TMA, answer: Ok(facts(&moved)) });
+        plan.chosen = TMA;
         let body = self.stored(op, &moved);
         self.stores.insert(op.op, moved);
         Some(body)
@@ -148,7 +155,7 @@ impl<'a> Start<'a> {
         boxes: &Result<BoxMove, Reason>,
         is_once: bool,
     ) -> Option<Vec<Stmt>> {
-        let by_threads = self.by_threads(op);
+        let by_threads = self.by_threads.remove(&op.op).unwrap_or_else(|| self.by_threads(op));
         let by_engine = boxes.clone().and_then(|moved| self.by_engine(&moved, SHARED_ALIGNMENT).map(|()| moved));
         let of_engine = by_engine.as_ref().map(facts).map_err(Clone::clone);
         let is_for_engine =
@@ -174,13 +181,6 @@ impl<'a> Start<'a> {
             }
             _ => None,
         }
-    }
-
-    /// Chooses a variant of an op.
-    fn choose(&mut self, op: &OpBlock, variant: &'static str, facts: PlanFacts) {
-        let plan = &mut self.plans[op.op];
-        plan.considered.push(VariantResult { variant, answer: Ok(facts) });
-        plan.chosen = variant;
     }
 
     /// A copy with asynchronous copies in place of loads and stores, or why that is not possible.

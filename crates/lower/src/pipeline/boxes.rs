@@ -21,16 +21,15 @@ use tilewright_diag::counted_as;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, PlanFacts, Reason, VariantResult};
-use tilewright_ir::thread::{BoxWay, Call, Cond, Inst, Memory, MemorySpace, Ring, Stmt, TensorMapRecipe, Unroll};
+use tilewright_ir::thread::{BoxWay, Call, Cond, Inst, Memory, Ring, Stmt, TensorMapRecipe, Unroll};
 use tilewright_ir::tile::BoxMove;
 use tilewright_ir::{Counter, Handle, HwIndex, SHARED_ALIGNMENT};
-use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
 
 use super::rotate::{Iteration, Rotation, stage_names};
 use super::teams::{Team, Teams};
 use super::{RunsAhead, TMA};
-use crate::boxes::{self, OF_A_BOX, OF_AN_ISSUE, no_whole_warp};
+use crate::boxes::{self, OF_A_BOX, OF_AN_ISSUE, barrier_call, no_whole_warp};
 use crate::conditions::{settled, under};
 use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 
@@ -145,19 +144,8 @@ impl Rotation<'_> {
     /// The ring of a loop.
     fn ring(&mut self, ahead: &RunsAhead, counter: &Counter, stages: i64, users: &[Team]) -> Ring {
         let name = counter.var.name().to_string();
-        let mut barriers = |what: &str| {
-            let memory = Memory {
-                name: self.builder.fresh(&format!("{name}_{what}")),
-                dtype: DType::U64,
-                elements: stages,
-                stages: 1,
-                space: MemorySpace::Shared,
-                values: Vec::new(),
-                alignment: SHARED_ALIGNMENT,
-                span: self.plans[ahead.plan].span,
-            };
-            self.builder.program.memories.push(memory)
-        };
+        let span = self.plans[ahead.plan].span;
+        let mut barriers = |what: &str| self.builder.barriers(&format!("{name}_{what}"), stages, span);
         let full = barriers("full");
         // As many stages as iterations are filled once.
         let empty = (counter.most_trips() > stages).then(|| barriers("empty"));
@@ -301,9 +289,4 @@ struct BoxCopies {
     /// The plan of the loop, and its title.
     plan: usize,
     title: String,
-}
-
-/// An instruction on a barrier.
-pub(crate) fn barrier_call(inst: Inst, barrier: (Handle<Memory>, Expr), argument: Option<Expr>) -> Stmt {
-    Stmt::from(Call { memory: vec![barrier], arguments: argument.into_iter().collect(), ..Call::plain(inst) })
 }

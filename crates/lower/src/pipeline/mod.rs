@@ -42,7 +42,6 @@ use crate::measure::measure;
 use crate::sync::{Block, OpBlock, role_of};
 use crate::trace::{Env, Trace, trace};
 pub(crate) use asynchronous::asynchronous;
-pub(crate) use boxes::barrier_call;
 pub(crate) use teams::Team;
 use through_registers::{Halves, MOST_BYTES, halves};
 
