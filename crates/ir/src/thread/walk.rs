@@ -1,6 +1,7 @@
 //! Walks a warp through statements, all lanes together, without executing them.
 
 use tilewright_expr::{EvalError, Expr, Var};
+use tilewright_layout::access::LANES;
 
 use crate::arena::Handle;
 use crate::counter::Counter;
@@ -109,20 +110,25 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// The bounds are uniform: those of the first lane count.
+    /// Every lane counts from its own begin, and is active while it is below its own end.
     fn repeat(&mut self, counter: &Counter, body: &[Stmt]) -> Result<(), EvalError> {
         let var = &counter.var;
-        let (begin, end) = (self.warp.eval(&counter.begin)?[0], self.warp.eval(&counter.end)?[0]);
-        let (last, step) = (self.observer.last(var).min(end.saturating_sub(1)), counter.step.max(1) as usize);
+        let (begin, end) = (self.warp.eval(&counter.begin)?, self.warp.eval(&counter.end)?);
+        let (most, step) = (self.observer.last(var).saturating_add(1), counter.step.max(1));
+        let outer = *self.warp.active();
+        let trips = |lane: usize| (end[lane].min(most) - begin[lane] + step - 1).div_euclid(step);
+        let longest = (0..LANES).filter(|lane| outer[*lane]).map(trips).max().unwrap_or(0);
         let mark = self.warp.mark();
-        for value in (begin..=last).step_by(step) {
+        for trip in 0..longest {
             if self.observer.is_done() {
                 break;
             }
-            self.warp.fix(var, value);
+            self.warp.define(var, std::array::from_fn(|lane| begin[lane] + trip * step));
+            self.warp.activate(std::array::from_fn(|lane| outer[lane] && trip < trips(lane)));
             self.body(body)?;
             self.warp.rewind(mark);
         }
+        self.warp.activate(outer);
         Ok(())
     }
 
