@@ -21,6 +21,7 @@ mod accesses;
 mod block;
 mod conflict;
 mod names;
+mod pitch;
 mod shared;
 mod tensors;
 mod touched;
