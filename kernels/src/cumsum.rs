@@ -39,16 +39,13 @@ fn cumsum(config: &Config) -> Kernel {
         let y = k.output("y", dtype, (rows, cols));
         let [row] = k.grid([rows]);
         k.threads(threads);
-        let (v, sums) = (k.fragment("v", dtype, [tile]), k.fragment("sums", dtype, [tile]));
-        let carry = k.fragment("carry", dtype, [1]);
+        let (v, carry) = (k.fragment("v", dtype, [tile]), k.fragment("carry", dtype, [1]));
         k.fill(carry, 0);
         k.serial("t", ..cols.ceil_div(tile), |k, t| {
             let part = (row, at(t * tile, tile));
             k.copy(v, x.sub(part));
-            k.scan(Sum, sums, v, 0);
-            k.map(sums, |[i]| sums.at((i,)) + carry.at((0,)));
-            k.copy(y.sub(part), sums);
-            k.reduce(Sum, carry, v, 0).accumulate();
+            k.scan(Sum, v, v, 0).carry(carry);
+            k.copy(y.sub(part), v);
         });
     })
 }

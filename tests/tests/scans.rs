@@ -2,8 +2,8 @@
 
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
-use tilewright::runtime::HostTensor;
-use tilewright_tests::pages::{computes, tensor};
+use tilewright::runtime::{HostTensor, Tolerance};
+use tilewright_tests::pages::{check, computes, tensor};
 
 /// Variants of scans: the cheapest, and those through shared memory.
 const VARIANTS: [Option<&str>; 3] = [None, Some("across_warps"), Some("rows_in_shared")];
@@ -17,26 +17,48 @@ struct Case {
     dimension: usize,
     is_exclusive: bool,
     is_reverse: bool,
+    has_carry: bool,
     threads: i64,
 }
 
-const PLAIN: Case =
-    Case { kind: Sum, dtype: I32, shape: [8, 64], dimension: 1, is_exclusive: false, is_reverse: false, threads: 64 };
+const PLAIN: Case = Case {
+    kind: Sum,
+    dtype: I32,
+    shape: [8, 64],
+    dimension: 1,
+    is_exclusive: false,
+    is_reverse: false,
+    has_carry: false,
+    threads: 64,
+};
 
 impl Case {
     fn kernel(&self, variant: Option<&str>) -> Kernel {
-        let Case { kind, dtype, shape, dimension, is_exclusive, is_reverse, threads } = *self;
+        let Case { kind, dtype, shape, dimension, is_exclusive, is_reverse, has_carry, threads } = *self;
+        let lines = shape[1 - dimension];
         kernel("scan", |k| {
             let (x, y) = (k.input("x", dtype, shape), k.output("y", dtype, shape));
+            let carries = has_carry.then(|| (k.input("from", dtype, [lines]), k.output("to", dtype, [lines])));
             k.threads(threads);
             let (v, sums) = (k.fragment("v", dtype, shape), k.fragment("sums", dtype, shape));
             k.copy(v, x);
+            let carry = carries.map(|(from, _)| {
+                let carry = k.fragment("carry", dtype, [lines]);
+                k.copy(carry, from);
+                carry
+            });
             let mut scan = k.scan(kind, sums, v, dimension).variant_opt(variant);
             if is_exclusive {
                 scan = scan.exclusive();
             }
             if is_reverse {
-                scan.reverse();
+                scan = scan.reverse();
+            }
+            if let Some(carry) = carry {
+                scan.carry(carry);
+            }
+            if let (Some(carry), Some((_, to))) = (carry, carries) {
+                k.copy(to, carry);
             }
             k.copy(y, sums);
         })
@@ -95,12 +117,22 @@ impl Case {
         }
     }
 
-    fn expected(&self) -> HostTensor {
+    /// What a line goes on from.
+    fn carry(&self, line: i64) -> i64 {
+        self.number(line * 5 + 3)
+    }
+
+    /// The results, and what the carries are afterwards.
+    fn expected(&self) -> [Vec<i64>; 2] {
         let [rows, cols] = self.shape;
         let mut results = vec![0; (rows * cols) as usize];
         let (lines, extent) = if self.dimension == 1 { (rows, cols) } else { (cols, rows) };
+        let mut last = Vec::new();
         for line in 0..lines {
             let (mut sum, mut is_empty) = (self.start(), true);
+            if self.has_carry {
+                (sum, is_empty) = (self.carry(line), false);
+            }
             for step in 0..extent {
                 let along = if self.is_reverse { extent - 1 - step } else { step };
                 let at = if self.dimension == 1 { line * cols + along } else { along * cols + line };
@@ -111,13 +143,25 @@ impl Case {
                 results[at as usize] = if self.is_exclusive { sum } else { next };
                 (sum, is_empty) = (next, false);
             }
+            last.push(sum);
         }
-        HostTensor::from_fn(self.dtype, &self.shape, |at| self.element(results[at as usize]))
+        [results, last]
+    }
+
+    fn tensor(&self, shape: &[i64], number: impl Fn(i64) -> i64) -> HostTensor {
+        HostTensor::from_fn(self.dtype, shape, |at| self.element(number(at)))
     }
 
     fn check(&self, variant: Option<&str>) {
-        let x = HostTensor::from_fn(self.dtype, &self.shape, |at| self.element(self.number(at)));
-        computes(&self.kernel(variant), &[x], &[self.expected()]);
+        let lines = [self.shape[1 - self.dimension]];
+        let [results, last] = self.expected();
+        let mut inputs = vec![self.tensor(&self.shape, |at| self.number(at))];
+        let mut expected = vec![self.tensor(&self.shape, |at| results[at as usize])];
+        if self.has_carry {
+            inputs.push(self.tensor(&lines, |line| self.carry(line)));
+            expected.push(self.tensor(&lines, |line| last[line as usize]));
+        }
+        computes(&self.kernel(variant), &inputs, &expected);
     }
 }
 
@@ -126,7 +170,9 @@ fn every_kind_forwards_and_backwards() {
     for kind in ReduceKind::ALL.iter().copied() {
         for (is_exclusive, is_reverse) in [(false, false), (true, false), (false, true), (true, true)] {
             for variant in VARIANTS {
-                Case { kind, is_exclusive, is_reverse, ..PLAIN }.check(variant);
+                for has_carry in [false, true] {
+                    Case { kind, is_exclusive, is_reverse, has_carry, ..PLAIN }.check(variant);
+                }
             }
         }
     }
@@ -140,7 +186,8 @@ fn rows_of_any_extent_on_any_number_of_threads() {
             for dimension in [0, 1] {
                 for variant in VARIANTS.into_iter().filter(|variant| *variant != Some("across_warps")) {
                     let (is_exclusive, is_reverse) = (at % 2 == 1, threads % 64 == 0);
-                    Case { shape, dimension, threads, is_exclusive, is_reverse, ..PLAIN }.check(variant);
+                    let has_carry = at % 3 != 0;
+                    Case { shape, dimension, threads, is_exclusive, is_reverse, has_carry, ..PLAIN }.check(variant);
                 }
             }
         }
@@ -152,7 +199,7 @@ fn every_dtype() {
     for dtype in [F32, F64, F16, I8, U16, I64, U32] {
         for kind in [Sum, Max, Min] {
             for is_exclusive in [false, true] {
-                let case = Case { dtype, kind, is_exclusive, shape: [4, 40], ..PLAIN };
+                let case = Case { dtype, kind, is_exclusive, has_carry: is_exclusive, shape: [4, 40], ..PLAIN };
                 // Unsigned and narrow sums wrap.
                 if !(dtype == U32 && kind != Sum || dtype == I8 && kind == Sum) {
                     case.check(None);
@@ -175,22 +222,31 @@ fn rows_in_layouts_of_the_user() {
     for layout in layouts {
         let layout = layout.expect("a layout");
         let threads = 64;
-        for is_reverse in [false, true] {
+        for (is_reverse, has_carry) in [(false, false), (true, false), (false, true), (true, true)] {
             let kernel = kernel("placed", |k| {
                 let (x, y) = (k.input("x", I32, [64]), k.output("y", I32, [64]));
+                let all = k.output("all", I32, [1]);
                 k.threads(threads);
+                let carry = k.fragment("carry", I32, [1]);
+                k.fill(carry, 5);
                 let held = k.fragment("held", I32, layout.clone());
                 let v = k.view("v", held, [64]);
                 k.parallel([64], |k, [i]| k.store(v, (i,), x.at((i,))));
                 let scan = k.scan(Sum, v, v, 0);
-                if is_reverse {
-                    scan.reverse();
+                let scan = if is_reverse { scan.reverse() } else { scan };
+                if has_carry {
+                    scan.carry(carry);
                 }
                 k.parallel([64], |k, [i]| k.store(y, (i,), v.at((i,))));
+                k.copy(all, carry);
             });
             let number = |i: i64| i * i % 19;
             let sum = |i: i64| if is_reverse { (i..64).map(number).sum::<i64>() } else { (0..=i).map(number).sum() };
-            computes(&kernel, &[tensor(I32, &[64], |i| number(i) as f64)], &[tensor(I32, &[64], |i| sum(i) as f64)]);
+            let before = if has_carry { 5 } else { 0 };
+            let last = 5 + if has_carry { (0..64).map(number).sum() } else { 0 };
+            let sums = tensor(I32, &[64], |i| (before + sum(i)) as f64);
+            let x = tensor(I32, &[64], |i| number(i) as f64);
+            computes(&kernel, &[x], &[sums, tensor(I32, &[1], |_| last as f64)]);
         }
     }
 }
@@ -203,4 +259,76 @@ fn rows_of_one_warp_take_shuffles_and_those_of_several_shared_memory() {
     };
     assert_eq!(chosen(PLAIN), "shuffles");
     assert_eq!(chosen(Case { shape: [1, 1024], threads: 256, ..PLAIN }), "across_warps");
+}
+
+/// Tiles of rows that are longer, and whose number is known at launch: what hangs over an edge changes no carry.
+#[test]
+fn a_carry_goes_from_tile_to_tile_of_ragged_rows() {
+    for (kind, dtype) in [(Sum, F32), (Max, F32), (Product, I32), (Min, I32)] {
+        for (is_reverse, is_exclusive) in [(false, false), (true, false), (false, true), (true, true)] {
+            let running = kernel("running", |k| {
+                let (rows, cols) = (k.size("rows"), k.size("cols"));
+                let (x, y) = (k.input("x", dtype, (rows, cols)), k.output("y", dtype, (rows, cols)));
+                let last = k.output("last", dtype, (rows,));
+                let [first] = k.grid([rows.ceil_div(8)]);
+                k.threads(64);
+                let (v, carry) = (k.fragment("v", dtype, [8, 32]), k.fragment("carry", dtype, [8]));
+                k.fill(carry, 3);
+                let tiles = cols.ceil_div(32);
+                k.serial("t", ..tiles, |k, t| {
+                    let tile = if is_reverse { tiles - 1 - t } else { t };
+                    let part = (at(first * 8, 8), at(tile * 32, 32));
+                    k.copy(v, x.sub(part));
+                    let scan = k.scan(kind, v, v, 1).carry(carry);
+                    let scan = if is_reverse { scan.reverse() } else { scan };
+                    if is_exclusive {
+                        scan.exclusive();
+                    }
+                    k.copy(y.sub(part), v);
+                });
+                k.copy(last.sub((at(first * 8, 8),)), carry);
+            });
+            for (rows, cols) in [(1, 1), (9, 31), (8, 32), (13, 77), (3, 200)] {
+                let number = |at: i64| if kind == Product { 1 - at % 3 } else { at * 37 % 23 - 30 };
+                let mut results = vec![0.0; (rows * cols) as usize];
+                let mut lasts = Vec::new();
+                for row in 0..rows {
+                    let mut so_far = 3i64;
+                    for step in 0..cols {
+                        let at = row * cols + if is_reverse { cols - 1 - step } else { step };
+                        let next = match kind {
+                            Sum => so_far + number(at),
+                            Max => so_far.max(number(at)),
+                            Min => so_far.min(number(at)),
+                            _ => so_far * number(at),
+                        };
+                        results[at as usize] = if is_exclusive { so_far } else { next } as f64;
+                        so_far = next;
+                    }
+                    lasts.push(so_far as f64);
+                }
+                let inputs = [tensor(dtype, &[rows, cols], |at| number(at) as f64)];
+                let all = tensor(dtype, &[rows, cols], |at| results[at as usize]);
+                let last = tensor(dtype, &[rows], |row| lasts[row as usize]);
+                check(&running, &[("rows", rows), ("cols", cols)], &inputs, &[all, last], Tolerance::EXACT);
+            }
+        }
+    }
+}
+
+/// Sums of f16 go on in f32: beyond 2048, a carry of f16 would lose every 1.
+#[test]
+fn a_carry_of_half_precision_may_be_wider() {
+    let ones = kernel("ones", |k| {
+        let (x, y) = (k.input("x", F16, [64, 64]), k.output("y", F32, [1]));
+        k.threads(32);
+        let (v, carry) = (k.fragment("v", F16, [64]), k.fragment("carry", F32, [1]));
+        k.fill(carry, 0.0);
+        k.serial("t", 0..64, |k, t| {
+            k.copy(v, x.sub((t, ..)));
+            k.scan(Sum, v, v, 0).carry(carry);
+        });
+        k.copy(y, carry);
+    });
+    computes(&ones, &[tensor(F16, &[64, 64], |_| 1.0)], &[tensor(F32, &[1], |_| 4096.0)]);
 }

@@ -169,17 +169,15 @@ fn a_recurrence_of_any_length() {
         let [row] = k.grid([rows]);
         k.threads(64);
         let (decay, h) = (k.fragment("decay", F32, [256]), k.fragment("h", F32, [256]));
-        let carry = k.fragment("carry", F32, [1]);
+        let (product, carry) = (k.fragment("product", F32, [1]), k.fragment("carry", F32, [1]));
+        k.fill(product, 1.0);
         k.fill(carry, 0.0);
         k.serial("t", ..cols.ceil_div(256), |k, t| {
             let part = (row, at(t * 256, 256));
             k.copy(decay, a.sub(part));
             k.copy(h, x.sub(part));
-            k.scan_by([decay, h], [decay, h], 0, [1.0, 0.0], then);
-            k.map(h, |[i]| decay.at((i,)) * carry.at((0,)) + h.at((i,)));
+            k.scan_by([decay, h], [decay, h], 0, [1.0, 0.0], then).carry([product, carry]);
             k.copy(y.sub(part), h);
-            k.map(decay, |[i]| i.eq(255).select(h.at((i,)), 0.0));
-            k.reduce(Sum, carry, decay, 0);
         });
     });
     for (rows, cols) in [(1, 1), (3, 255), (2, 256), (2, 1000)] {

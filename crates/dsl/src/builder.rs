@@ -8,7 +8,7 @@ use tilewright_diag::{Diagnostic, Span, in_op, is_in_op};
 use tilewright_expr::{self as expr, Var};
 use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::tile::{
-    self, Direction, If, Kernel, Loop, OpKind, Parallel, Role, ScalarParameter, Space, Stmt, Tile, Unroll,
+    self, Direction, If, Kernel, Loop, OpKind, Parallel, Role, ScalarParameter, Space, Stmt, Unroll,
 };
 use tilewright_ir::{Arena, Dim, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
@@ -22,7 +22,7 @@ use crate::later::Later;
 use crate::loop_range::LoopRange;
 use crate::nodes::{self, BodyId, Ended, OpenKernel};
 use crate::op_ref::OpRef;
-use crate::region::{Index, Region};
+use crate::region::Region;
 use crate::shape::IntoLayout;
 use crate::size::Size;
 use crate::stages::Stages;
@@ -543,23 +543,6 @@ impl<'k> KernelBuilder<'k> {
         tile::name_common_values(&mut kernel);
         kernel
     }
-
-    /// The tile of a region, with `..` replaced by whole dimensions.
-    #[track_caller]
-    fn tile(&self, region: Region) -> Tile {
-        let shape = self.kernel.buffers.get(region.buffer.handle).map(|b| b.shape.clone()).unwrap_or_default();
-        let indices = region.indices.unwrap_or_else(|| vec![Index::All; shape.len()]);
-        let (mut starts, mut extents) = (Vec::with_capacity(indices.len()), Vec::with_capacity(indices.len()));
-        for (dimension, index) in indices.into_iter().enumerate() {
-            let (start, extent) = match index {
-                Index::All => (Expr::from(0), shape.get(dimension).copied().unwrap_or(1)),
-                Index::From { start, extent } => (start, extent),
-            };
-            starts.push(start.resolved());
-            extents.push(extent);
-        }
-        Tile { buffer: region.buffer.handle, starts, extents }
-    }
 }
 
 impl<'k> ScopeRef<'_, 'k> {
@@ -572,7 +555,7 @@ impl<'k> ScopeRef<'_, 'k> {
         }
         let mut tiles = Vec::with_capacity(operands.len());
         for region in operands {
-            tiles.push(builder.tile(region));
+            tiles.push(region.resolved().tile(&builder.kernel));
         }
         let span = Span::here();
         let role = builder.role;

@@ -7,7 +7,7 @@ const LARGE: u32 = 64;
 
 /// An integer made of block indices, loop variables, sizes and numbers: an index, or a part of one. It is a handle in
 /// the kernel being built, and can be copied freely.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Expr(Repr);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

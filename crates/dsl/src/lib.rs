@@ -47,7 +47,7 @@ pub use elements::{Elements, IntoCoords, StoreRef};
 pub use expr::Expr;
 pub use loop_range::{Bounds, LoopRange};
 pub use op_ref::OpRef;
-pub use region::{Index, IntoRegion, Region, at};
+pub use region::{Index, IntoCarries, IntoRegion, Region, at};
 pub use shape::{Extent, IntoLayout, RowMajor, Shape};
 pub use size::Size;
 pub use stages::Stages;

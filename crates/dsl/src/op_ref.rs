@@ -6,6 +6,7 @@ use tilewright_ir::tile::{self, Gemm, OpKind};
 
 use crate::later::Later;
 use crate::nodes;
+use crate::region::IntoCarries;
 
 /// An op that was just added, to set more options of it. It is valid while its kernel is being built:
 ///
@@ -61,6 +62,49 @@ impl OpRef<'_> {
     pub fn reverse(self) -> Self {
         self.expect_op(self.kind.scan_order().is_some(), "scan` and `scan_by", ".reverse()");
         self.edit(|op| op.kind.scan_order_mut().into_iter().for_each(|order| order.is_reverse = true))
+    }
+
+    /// For a scan: goes on from `carry`, which has an element for each row, and leaves there what that is combined to with all of
+    /// the row. So a loop scans rows longer than a tile:
+    ///
+    /// ```
+    /// use tilewright_dsl::{at, kernel};
+    /// use tilewright_ir::tile::ReduceKind::Sum;
+    /// use tilewright_layout::DType::F32;
+    ///
+    /// let sums = kernel("sums", |k| {
+    ///     let (x, y) = (k.input("x", F32, [4, 1024]), k.output("y", F32, [4, 1024]));
+    ///     let (v, carry) = (k.fragment("v", F32, [4, 128]), k.fragment("carry", F32, [4]));
+    ///     k.threads(128);
+    ///     k.fill(carry, 0);
+    ///     k.serial("t", 0..8, |k, t| {
+    ///         let part = (.., at(t * 128, 128));
+    ///         k.copy(v, x.sub(part));
+    ///         k.scan(Sum, v, v, 1).carry(carry);
+    ///         k.copy(y.sub(part), v);
+    ///     });
+    /// });
+    /// ```
+    ///
+    /// A `scan_by` takes a carry for each value: `.carry([a, b])`. The first result of an exclusive scan is the carry. A carry
+    /// has the dtype of the elements, or that in which a `scan` combines them: f32 for f16.
+    #[track_caller]
+    pub fn carry(self, carry: impl IntoCarries) -> Self {
+        self.expect_op(self.kind.scan_order().is_some(), "scan` and `scan_by", ".carry(..)");
+        let mut regions = Vec::new();
+        for region in carry.into_carries() {
+            region.buffer.is_own();
+            regions.push(region.resolved());
+        }
+        let op = self.op;
+        self.later.edit(move |kernel| {
+            let tiles: Vec<tile::Tile> = regions.into_iter().map(|region| region.tile(kernel)).collect();
+            let op = &mut kernel.ops[op];
+            op.operands.truncate(op.operands.len() - op.carries().len());
+            op.operands.extend(tiles);
+            op.kind.scan_order_mut().into_iter().for_each(|order| order.has_carry = true);
+        });
+        self
     }
 
     /// For a product: sets what is transposed, how warps divide it, and whether the destination is overwritten.

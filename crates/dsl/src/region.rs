@@ -3,13 +3,15 @@
 use std::ops::{Range, RangeFull};
 
 use tilewright_expr as expr;
+use tilewright_ir::Handle;
+use tilewright_ir::tile::{self, Kernel, Tile};
 
 use crate::buffer::Buffer;
 use crate::expr::Expr;
 use crate::size::Size;
 
 /// The indices that are taken from one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Index {
     /// All of it.
     All,
@@ -23,7 +25,7 @@ pub enum Index {
 }
 
 /// A buffer, whole or in part: an operand of a tile op.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Region {
     pub(crate) buffer: Buffer,
     /// One index per dimension; `None` for the whole buffer.
@@ -40,6 +42,69 @@ impl Buffer {
     #[track_caller]
     pub fn sub(self, indices: impl IntoRegion) -> Region {
         Region { buffer: self, indices: Some(indices.into_indices()) }
+    }
+}
+
+impl Region {
+    /// The region with its expressions as they stand in the kernel.
+    #[track_caller]
+    pub(crate) fn resolved(self) -> ResolvedRegion {
+        let mut indices = Vec::new();
+        for index in self.indices.iter().flatten() {
+            indices.push(match index {
+                Index::All => None,
+                Index::From { start, extent } => Some((start.resolved(), *extent)),
+            });
+        }
+        ResolvedRegion { buffer: self.buffer.handle, indices: self.indices.map(|_| indices) }
+    }
+}
+
+/// A region whose expressions are those of the kernel.
+pub(crate) struct ResolvedRegion {
+    buffer: Handle<tile::Buffer>,
+    /// One start and extent per dimension, `None` for all of it; `None` for the whole buffer.
+    indices: Option<Vec<Option<(expr::Expr, i64)>>>,
+}
+
+impl ResolvedRegion {
+    /// The tile of a kernel, with `..` replaced by whole dimensions.
+    pub(crate) fn tile(self, kernel: &Kernel) -> Tile {
+        let shape = kernel.buffers.get(self.buffer).map(|buffer| buffer.shape.clone()).unwrap_or_default();
+        let indices = self.indices.unwrap_or_else(|| vec![None; shape.len()]);
+        let all = |dimension: usize| (expr::Expr::constant(0), shape.get(dimension).copied().unwrap_or(1));
+        let of = |(dimension, index): (usize, Option<_>)| index.unwrap_or_else(|| all(dimension));
+        let (starts, extents) = indices.into_iter().enumerate().map(of).unzip();
+        Tile { buffer: self.buffer, starts, extents }
+    }
+}
+
+/// What a scan goes on from: a buffer or part of one, or an array with one for each value of its tuples.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the carry of a scan",
+    label = "not a buffer, part of one, or an array of these",
+    note = "write `.carry(c)` for `scan`, and a carry for each value of the tuples for `scan_by`: `.carry([a, b])`"
+)]
+pub trait IntoCarries {
+    /// One region for each value.
+    fn into_carries(self) -> Vec<Region>;
+}
+
+impl IntoCarries for Buffer {
+    fn into_carries(self) -> Vec<Region> {
+        vec![self.into()]
+    }
+}
+
+impl IntoCarries for Region {
+    fn into_carries(self) -> Vec<Region> {
+        vec![self]
+    }
+}
+
+impl<R: Into<Region>, const N: usize> IntoCarries for [R; N] {
+    fn into_carries(self) -> Vec<Region> {
+        self.into_iter().map(Into::into).collect()
     }
 }
 

@@ -108,6 +108,10 @@ impl Graph {
             OpClass::Elementwise | OpClass::Scan => {
                 let nest = Nest::of_op(kernel, storages, op);
                 self.add_nest(Origin::Op(handle), nest);
+                // The scan exchanges what its carries need anyway.
+                for carry in carries(kernel, storages, op) {
+                    self.add(Origin::Op(handle), Node::Reduce(Reduction { executions: 0, exchanges: 0, ..carry }));
+                }
             }
             OpClass::Reduction => match reductions(kernel, storages, op) {
                 Some(reductions) => {
@@ -158,6 +162,17 @@ fn reductions(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Vec<Reduc
     pairs.map(|(dst, src)| reduction(kernel, storages, (op, told.dimensions), [dst, src])).collect()
 }
 
+/// The carries of a scan, as reductions: each is on the threads that have part of its row.
+fn carries(kernel: &Kernel, storages: &Storages, op: &Op) -> Vec<Reduction> {
+    let (Some(order), [dst, ..], Some(src)) = (op.kind.scan_order(), &op.operands[..], op.source()) else {
+        return Vec::new();
+    };
+    // Other threads may have copies of the source, but not of the result.
+    let row = if dst.extents == src.extents { dst } else { src };
+    let of = |carry| reduction(kernel, storages, (op, order.dimension.into()), [carry, row]);
+    op.carries().iter().filter_map(of).collect()
+}
+
 /// A reduction of whole fragments; `None` for parts, or where an operand is in memory.
 fn reduction(
     kernel: &Kernel,
@@ -174,7 +189,7 @@ fn reduction(
         title: kernel.op_title(op),
         span: op.span,
         dst: kernel.storage(dst.buffer),
-        effect: op.kind.operand(0).effect,
+        effect: Effect::Update,
         src: kernel.storage(src.buffer),
         rows: rows(kernel, storages, [dst, src], dimensions),
         executions: 1,

@@ -35,7 +35,8 @@ impl Nest {
 
     /// The nest of an elementwise op.
     pub(crate) fn of_op(kernel: &Kernel, storages: &Storages, op: &Op) -> Nest {
-        let tiles: Vec<(Effect, &Tile)> = op.tiles().map(|(operand, tile)| (operand.effect, tile)).collect();
+        let tiles = op.tiles().take(op.operands.len() - op.carries().len());
+        let tiles: Vec<(Effect, &Tile)> = tiles.map(|(operand, tile)| (operand.effect, tile)).collect();
         Nest { scanned: scanned(op), ..Nest::of_tiles((kernel, storages), op, &tiles) }
     }
 
@@ -56,6 +57,7 @@ impl Nest {
         nest.together = movable.together(kernel, None);
         let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
         tiles.iter().for_each(|(effect, tile)| walk.tile(tile, op.span, *effect));
+        walk.carries(op);
         nest
     }
 }
@@ -64,7 +66,7 @@ impl Nest {
 fn scanned(op: &Op) -> Option<Scanned> {
     let order = op.kind.scan_order()?;
     // All sources have the same extents.
-    let src = op.operands.last()?;
+    let src = op.source()?;
     let extent = src.extents[order.dimension] as usize;
     let mut rows = vec![0; src.elements() as usize];
     let mut in_order = rows.clone();
@@ -109,6 +111,17 @@ impl<'a> Walk<'a> {
     /// An op's operand: the variables move through the extents that are not 1.
     fn tile(&mut self, tile: &Tile, span: Span, effect: Effect) {
         self.access(&tile.access(self.vars, span), effect);
+    }
+
+    /// Every element of a scan needs the carry of its row.
+    fn carries(&mut self, op: &Op) {
+        let (Some(order), Some(src)) = (op.kind.scan_order(), op.source()) else { return };
+        let along = src.non_unit_place(order.dimension);
+        let others = self.vars.iter().enumerate().filter(|(at, _)| Some(*at) != along);
+        let row: Vec<Var> = others.map(|(_, var)| var.clone()).collect();
+        for carry in op.carries() {
+            self.access(&carry.access(&row, op.span), Effect::Read);
+        }
     }
 
     fn elements(&mut self, body: &'a [ElementStmt]) {

@@ -30,16 +30,6 @@ pub(crate) fn neutral(kind: ReduceKind, dtype: DType) -> Result<Scalar, Refusal>
     kind.neutral(dtype).ok_or_else(|| Refusal::from(format!("no neutral value of {dtype}")))
 }
 
-/// The type in which elements of a dtype are combined.
-pub(crate) fn made_in(dtype: DType) -> DType {
-    match dtype {
-        DType::F16 | DType::BF16 | DType::E4M3 | DType::E5M2 | DType::F32 => DType::F32,
-        DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 => DType::I32,
-        DType::F64 | DType::I64 | DType::U32 | DType::U64 => dtype,
-        DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => dtype,
-    }
-}
-
 /// The value, of dtype `from`, as one of another dtype; integers keep their low bits.
 pub(crate) fn cast(dtype: DType, from: DType, value: Value) -> Value {
     if dtype == from { value } else { Value::Cast(dtype, Narrowing::Fits, Box::new(value)) }

@@ -162,6 +162,16 @@ impl ReduceBy {
     }
 }
 
+/// The type in which reductions and scans combine elements of a dtype.
+pub fn combined_in(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::BF16 | DType::E4M3 | DType::E5M2 | DType::F32 => DType::F32,
+        DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 => DType::I32,
+        DType::F64 | DType::I64 | DType::U32 | DType::U64 => dtype,
+        DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => dtype,
+    }
+}
+
 /// The attributes of `scan`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
@@ -179,7 +189,8 @@ impl Scan {
     }
 }
 
-/// The attributes of `scan_by`. Its operands are as many destinations as a tuple has values, then as many sources.
+/// The attributes of `scan_by`. Its operands are as many destinations as a tuple has values, then as many sources, then as many
+/// carries if there are some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanBy {
     /// How two tuples become one.
@@ -199,12 +210,15 @@ pub struct ScanOrder {
     pub is_exclusive: bool,
     /// Whether it goes from the last element to the first.
     pub is_reverse: bool,
+    /// Whether it goes on from a carry, which then becomes that carry combined with all of the row. The carries are the
+    /// operands after the sources, with the extents of these without the dimension.
+    pub has_carry: bool,
 }
 
 impl ScanOrder {
-    /// Along a dimension, from the first element to the last; each takes part in its own result.
+    /// Along a dimension, from the first element to the last, without a carry; each takes part in its own result.
     pub fn along(dimension: usize) -> ScanOrder {
-        ScanOrder { dimension, is_exclusive: false, is_reverse: false }
+        ScanOrder { dimension, is_exclusive: false, is_reverse: false, has_carry: false }
     }
 
     /// The row of an element of a tile, in row-major order, and how many elements precede it there in the order of the scan.
@@ -218,9 +232,9 @@ impl ScanOrder {
 
     /// Its text, as comma-separated words.
     pub(crate) fn words(self) -> Vec<String> {
-        let ScanOrder { dimension, is_exclusive, is_reverse } = self;
+        let ScanOrder { dimension, is_exclusive, is_reverse, has_carry } = self;
         let mut words = vec![format!("dimension {dimension}")];
-        words.extend(words_of_flags(&[(is_exclusive, "exclusive"), (is_reverse, "reverse")]));
+        words.extend(words_of_flags(&[(is_exclusive, "exclusive"), (is_reverse, "reverse"), (has_carry, "carry")]));
         words
     }
 }

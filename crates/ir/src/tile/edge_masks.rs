@@ -138,8 +138,17 @@ impl Masks {
                 self.reduce(handle, reduce, [dst, src], op.span)
             }
             (OpClass::Reduction, OpKind::ReduceBy(by), tiles) => self.reduce_by(handle, by, tiles, op.span),
-            (OpClass::Scan, OpKind::Scan(scan), [dst, src]) => self.scan(handle, scan, [dst, src], op.span),
-            (OpClass::Scan, OpKind::ScanBy(by), tiles) => self.scan_by(handle, by, tiles, op.span),
+            (OpClass::Scan, OpKind::Scan(scan), [dst, src, ..]) => {
+                let known = self.all_valid(std::slice::from_ref(src));
+                let before = self.scan(handle, scan, [dst, src], op.span);
+                self.carried(&op, (src, scan.order), &known);
+                before
+            }
+            (OpClass::Scan, OpKind::ScanBy(by), tiles) => {
+                let (before, known) = self.scan_by(handle, by, tiles, op.span);
+                self.carried(&op, (&tiles[by.values], by.order), &known);
+                before
+            }
             (OpClass::Product, OpKind::Gemm(gemm), [c, a, b]) => self.gemm(handle, gemm, [c, a, b], op.span),
             (OpClass::Elementwise | OpClass::Permutation | OpClass::Conversion, ..) => {
                 self.moved(&op);
@@ -175,8 +184,7 @@ impl Masks {
             return;
         }
         let is_whole = dst.extents == buffer.shape;
-        let places: Vec<usize> = (0..dst.extents.len()).filter(|at| dst.extents[*at] != 1).collect();
-        let bounds = valid.bounds.renamed(|place| places.get(*place).copied());
+        let bounds = valid.bounds.renamed(|place| dst.at_non_unit_place(*place));
         let in_buffer = |(sum, limit): (&Sum<usize>, &Expr)| {
             (sum.clone(), normalize(&(limit + &value_of(sum, |at| dst.starts[*at].clone()))))
         };
@@ -268,6 +276,12 @@ impl Masks {
         before
     }
 
+    /// Where all of these whole buffers are valid.
+    fn all_valid(&self, tiles: &[Tile]) -> Valid {
+        let known = tiles.iter().map(|tile| self.kernel.valid_buffer(&self.state, tile.buffer));
+        known.fold(Valid::everywhere(), |all, valid| both(&all, &valid))
+    }
+
     /// Masks the sources of an op on tuples by the identity. Returns the statements that do it, and where the tuples are valid:
     /// where all of their values are.
     fn masked_tuples(
@@ -277,8 +291,7 @@ impl Masks {
         sources: &[Tile],
         mask: impl Fn(&mut Masks, &Tile, &Valid, Scalar) -> Option<(Vec<Stmt>, Tile)>,
     ) -> (Vec<Stmt>, Valid) {
-        let known = sources.iter().map(|src| self.kernel.valid_buffer(&self.state, src.buffer));
-        let all = known.fold(Valid::everywhere(), |all, valid| both(&all, &valid));
+        let all = self.all_valid(sources);
         let identity = self.kernel.combiners[combiner].identity.clone();
         let mut before = Vec::new();
         for (at, (src, identity)) in sources.iter().zip(identity).enumerate() {
@@ -317,28 +330,29 @@ impl Masks {
         self.accumulated(dst.buffer, earlier.filter(|_| !clear));
     }
 
-    /// A scan: what is invalid comes after everything that is valid, unless it goes backwards.
+    /// A scan: what is invalid comes after everything that is valid, unless it goes backwards; but the carry has all of a row.
     fn scan(&mut self, handle: Handle<Op>, scan: Scan, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
         let Scan { kind, order } = scan;
         let known = self.kernel.valid_buffer(&self.state, src.buffer);
         let is_neutral = known.is_zero && kind.ignores_zeros();
         let dtype = self.kernel.buffers[src.buffer].dtype;
         // The last valid element then has the result of no elements, as the last one of a whole tile has.
-        let beyond = if order.is_exclusive { kind.start(dtype) } else { kind.neutral(dtype) };
+        let is_first_result = order.is_exclusive && !order.has_carry;
+        let beyond = if is_first_result { kind.start(dtype) } else { kind.neutral(dtype) };
         let masked = beyond.filter(|_| !is_neutral).and_then(|beyond| self.scanned(src, (&known, order), beyond, span));
         self.running_results(dst, &known, src, span);
         self.with_operand(handle, 1, masked)
     }
 
     /// A scan of tuples: what is invalid becomes the identity, in every source, if it goes backwards.
-    fn scan_by(&mut self, handle: Handle<Op>, by: ScanBy, tiles: &[Tile], span: Span) -> Vec<Stmt> {
-        let (destinations, sources) = tiles.split_at(by.values);
+    fn scan_by(&mut self, handle: Handle<Op>, by: ScanBy, tiles: &[Tile], span: Span) -> (Vec<Stmt>, Valid) {
+        let (destinations, sources) = (&tiles[..by.values], &tiles[by.values..2 * by.values]);
         let scanned = |masks: &mut Masks, src: &Tile, valid: &Valid, identity| {
             masks.scanned(src, (valid, by.order), identity, span)
         };
         let (before, all) = self.masked_tuples(handle, by.combiner, sources, scanned);
         destinations.iter().zip(sources).for_each(|(dst, src)| self.running_results(dst, &all, src, span));
-        before
+        (before, all)
     }
 
     /// The source of a scan with this value where elements that come before valid ones are invalid; `None` if they are none.
@@ -349,7 +363,7 @@ impl Masks {
         value: Scalar,
         span: Span,
     ) -> Option<(Vec<Stmt>, Tile)> {
-        if !order.is_reverse {
+        if !order.is_reverse && !order.has_carry {
             return None;
         }
         let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| *at == order.dimension));
@@ -361,6 +375,21 @@ impl Masks {
     fn running_results(&mut self, dst: &Tile, known: &Valid, src: &Tile, span: Span) {
         let bounds = known.bounds.renamed(|at| src.non_unit_place(*at));
         self.write(dst, Valid { bounds, is_zero: false, ..known.clone() }, span);
+    }
+
+    /// The carries of a scan: each is a result of its row, and what it was takes part in all of the row.
+    fn carried(&mut self, op: &Op, (src, order): (&Tile, ScanOrder), known: &Valid) {
+        let rows: Vec<usize> =
+            (0..src.extents.len()).filter(|at| *at != order.dimension && src.extents[*at] != 1).collect();
+        let sources = op.operands.len() - op.carries().len();
+        for (carry, dst) in op.carries().iter().zip(&op.operands[..sources / 2]) {
+            let earlier = self.kernel.valid_buffer(&self.state, carry.buffer);
+            let of_row = |at: &usize| src.non_unit_place(*rows.get(carry.non_unit_place(*at)?)?);
+            let bounds = earlier.bounds.renamed(of_row).renamed(|place| dst.at_non_unit_place(*place));
+            self.accumulated(dst.buffer, Some(Valid { bounds, ..earlier }));
+            let known = Valid { is_zero: false, ..known.clone() };
+            self.results(carry, known, (src, order.dimension.into()), (false, op.span));
+        }
     }
 
     /// A result that was added to what a buffer had is valid where both are.

@@ -37,7 +37,7 @@ mod value;
 pub mod vectors;
 mod verify;
 
-pub use attributes::{Gemm, Reduce, ReduceBy, ReduceKind, Scan, ScanBy, ScanOrder, WarpPolicy};
+pub use attributes::{Gemm, Reduce, ReduceBy, ReduceKind, Scan, ScanBy, ScanOrder, WarpPolicy, combined_in};
 pub use box_moves::BoxMove;
 pub use buffer::{Buffer, Direction, DynamicShape, Space};
 pub use combiner::{Combiner, Parameter};

@@ -50,6 +50,9 @@ pub struct Operand {
     pub effect: Effect,
 }
 
+/// The operand that a scan with a [carry](ScanOrder::has_carry) has after those of its row.
+const CARRY: Operand = Operand { name: "carry", effect: Effect::Update };
+
 /// How the work of an op is divided among threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpClass {
@@ -332,15 +335,29 @@ impl OpKind {
         self.tuples().map_or(1, |tuples| tuples.values)
     }
 
+    /// Whether it is a scan that goes on from a carry.
+    fn has_carry(self) -> bool {
+        self.scan_order().is_some_and(|order| order.has_carry)
+    }
+
+    /// How many tiles its row lists.
+    fn tiles_of_row(self) -> usize {
+        self.info().operands.len() * self.tiles_of_an_operand()
+    }
+
     /// How many tiles it takes.
     pub fn arity(self) -> usize {
-        self.info().operands.len() * self.tiles_of_an_operand()
+        let carries = if self.has_carry() { self.tiles_of_an_operand() } else { 0 };
+        self.tiles_of_row() + carries
     }
 
     /// What it knows of its tile at `place`.
     pub fn operand(self, place: usize) -> &'static Operand {
         let operands = self.info().operands;
-        &operands[(place / self.tiles_of_an_operand().max(1)).min(operands.len() - 1)]
+        match operands.get(place / self.tiles_of_an_operand().max(1)) {
+            None if self.has_carry() => &CARRY,
+            known => known.unwrap_or(&operands[operands.len() - 1]),
+        }
     }
 
     /// Whether it moves every element of one tile to the same index of another, at once or later.
@@ -406,6 +423,17 @@ impl Op {
             Effect::Update if self.kind.overwrites() => Effect::Write,
             effect => effect,
         }
+    }
+
+    /// The first of the tiles of the operand after the destination, if its row has one.
+    pub fn source(&self) -> Option<&Tile> {
+        self.operands.get(self.kind.tiles_of_an_operand())
+    }
+
+    /// The carries of a scan that has some.
+    pub fn carries(&self) -> &[Tile] {
+        let first = self.kind.tiles_of_row().min(self.operands.len());
+        if self.kind.has_carry() { &self.operands[first..] } else { &[] }
     }
 
     /// Its tiles, each with what its row knows of it.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::thread::Value;
-use tilewright_ir::tile::{Kernel, Op, OpKind, Reduce};
+use tilewright_ir::tile::{Kernel, Op, OpKind, Reduce, combined_in};
 use tilewright_layout::DType;
 
 use super::holders::{Holders, Owned, owned};
 use crate::builder::Builder;
-use crate::combine::{combined, contribution, is_idempotent, made_in};
+use crate::combine::{combined, contribution, is_idempotent};
 use crate::fragment_registers::{FragmentRegisters, Slot};
 use crate::operand::{other_operands, whole_fragments};
 use crate::refusal::Refusal;
@@ -48,7 +48,16 @@ impl Context {
         let holders = Holders::of(&map, rows, row_of, is_idempotent(attributes.kind), vec![owned]);
         let dtypes = [dst, src].map(|tile| kernel.buffers[tile.buffer].dtype);
         let thread = Expr::var(&kernel.thread());
-        Ok(Context { attributes, source, result, holders, thread, dtype: made_in(dtypes[1]), dtypes, op: op.clone() })
+        Ok(Context {
+            attributes,
+            source,
+            result,
+            holders,
+            thread,
+            dtype: combined_in(dtypes[1]),
+            dtypes,
+            op: op.clone(),
+        })
     }
 
     /// The element of the source in a slot, in the type in which parts are combined.

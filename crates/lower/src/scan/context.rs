@@ -6,12 +6,12 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::Scalar;
 use tilewright_ir::thread::Value;
-use tilewright_ir::tile::{Kernel, Op, OpKind, ReduceKind, ScanOrder, Tile};
+use tilewright_ir::tile::{Kernel, Op, OpKind, ReduceKind, ScanOrder, Tile, combined_in};
 use tilewright_layout::DType;
 
 use super::runs::{Place, Run, runs};
 use crate::builder::Builder;
-use crate::combine::{cast, contribution, made_in, neutral};
+use crate::combine::{cast, contribution, neutral};
 use crate::fragment_registers::{FragmentRegisters, Slot};
 use crate::operand::{other_operands, whole_fragments};
 use crate::refusal::Refusal;
@@ -30,6 +30,8 @@ pub(crate) struct ScanValue {
     pub(super) name: String,
     pub(super) source: Arc<FragmentRegisters>,
     pub(super) result: Arc<FragmentRegisters>,
+    /// What the scan goes on from, with its dtype.
+    pub(super) carry: Option<(Arc<FragmentRegisters>, DType)>,
     /// Type in which it is combined, and that of the elements.
     pub(super) dtype: DType,
     pub(super) of: DType,
@@ -68,9 +70,7 @@ impl Context {
     /// Resolves the operands of a scan. Error: one of them is not a whole fragment, or has no layout.
     pub(super) fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
         let count = op.kind.tuples().map_or(1, |tuples| tuples.values);
-        let (Some(order), [Tile { extents, .. }, ..]) =
-            (op.kind.scan_order(), &op.operands[count.min(op.operands.len())..])
-        else {
+        let (Some(order), Some(Tile { extents, .. })) = (op.kind.scan_order(), op.source()) else {
             return Err(other_operands(kernel, op));
         };
         let refused = |why: Refusal| why.diagnostic(&kernel.op_title(op), op.span);
@@ -92,7 +92,7 @@ impl Context {
             runs(all.into_iter().map(|(row, at, slots)| (row, at, place(&slots))).collect())
         };
         let extent = extents[order.dimension] as usize;
-        Ok(Context {
+        let context = Context {
             order,
             operator,
             values,
@@ -103,7 +103,34 @@ impl Context {
             thread: Expr::var(&kernel.thread()),
             lane: Expr::var(&kernel.lane()),
             op: op.clone(),
-        })
+        };
+        context.check_carries().map_err(refused)?;
+        Ok(context)
+    }
+
+    /// Error: a thread has part of a row without its carry, or a carry of which it learns nothing.
+    fn check_carries(&self) -> Result<(), Refusal> {
+        let carries = || self.values.iter().filter_map(|value| value.carry.as_ref());
+        for (thread, runs) in self.runs.iter().enumerate() {
+            let of_row = |row: usize| carries().all(|(carry, _)| carry.slot(thread, row as i64).is_some());
+            if let Some(run) = runs.iter().find(|run| !of_row(run.row)) {
+                return Err(format!("thread {thread} has part of row {}, but not its carry", run.row).into());
+            }
+        }
+        for (carry, _) in carries() {
+            let has_part = |thread: usize, row: usize| self.runs[thread].iter().any(|run| run.row == row);
+            let map = carry.map(self.rows);
+            if let Some((thread, _, row)) = map.entries().find(|(thread, _, row)| !has_part(*thread, *row)) {
+                return Err(format!("thread {thread} has the carry of row {row}, but no part of the row").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The slots in which a thread has the carries of a row; `None` if it has none of it.
+    pub(super) fn carry_slots(&self, thread: usize, row: usize) -> Option<Vec<Slot>> {
+        let slot = |value: &ScanValue| value.carry.as_ref()?.0.slot(thread, row as i64);
+        self.values.iter().map(slot).collect()
     }
 
     /// The tuple of the sources at a place, in the types in which values are combined.
@@ -142,7 +169,7 @@ fn operator(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Operator, Dia
 }
 
 fn values(builder: &Builder, kernel: &Kernel, op: &Op, count: usize) -> Result<Vec<ScanValue>, Diagnostic> {
-    let (destinations, sources) = op.operands.split_at(count);
+    let (destinations, sources) = op.operands[..op.operands.len().min(2 * count)].split_at(count);
     let mut values = Vec::with_capacity(count);
     for (at, (dst, src)) in destinations.iter().zip(sources).enumerate() {
         let [result, source] = whole_fragments(builder, kernel, op, [dst, src])?;
@@ -150,7 +177,7 @@ fn values(builder: &Builder, kernel: &Kernel, op: &Op, count: usize) -> Result<V
         let refused = |why: Refusal| why.diagnostic(&kernel.op_title(op), op.span);
         let (dtype, neutral, start) = match op.kind {
             OpKind::Scan(scan) => {
-                let dtype = made_in(of);
+                let dtype = combined_in(of);
                 let start = scan.kind.start(of).ok_or_else(|| refused(format!("no first result of {of}").into()))?;
                 (dtype, neutral(scan.kind, dtype).map_err(refused)?, start)
             }
@@ -160,8 +187,15 @@ fn values(builder: &Builder, kernel: &Kernel, op: &Op, count: usize) -> Result<V
                 (of, identity, identity)
             }
         };
+        let carry = match op.carries().get(at) {
+            Some(tile) => {
+                let [carry] = whole_fragments(builder, kernel, op, [tile])?;
+                Some((carry, kernel.buffers[tile.buffer].dtype))
+            }
+            None => None,
+        };
         let name = kernel.buffers[dst.buffer].name.clone();
-        values.push(ScanValue { name, source, result, dtype, of, neutral, start });
+        values.push(ScanValue { name, source, result, carry, dtype, of, neutral, start });
     }
     Ok(values)
 }

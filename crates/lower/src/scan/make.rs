@@ -7,6 +7,7 @@ use tilewright_ir::Handle;
 use tilewright_ir::thread::{Call, Inst, Memory, Stmt};
 use tilewright_layout::access::LANES;
 
+use super::carry::{Carry, Rows};
 use super::context::Context;
 use super::runs::{Cell, Groups, Part, Place};
 use super::writer::Writer;
@@ -40,9 +41,11 @@ struct Across<'p> {
     memories: Vec<Handle<Memory>>,
     /// Places for parts of each row.
     most: usize,
-    /// The parts combined so far, and the one that is combined next.
-    carry: Arrays,
+    /// The parts combined so far, behind the carry of the row if there is one, and the one that is combined next.
+    so_far: Arrays,
     part: Arrays,
+    /// The carry that the user gives.
+    carry: Option<Carry>,
 }
 
 impl<'a> Make<'a> {
@@ -52,19 +55,28 @@ impl<'a> Make<'a> {
 
     /// Every group has whole rows: what a round leaves is what precedes the next one.
     pub(super) fn with_carry(mut self) -> Result<Vec<Stmt>, Refusal> {
-        let rounds = &self.groups.rounds;
+        let (rounds, is_given) = (&self.groups.rounds, self.context.order.has_carry);
+        // A round goes on from what precedes it in its row, or from the carry that the user gives.
+        let follows = |cell: &Option<Cell>| cell.as_ref().is_some_and(|cell| is_given || cell.group.0 > 0);
         let is_carried = rounds.iter().flatten().any(follows);
-        let carry = is_carried.then(|| self.writer.arrays("carry", 1));
+        let made = if is_given { Carry::new } else { Carry::unset };
+        let carry = is_carried.then(|| made(&mut self.writer));
         for (at, cells) in rounds.iter().enumerate() {
+            if let Some(carry) = carry.as_ref().filter(|_| is_given) {
+                carry.take(&mut self.writer, &rows(cells, |(begin, _)| begin == 0));
+            }
             let mut round = self.round(cells)?;
             let follow: Vec<bool> = cells.iter().map(follows).collect();
             if let Some(carry) = carry.as_ref().filter(|_| follow.contains(&true)) {
-                round.before = Some(self.carried(carry, &round, &follow)?);
+                round.before = Some(self.carried(&carry.arrays, &round, &follow)?);
             }
             self.written(cells, &round)?;
             let is_last = rounds.get(at + 1).is_none_or(|next| !next.iter().any(follows));
-            if let Some(carry) = carry.as_ref().filter(|_| !is_last) {
-                self.carry_on(carry, &round, &follow)?;
+            if let Some(carry) = carry.as_ref().filter(|_| is_given || !is_last) {
+                self.carry_on(&carry.arrays, &round, &follow)?;
+            }
+            if let Some(carry) = carry.as_ref().filter(|_| is_given) {
+                carry.leave(&mut self.writer, &rows(cells, |(_, end)| end == self.context.extent));
             }
         }
         Ok(self.writer.out)
@@ -95,7 +107,8 @@ impl<'a> Make<'a> {
             let body = self.writer.combined(registers(carry, 0), &values(carry, 0), &values(&total, 0))?;
             self.writer.by(follow, body);
         }
-        if first.contains(&true) {
+        // Threads without a part of the row leave the carry of the user's alone.
+        if first.contains(&true) && !self.context.order.has_carry {
             self.writer.by(&first, assigned(registers(carry, 0), values(&total, 0)).collect());
         }
         Ok(())
@@ -119,48 +132,66 @@ impl<'a> Make<'a> {
             self.writer.store(&memories, (&positions, &set), Vec::new(), registers(&round.so_far, 0));
         }
         self.writer.out.push(Stmt::from(Call::plain(Inst::SyncThreads)));
-        let carry = self.writer.neutral_arrays("carry");
+        let carry = self.context.order.has_carry.then(|| Carry::new(&mut self.writer));
+        let all_begin = || self.groups.rounds.first().is_some_and(|cells| cells.iter().all(Option::is_some));
+        let so_far = match &carry {
+            Some(_) if all_begin() => self.writer.arrays("so_far", 1),
+            _ => self.writer.neutral_arrays("so_far"),
+        };
         let part = self.writer.arrays("part", 1);
-        let across = Across { parts, memories, most, carry, part };
+        let across = Across { parts, memories, most, so_far, part, carry };
         let mut known: Vec<Option<(usize, usize)>> = vec![None; self.context.runs.len()];
         for (cells, round) in self.groups.rounds.iter().zip(rounds) {
             self.combined_before(cells, &across, &mut known)?;
             let before = match &round.before {
                 Some(before) => {
-                    let body = self.writer.preceded(before, &across.carry)?;
+                    let body = self.writer.preceded(before, &across.so_far)?;
                     self.writer.out.extend(body);
                     before.clone()
                 }
-                None => across.carry.clone(),
+                None => across.so_far.clone(),
             };
             self.written(cells, &Round { before: Some(before), ..round })?;
         }
         Ok(self.writer.out)
     }
 
-    /// Combines the parts in shared memory that precede those of a round; `known` is the row of each thread's last round, and
-    /// how many of its parts it has combined.
+    /// Combines the parts in shared memory that precede those of a round. Where a row begins, its carry is combined with all of
+    /// them.
     fn combined_before(
         &mut self,
         cells: &[Option<Cell>],
         across: &Across,
         known: &mut [Option<(usize, usize)>],
     ) -> Result<(), Refusal> {
-        let Across { parts, memories, most, carry, part } = across;
+        let Across { parts, memories, most, so_far, part, carry } = across;
         let place = |cell: &Cell| (cell.run.row, part_of(parts, cell));
         let wanted: Vec<Option<(usize, usize)>> = cells.iter().map(|cell| cell.as_ref().map(place)).collect();
-        // The parts of another row do not count.
-        let is_new = |thread: usize| wanted[thread].map(|(row, _)| row) != known[thread].map(|(row, _)| row);
-        let new = self.writer.set(|thread| wanted[thread].is_some() && known[thread].is_some() && is_new(thread));
-        if new.contains(&true) {
-            let neutral = self.writer.set_to_neutral(carry);
-            self.writer.by(&new, neutral);
+        let row = |of: Option<(usize, usize)>| of.map(|(row, _)| row);
+        let begins = self.writer.set(|thread| wanted[thread].is_some() && row(wanted[thread]) != row(known[thread]));
+        match carry {
+            Some(carry) => {
+                let begun = begins.iter().zip(&wanted).map(|(begins, of)| row(of.filter(|_| *begins))).collect();
+                carry.take(&mut self.writer, &begun);
+                let begin = assigned(registers(so_far, 0), values(&carry.arrays, 0)).collect();
+                self.writer.by(&begins, begin);
+            }
+            None => {
+                // The parts of another row do not count.
+                let changes = self.writer.set(|thread| begins[thread] && known[thread].is_some());
+                let neutral = self.writer.set_to_neutral(so_far);
+                self.writer.by(&changes, neutral);
+            }
         }
-        let first: Vec<usize> = (0..cells.len())
-            .map(|thread| known[thread].filter(|_| !is_new(thread)).map_or(0, |(_, combined)| combined))
-            .collect();
+        let combined = |thread: usize| known[thread].filter(|_| !begins[thread]).map_or(0, |(_, combined)| combined);
+        let first: Vec<usize> = (0..cells.len()).map(combined).collect();
         let missing = |thread: usize| wanted[thread].map_or(0, |(_, at)| at - first[thread].min(at));
-        for step in 0..(0..cells.len()).map(missing).max().unwrap_or(0) {
+        // How many parts a thread adds to the carry of its row.
+        let all = |thread: usize| match (carry, wanted[thread]) {
+            (Some(_), Some((row, _))) if begins[thread] => parts[row].len(),
+            _ => 0,
+        };
+        for step in 0..(0..cells.len()).map(|thread| missing(thread).max(all(thread))).max().unwrap_or(0) {
             // Every thread reads, so that no warp waits for another: those that have all of theirs, the last one of their row.
             let read = |thread: usize| {
                 let (row, _) = wanted[thread]?;
@@ -168,12 +199,27 @@ impl<'a> Make<'a> {
             };
             let positions: Vec<Option<i64>> = (0..cells.len()).map(read).collect();
             self.writer.load(memories, &positions, registers(part, 0), Vec::new());
-            let set = self.writer.set(|thread| step < missing(thread));
-            let body = self.writer.combined(registers(carry, 0), &values(carry, 0), &values(part, 0))?;
-            self.writer.by(&set, body);
+            self.add_part(so_far, part, |thread| step < missing(thread))?;
+            if let Some(carry) = carry {
+                self.add_part(&carry.arrays, part, |thread| step < all(thread))?;
+            }
+        }
+        if let Some(carry) = carry {
+            let begun = begins.iter().zip(&wanted).map(|(begins, of)| row(of.filter(|_| *begins))).collect();
+            carry.leave(&mut self.writer, &begun);
         }
         for (known, wanted) in known.iter_mut().zip(wanted) {
             *known = wanted.or(*known);
+        }
+        Ok(())
+    }
+
+    /// These threads combine what they have with a part.
+    fn add_part(&mut self, to: &Arrays, part: &Arrays, adds: impl Fn(usize) -> bool) -> Result<(), Refusal> {
+        let set = self.writer.set(adds);
+        if set.contains(&true) {
+            let body = self.writer.combined(registers(to, 0), &values(to, 0), &values(part, 0))?;
+            self.writer.by(&set, body);
         }
         Ok(())
     }
@@ -246,7 +292,7 @@ impl<'a> Make<'a> {
             let all = self.results(&places, round)?;
             self.writer.by(&set, all);
         }
-        if !self.context.order.is_exclusive {
+        if !self.context.order.is_exclusive || self.context.order.has_carry {
             return Ok(());
         }
         let is_first = |cell: &Cell| cell.run.start == 0 && !cell.run.places.is_empty();
@@ -279,9 +325,10 @@ fn part_of(parts: &[Vec<Part>], cell: &Cell) -> usize {
     parts[cell.run.row].iter().position(|part| part.begin == cell.group.0).unwrap_or(0)
 }
 
-/// Whether a round of a thread continues the row of the one before.
-fn follows(cell: &Option<Cell>) -> bool {
-    cell.as_ref().is_some_and(|cell| cell.group.0 > 0)
+/// The rows of the cells whose groups begin and end so.
+fn rows(cells: &[Option<Cell>], is_wanted: impl Fn((usize, usize)) -> bool) -> Rows {
+    let row = |cell: &Option<Cell>| cell.as_ref().filter(|cell| is_wanted(cell.group)).map(|cell| cell.run.row);
+    cells.iter().map(row).collect()
 }
 
 /// The threads that have their runs at the same places.

@@ -1,6 +1,7 @@
 //! `scan`: every thread combines the elements of its parts of a row, then shuffles tell it what precedes them in its warp, and
 //! shared memory what precedes that.
 
+mod carry;
 mod context;
 mod make;
 mod runs;

@@ -402,17 +402,21 @@ impl<'a> Machine<'a> {
                     rows.entry(others.map(|(_, at)| *at).collect()).or_default().push((to, value));
                 }
                 let start = scan.kind.start(dtype).map_or(0, |start| numbers::constant(dtype, start));
-                for mut row in rows.into_values() {
+                let carries = self.carries(op)?;
+                for (at, mut row) in rows.into_values().enumerate() {
                     if scan.order.is_reverse {
                         row.reverse();
                     }
-                    let mut result = None;
+                    let mut result = carries.first().map(|carry| carry[at].1);
                     for (to, value) in row {
                         let before = result.unwrap_or(start);
                         let next = joined(scan.kind, dtype, result, value)?;
                         result = Some(next);
                         let kept = if scan.order.is_exclusive { before } else { next };
                         self.put(dst, to, kept, Touch::Store(Claim::None))?;
+                    }
+                    if let Some((place, _)) = carries.first().map(|carry| &carry[at]) {
+                        self.put(op.carries()[0].buffer, place, result.unwrap_or(start), Touch::Store(Claim::None))?;
                     }
                 }
                 Ok(())
@@ -422,10 +426,19 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// The carries of a scan, for each value of the tuples.
+    fn carries(&mut self, op: &Op) -> Outcome<Vec<Carries>> {
+        let of = |tile: &Tile| Ok(self.tile(tile)?.into_iter().zip(self.all(tile)?).collect());
+        op.carries().iter().map(of).collect()
+    }
+
     fn all(&mut self, tile: &Tile) -> Outcome<Vec<u64>> {
         self.tile(tile)?.iter().map(|index| self.get(tile.buffer, index)).collect()
     }
 }
+
+/// By row, where its carry is and what it is.
+type Carries = Vec<(Vec<i64>, u64)>;
 
 fn joined(kind: ReduceKind, dtype: DType, result: Option<u64>, value: u64) -> Outcome<u64> {
     let apply = |op, operands: &[u64]| numbers::apply(op, dtype, operands).map_err(Meaningless::Unknown);

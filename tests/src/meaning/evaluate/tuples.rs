@@ -39,17 +39,19 @@ impl Machine<'_> {
     /// Combines each tuple with all before it.
     pub(super) fn scan_by(&mut self, op: &Op, by: ScanBy) -> Outcome<()> {
         let combiner = &self.kernel.combiners[by.combiner];
-        let (destinations, sources) = op.operands.split_at(by.values);
+        let (destinations, sources) = op.operands[..2 * by.values].split_at(by.values);
+        let carries = self.carries(op)?;
         let rows = self.rows(sources, |dimension| dimension == by.order.dimension)?;
         let places: Vec<Vec<Vec<i64>>> = destinations.iter().map(|dst| self.tile(dst)).collect::<Outcome<_>>()?;
         let dtypes = combiner.parameters.iter().map(|parameter| parameter.dtype);
         let identity: Vec<u64> =
             dtypes.zip(&combiner.identity).map(|(dtype, number)| numbers::constant(dtype, *number)).collect();
-        for mut row in rows.into_values() {
+        for (number, mut row) in rows.into_values().enumerate() {
             if by.order.is_reverse {
                 row.reverse();
             }
-            let mut result: Option<Vec<u64>> = None;
+            let given: Vec<u64> = carries.iter().map(|carry| carry[number].1).collect();
+            let mut result = by.order.has_carry.then_some(given);
             for (at, tuple) in row {
                 let before = result.clone().unwrap_or_else(|| identity.clone());
                 let next = match result {
@@ -61,6 +63,9 @@ impl Machine<'_> {
                     self.put(dst.buffer, &places[at], *bits, Touch::Store(Claim::None))?;
                 }
                 result = Some(next);
+            }
+            for ((tile, carry), bits) in op.carries().iter().zip(&carries).zip(result.unwrap_or_default()) {
+                self.put(tile.buffer, &carry[number].0, bits, Touch::Store(Claim::None))?;
             }
         }
         Ok(())

@@ -13,11 +13,49 @@ impl Maker<'_> {
         let src = *self.rng.pick(&wide);
         let kinds = [Max, Min, AbsMax, Sum, Xor];
         let kind = *self.rng.pick(&kinds[..if src.dtype.is_float() { 3 } else { 5 }]);
-        let scan = k.scan(kind, src.buffer, src.buffer, self.rng.below(2));
+        let dimension = self.rng.below(2);
+        let carry = self.carries([src], dimension, k);
+        let scan = k.scan(kind, src.buffer, src.buffer, dimension);
         let scan = if self.rng.percent(40) { scan.exclusive() } else { scan };
-        if self.rng.percent(40) {
-            scan.reverse();
+        let scan = if self.rng.percent(40) { scan.reverse() } else { scan };
+        if let Some(carry) = carry {
+            scan.carry(carry);
         }
+    }
+
+    /// Fragments that a scan of these goes on from, half of the time: earlier results of rows, or small numbers.
+    fn carries<const N: usize>(
+        &mut self,
+        of: [Held; N],
+        dimension: usize,
+        k: &mut KernelBuilder,
+    ) -> Option<[Buffer; N]> {
+        if self.rng.percent(50) {
+            return None;
+        }
+        let left = of[0].extents[1 - dimension];
+        let mut taken: Vec<usize> = Vec::new();
+        Some(of.map(|src| {
+            let fits = |held: &Held| {
+                held.is_flat && held.dtype == src.dtype && held.extents[1] == left && !taken.contains(&held.storage)
+            };
+            let known: Vec<Held> = self.held().into_iter().filter(fits).collect();
+            if !known.is_empty() && self.rng.percent(60) {
+                let carry = *self.rng.pick(&known);
+                taken.push(carry.storage);
+                return carry.buffer;
+            }
+            let name = self.name("carry");
+            let buffer = k.fragment(&name, src.dtype, [left]);
+            let value = self.small(src.dtype);
+            k.fill(buffer, value);
+            let (storage, extents) = (1000 + self.names, [1, left]);
+            self.names += 1;
+            let (dtype, role) = (src.dtype, self.role);
+            self.fragments.push(Held { buffer, dtype, extents, is_flat: true, stages: 0, storage, role });
+            taken.push(storage);
+            buffer
+        }))
     }
 
     pub(super) fn reduce(&mut self, k: &mut KernelBuilder) {
@@ -93,10 +131,13 @@ impl Maker<'_> {
             })
         };
         let identity = function.identity(sources.map(|src| src.dtype));
-        let scan = k.scan_by(results, [first, second], self.rng.below(2), identity, |a, b| function.of(a, b));
+        let dimension = self.rng.below(2);
+        let carries = self.carries(sources, dimension, k);
+        let scan = k.scan_by(results, [first, second], dimension, identity, |a, b| function.of(a, b));
         let scan = if self.rng.percent(40) { scan.exclusive() } else { scan };
-        if self.rng.percent(40) {
-            scan.reverse();
+        let scan = if self.rng.percent(40) { scan.reverse() } else { scan };
+        if let Some(carries) = carries {
+            scan.carry(carries);
         }
         if is_in_place {
             return;
