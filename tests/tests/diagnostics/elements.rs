@@ -540,6 +540,94 @@ fn mistakes_in_scans() {
 }
 
 #[test]
+fn mistakes_in_carries() {
+    let scanned = |carry: fn(&mut KernelBuilder, Buffer)| {
+        kernel("k", |k| {
+            let v = k.fragment("v", F16, [8, 64]);
+            k.fill(v, 0.0);
+            carry(k, v);
+        })
+    };
+    let of_other_extents = scanned(|k, v| {
+        let carry = k.fragment("carry", F16, [64]);
+        k.fill(carry, 0.0);
+        k.scan(Sum, v, v, 1).carry(carry);
+    });
+    assert_mistake("a_carry_of_other_extents", of_other_extents);
+    let of_another_dtype = scanned(|k, v| {
+        let carry = k.fragment("carry", I32, [8]);
+        k.fill(carry, 0);
+        k.scan(Sum, v, v, 1).carry(carry);
+    });
+    assert_mistake("a_carry_of_another_dtype", of_another_dtype);
+    let in_the_source = scanned(|k, v| {
+        k.scan(Sum, v, v, 1).carry(v.sub((.., 0)));
+    });
+    assert_mistake("a_carry_in_the_source", in_the_source);
+    let too_many = scanned(|k, v| {
+        let [one, other] = ["one", "other"].map(|name| k.fragment(name, F16, [8]));
+        k.fill(one, 0.0);
+        k.fill(other, 0.0);
+        k.scan(Sum, v, v, 1).carry([one, other]);
+    });
+    assert_mistake("two_carries_for_one_value", too_many);
+    let unwritten = scanned(|k, v| {
+        let carry = k.fragment("carry", F16, [8]);
+        k.scan(Sum, v, v, 1).carry(carry);
+    });
+    assert_mistake("a_carry_that_nothing_has_written", unwritten);
+    let of_a_copy = scanned(|k, v| {
+        let carry = k.fragment("carry", F16, [8]);
+        k.fill(v, 0.0).carry(carry);
+    });
+    assert_mistake("a_carry_of_another_op", of_a_copy);
+}
+
+#[test]
+fn memory_that_is_updated_but_never_written() {
+    let updated = kernel("k", |k| {
+        let (x, y) = (k.input("x", I32, [64]), k.output("y", I32, [64]));
+        let counts = k.shared("counts", I32, [64]);
+        let v = k.fragment("v", I32, [64]);
+        k.threads(64);
+        k.copy(v, x);
+        k.parallel([64], |k, [i]| k.atomic_add(counts, (x.at((i,)).min(63).max(0),), 1));
+        k.atomic_add(y, v);
+        k.copy(v, counts);
+    });
+    assert_mistake("memory_that_is_updated_but_never_written", updated);
+}
+
+#[test]
+fn matrices_that_would_fit_transposed() {
+    let with = |gemm: Gemm| {
+        kernel("k", |k| {
+            let (a, b) = (k.shared("a", F16, [32, 48]), k.shared("b", F16, [64, 48]));
+            let c = k.fragment("c", F32, [32, 64]);
+            k.threads(128);
+            k.fill(a, 0.0);
+            k.fill(b, 0.0);
+            k.fill(c, 0.0);
+            k.gemm(c, a, b).with(gemm);
+        })
+    };
+    assert_mistake("matrices_that_fit_transposed", with(Gemm::PLAIN));
+    assert_mistake(
+        "matrices_that_fit_the_other_way",
+        with(Gemm { transpose_a: true, transpose_b: true, ..Gemm::PLAIN }),
+    );
+}
+
+#[test]
+fn a_float_for_an_integer() {
+    let filled = kernel("k", |k| {
+        let v = k.fragment("v", I32, [64]);
+        k.fill(v, 3.0);
+    });
+    assert_mistake("a_float_for_an_integer", filled);
+}
+
+#[test]
 fn a_pipelined_loop_that_is_serial() {
     let kernel = kernel("serial_loop", |k| {
         let x = k.input("x", F32, [8, 64]);

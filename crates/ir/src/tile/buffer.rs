@@ -106,6 +106,20 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// The extent of a dimension, in terms of sizes known at launch.
+    pub fn extent(&self, dimension: usize) -> Expr {
+        match &self.dynamic_shape {
+            Some(shape) => shape.extents[dimension].clone(),
+            None => Expr::constant(self.shape[dimension]),
+        }
+    }
+
+    /// The shape as it was declared: `[rows, 64]`.
+    pub fn shape_title(&self) -> String {
+        let extents: Vec<String> = (0..self.shape.len()).map(|at| self.extent(at).to_string()).collect();
+        format!("[{}]", extents.join(", "))
+    }
+
     /// A fragment whose layout is to be inferred.
     pub fn fragment(name: impl Into<String>, dtype: DType, shape: &[i64], span: Span) -> Buffer {
         Buffer {

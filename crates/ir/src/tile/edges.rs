@@ -23,23 +23,25 @@ const MOST_STEPS: usize = 8;
 
 impl Kernel {
     /// Whether the `extent` indices from `start` on are inside `0..size`, whatever the sizes are, in every CTA and
-    /// iteration: either they are inside the least `size`, or they end inside for the last CTA and the last iteration of
-    /// each loop.
+    /// iteration.
     pub fn lies_inside(&self, start: &Expr, extent: i64, size: &Expr) -> bool {
-        if start.range().lo < 0 {
-            return false;
-        }
-        start.range().hi <= size.range().lo - extent || self.ends_inside(start, extent, size, MOST_STEPS)
+        self.is_never_negative(start)
+            && (start.range().hi <= size.range().lo - extent || self.is_never_negative(&(size - start - extent)))
     }
 
-    /// Whether the indices end inside for the last value of every variable whose last value is known. `steps` is how many
-    /// of them may be replaced.
-    fn ends_inside(&self, start: &Expr, extent: i64, size: &Expr, steps: usize) -> bool {
-        if lower_bound(&(size - start - extent)) >= 0 {
+    /// Whether a sum is at least 0, whatever the sizes are, in every CTA and iteration: by ranges, or with the last value of
+    /// block indices and of variables of loops that are subtracted.
+    pub fn is_never_negative(&self, sum: &Expr) -> bool {
+        self.is_never_negative_at_ends(&normalize(sum), MOST_STEPS)
+    }
+
+    /// `steps` is how many variables may be replaced.
+    fn is_never_negative_at_ends(&self, sum: &Expr, steps: usize) -> bool {
+        if sum.range().is_non_negative() || lower_bound(sum) >= 0 {
             return true;
         }
-        let sum = linear(start);
-        let replaced = sum.terms.iter().filter(|(factor, _)| *factor > 0).find_map(|(_, atom)| {
+        let sum = linear(sum);
+        let replaced = sum.terms.iter().filter(|(factor, _)| *factor < 0).find_map(|(_, atom)| {
             let Node::Var(var) = atom.node() else { return None };
             let ends = self.last_values(var);
             (!ends.is_empty()).then_some((atom, ends))
@@ -49,7 +51,7 @@ impl Kernel {
             let terms = sum.terms.iter().map(|(factor, of)| if of == atom { &end * *factor } else { of * *factor });
             terms.fold(Expr::constant(sum.constant), |sum, term| sum + term)
         };
-        ends.into_iter().all(|end| self.ends_inside(&normalize(&with(end)), extent, size, steps - 1))
+        ends.into_iter().all(|end| self.is_never_negative_at_ends(&normalize(&with(end)), steps - 1))
     }
 
     /// An expression of sizes that is at least as great as `expr` in every CTA and iteration.
@@ -105,11 +107,8 @@ impl Kernel {
         if buffer.space == Space::Fragment {
             return Vec::new();
         }
-        let extent = |dimension: usize| match &buffer.dynamic_shape {
-            Some(shape) => shape.extents[dimension].clone(),
-            None => Expr::constant(buffer.shape[dimension]),
-        };
-        let all = index.iter().enumerate().map(|(at, index)| Bound { index: index.clone(), extent: extent(at) });
+        let bound = |(at, index): (usize, &Expr)| Bound { index: index.clone(), extent: buffer.extent(at) };
+        let all = index.iter().enumerate().map(bound);
         all.filter(|bound| !self.is_inside(bound, splits)).collect()
     }
 

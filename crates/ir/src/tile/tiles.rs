@@ -43,6 +43,11 @@ impl Tile {
         (self.extents[dimension] != 1).then(|| non_unit_extents(&self.extents[..dimension]).len())
     }
 
+    /// The dimension at such a place; `None` if there are not so many.
+    pub(super) fn at_non_unit_place(&self, place: usize) -> Option<usize> {
+        (0..self.extents.len()).filter(|dimension| self.extents[*dimension] != 1).nth(place)
+    }
+
     /// [`Tile::non_unit_extents`] of all dimensions but some, which are numbered including those of extent 1; `None` if the
     /// tile has no such dimensions.
     pub fn non_unit_extents_without(&self, dimensions: Dimensions) -> Option<Vec<i64>> {

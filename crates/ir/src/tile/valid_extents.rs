@@ -113,7 +113,7 @@ impl Kernel {
         };
         if matches!(buffer.space, Space::Global(_)) {
             let ends = (0..tile.extents.len()).filter_map(|at| {
-                let end = self.extent(buffer, at);
+                let end = buffer.extent(at);
                 let is_inside = self.lies_inside(&tile.starts[at], tile.extents[at], &end);
                 (!is_inside).then(|| from_start(vec![(at, 1)], &end))
             });
@@ -137,14 +137,6 @@ impl Kernel {
             lost: known.lost.or(Some(self.buffers[*other].span)),
             ..*known
         })
-    }
-
-    /// The extent of a dimension.
-    fn extent(&self, buffer: &Buffer, dimension: usize) -> Expr {
-        match &buffer.dynamic_shape {
-            Some(shape) => shape.extents[dimension].clone(),
-            None => Expr::constant(buffer.shape[dimension]),
-        }
     }
 
     /// Up to where a value is valid, in a nest over these variables.
@@ -194,7 +186,7 @@ impl Kernel {
             sum.iter().map(known).try_fold(Expr::constant(0), |all, one| Some(all + one?))
         };
         let ends = (0..access.index.len()).filter(|_| is_global && !access.or_zero);
-        let ends = ends.map(|at| (vec![(at, 1)], self.extent(buffer, at)));
+        let ends = ends.map(|at| (vec![(at, 1)], buffer.extent(at)));
         let inside = known.bounds.iter().map(|(sum, limit)| (sum.clone(), limit.clone()));
         let bounds = ends.chain(inside);
         let mut of = Vec::new();

@@ -16,6 +16,7 @@
 mod bounds;
 mod buffer_errors;
 mod buffers;
+mod carries;
 mod conditions;
 mod data;
 mod elements;

@@ -376,7 +376,7 @@ impl<'a> ElementChecker<'a> {
             self.found.push(
                 Diagnostic::error("K0215", format!("{given} for `{}`, which has {has}", buffer.name))
                     .label(access.span, "accessed here")
-                    .label(buffer.span, format!("declared with shape {:?}", buffer.shape))
+                    .label(buffer.span, format!("declared with shape {}", buffer.shape_title()))
                     .help("give one index per dimension"),
             );
             return;
@@ -431,7 +431,7 @@ impl<'a> ElementChecker<'a> {
         let message = format!("`{title}` {reaches} index {reached} of dimension {dimension} (extent {extent})");
         let finding = Diagnostic::error("K0216", message)
             .label(access.span, "accessed here")
-            .label(buffer.span, format!("declared with shape {:?}", buffer.shape));
+            .label(buffer.span, format!("declared with shape {}", buffer.shape_title()));
         let has_conditions = !self.known.conditions().is_empty();
         let finding = match &outside.at {
             None => finding.note(format!("deciding whether it does takes more than {MOST_POINTS} evaluations")),

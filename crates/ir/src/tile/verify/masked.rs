@@ -6,12 +6,11 @@
 //! warning where the enclosing conditions keep the index in bounds, or where the user specifies that 0 is intended.
 
 use tilewright_diag::Diagnostic;
-use tilewright_expr::linear::{linear, normalize};
+use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::{Expr, Node, Var};
 
 use super::bounds::{self, Outside};
 use super::conditions::{Condition, KnownFacts};
-use crate::hw_index::Dim;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::edge_masks::uncertain_edges;
 use crate::tile::element::{AtomicOp, ElementStmt};
@@ -160,7 +159,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         if matches!(buffer.space, Space::Global(_)) {
             for (dimension, coord) in to.index.iter().enumerate() {
                 if let Coord::At(index) = coord {
-                    self.counts.extend(self.known.inside(index, &extent(buffer, dimension)));
+                    self.counts.extend(self.known.inside(index, &buffer.extent(dimension)));
                 }
             }
         }
@@ -243,7 +242,7 @@ impl<'a, 'f> Walk<'a, 'f> {
     /// How an index goes beyond the tiles that begin in bounds of a dimension; `None` if it does not, or if there are
     /// too many values to evaluate.
     fn beyond(&self, buffer: &Buffer, dimension: usize, index: &Expr) -> Option<Outside> {
-        let (index, extent) = (self.known.of_thread(index), extent(buffer, dimension));
+        let (index, extent) = (self.known.of_thread(index), buffer.extent(dimension));
         if index.range().within(0, extent.range().lo) || self.is_of_tiles(&index, &extent) {
             return None;
         }
@@ -257,26 +256,25 @@ impl<'a, 'f> Walk<'a, 'f> {
             return false;
         }
         let all = [self.known.conditions(), &self.counts[..]].concat();
-        let (index, extent) = (self.known.of_thread(index), extent(buffer, dimension).range().lo);
+        let (index, extent) = (self.known.of_thread(index), buffer.extent(dimension).range().lo);
         bounds::outside(&index, extent, &all).is_none()
     }
 
-    /// Whether a CTA index or an enclosing loop moves the index through tiles of `k` elements that begin at multiples
-    /// of `k`, the last of which begins in bounds.
+    /// Whether CTA indices and enclosing loops move the index through tiles, each of which begins in bounds and does not reach
+    /// into the next one.
     fn is_of_tiles(&self, index: &Expr, extent: &Expr) -> bool {
-        linear(index).terms.iter().any(|(factor, atom)| {
+        let sum = linear(index);
+        let is_own = |atom: &Expr| self.own.iter().any(|var| atom.mentions(var));
+        let (own, begin): (Vec<_>, Vec<_>) = sum.terms.iter().cloned().partition(|(_, atom)| is_own(atom));
+        let inside = Linear { terms: own, constant: sum.constant }.to_expr();
+        let is_tile = |(factor, atom): &(i64, Expr)| {
             let Node::Var(var) = atom.node() else { return false };
-            if self.own.contains(var) || *factor < 1 || var.range().lo != 0 {
-                return false;
-            }
-            let by_ctas = Dim::ALL.into_iter().zip(&self.kernel.grid).any(|(dimension, grid)| {
-                self.kernel.block(dimension) == *var && normalize(grid) == normalize(&extent.ceil_div(*factor))
-            });
-            let first_of_last = var.range().hi.saturating_mul(*factor);
-            let rest = normalize(&(index - &(atom * *factor)));
-            (by_ctas || first_of_last < extent.range().lo)
-                && bounds::outside(&rest, *factor, self.known.conditions()).is_none()
-        })
+            let tile = factor.saturating_mul(var.multiple());
+            tile > 0 && bounds::outside(&inside, tile, self.known.conditions()).is_none()
+        };
+        let is_moved = begin.iter().any(is_tile);
+        let begin = Linear { terms: begin, constant: 0 }.to_expr();
+        is_moved && self.kernel.is_never_negative(&begin) && self.kernel.is_never_negative(&(extent - &begin - 1))
     }
 
     /// The extent of the tile that the variables of the iteration go through.
@@ -299,15 +297,14 @@ impl<'a, 'f> Walk<'a, 'f> {
         verb: Verb,
     ) -> Diagnostic {
         let buffer = &self.kernel.buffers[access.buffer];
-        let (title, extent) = (access_title(self.kernel, access), extent(buffer, dimension));
+        let (title, extent) = (access_title(self.kernel, access), buffer.extent(dimension));
         let Outside { least, most, at } = outside;
         let which = if least == most { format!("index {least}") } else { format!("indices {least} to {most}") };
         let message = format!("`{title}` {} {which} of dimension {dimension} (extent {extent})", verb.present());
-        let shape: Vec<String> = (0..buffer.shape.len()).map(|at| self::extent(buffer, at).to_string()).collect();
         let reached = if *least < 0 { least } else { most };
         let finding = Diagnostic::warning("K0266", message)
             .label(access.span, verb.effect())
-            .label(buffer.span, format!("declared with shape [{}]", shape.join(", ")));
+            .label(buffer.span, format!("declared with shape {}", buffer.shape_title()));
         let finding = match at.as_deref() {
             None | Some([]) => finding,
             Some(at) => {
@@ -332,14 +329,6 @@ impl<'a, 'f> Walk<'a, 'f> {
             Verb::Add => finding.help(format!("add to it only in bounds: in k.if_, with {asked}")),
             Verb::Change => finding.help(format!("change it only in bounds: in k.if_, with {asked}")),
         }
-    }
-}
-
-/// The extent of a dimension.
-fn extent(buffer: &Buffer, dimension: usize) -> Expr {
-    match &buffer.dynamic_shape {
-        Some(shape) => shape.extents[dimension].clone(),
-        None => Expr::constant(buffer.shape[dimension]),
     }
 }
 

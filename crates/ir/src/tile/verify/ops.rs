@@ -59,7 +59,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
         (OpKind::ReduceBy(_) | OpKind::ScanBy(_), tiles) => {
             op.kind.tuples().into_iter().for_each(|of| super::tuples::check(kernel, op, of, tiles, found));
         }
-        (OpKind::Scan(scan), [dst, src]) => check_scan(kernel, op, scan, [dst, src], found),
+        (OpKind::Scan(scan), [dst, src, ..]) => check_scan(kernel, op, scan, [dst, src], found),
         (OpKind::Gemm(gemm), [c, a, b]) => check_product(kernel, op, gemm, [c, a, b], found),
         (OpKind::AtomicAdd, [dst, src]) => {
             found.extend(different_dtypes(kernel, op, [dst, src]));
@@ -85,7 +85,13 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
 /// Checks arity and scope against the op's row.
 fn check_row(op: &Op, found: &mut Vec<Diagnostic>) {
     let (info, arity) = (op.kind.info(), op.kind.arity());
-    if op.operands.len() != arity {
+    let values = op.kind.tuples().map_or(1, |tuples| tuples.values);
+    if op.kind.scan_order().is_some_and(|order| order.has_carry) && op.carries().len() != values {
+        let counts = [counted_as(op.carries().len(), "carry", "carries"), counted(values, "value")];
+        let message = format!("{} for `{}` of {}", counts[0], info.name, counts[1]);
+        let finding = Diagnostic::error("K0211", message).label(op.span, "this op");
+        found.push(finding.help("give a carry for each value: .carry(c), or .carry([a, b]) for tuples of two"));
+    } else if op.operands.len() != arity {
         let message = format!("`{}` has arity {arity}, not {}", info.name, op.operands.len());
         found.push(Diagnostic::error("K0211", message).label(op.span, "this op"));
     }
@@ -128,7 +134,7 @@ fn check_operand(
         found.push(
             Diagnostic::error("K0215", message)
                 .label(op.span, "in this op")
-                .label(buffer.span, format!("declared with shape {:?}", buffer.shape))
+                .label(buffer.span, format!("declared with shape {}", buffer.shape_title()))
                 .help("give one index or range per dimension; `..` takes a whole dimension"),
         );
         return;
@@ -142,17 +148,18 @@ fn check_operand(
             continue;
         }
         // A tile may extend beyond a bound known only at launch: what is out of bounds is masked.
-        let hangs_over = buffer.dynamic_shape.is_some() && range.lo >= 0;
+        let hangs_over = buffer.dynamic_shape.is_some() && kernel.is_never_negative(start);
         if !hangs_over && (range.lo < 0 || range.hi > most.saturating_sub(*extent)) {
             let message = format!(
-                "`{}` reaches index {} of dimension {dimension} (extent {most})",
+                "`{}` reaches index {} of dimension {dimension} (extent {})",
                 tile_title(kernel, tile),
                 if range.lo < 0 { range.lo } else { range.hi.saturating_add(extent.saturating_sub(1)) },
+                buffer.extent(dimension),
             );
             found.push(
                 Diagnostic::error("K0216", message)
                     .label(op.span, "in this op")
-                    .label(buffer.span, format!("declared with shape {:?}", buffer.shape))
+                    .label(buffer.span, format!("declared with shape {}", buffer.shape_title()))
                     .help(inside_help(buffer, start, *extent, most)),
             );
         }
@@ -170,8 +177,8 @@ fn inside_help(buffer: &Buffer, start: &Expr, extent: i64, most: i64) -> String 
     }
     match buffer.space {
         Space::Global(_) => {
-            "a region must lie inside its tensor; to leave out what is outside, access the elements in \
-                             k.parallel, where they are masked"
+            "a region must lie inside its tensor; elements beyond an edge, such as those of a halo, are read in k.map or \
+             k.parallel, where x.at(..).or_zero() is 0 outside"
                 .to_string()
         }
         Space::Shared | Space::Fragment => {
@@ -367,6 +374,7 @@ fn check_scan(kernel: &Kernel, op: &Op, scan: Scan, [dst, src]: [&Tile; 2], foun
     found.extend(opaque(op, &kernel.buffers[src.buffer]));
     found.extend(bits_of_floats(op, scan.kind, &kernel.buffers[src.buffer]));
     found.extend(unknown_dimension(op, scan.order, src));
+    super::carries::check(kernel, op, scan.order.dimension, found);
 }
 
 /// The error for a scan along a dimension that its source has not.
@@ -401,24 +409,7 @@ fn product_of_itself(kernel: &Kernel, op: &Op, [c, a, b]: [&Tile; 3]) -> Option<
 /// Checks that rows, columns and depth of the three matrices agree.
 fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3], found: &mut Vec<Diagnostic>) {
     found.extend(product_of_itself(kernel, op, [c, a, b]));
-    let turned = |tile: &Tile, transpose: bool| {
-        tile.matrix().map(|[rows, columns]| if transpose { [columns, rows] } else { [rows, columns] })
-    };
-    let matrices = [turned(c, false), turned(a, gemm.transpose_a), turned(b, gemm.transpose_b)];
-    let agrees = matches!(matrices, [Some([m, n]), Some([rows, depth]), Some([deep, columns])]
-        if m == rows && n == columns && depth == deep);
-    if !agrees {
-        let as_written = |at: usize| [c, a, b][at].extents.clone();
-        let extents = |at: usize| matrices[at].map_or_else(|| as_written(at), |matrix| matrix.to_vec());
-        let message = format!("`gemm` of {:?} and {:?} into {:?}", extents(1), extents(2), extents(0));
-        let help = match matrices.contains(&None) {
-            true => {
-                "a matrix has two dimensions besides those of extent 1; take one index of any other: x.sub((0, .., ..))"
-            }
-            false => "c is M x N, a is M x K, b is K x N; use .with(Gemm { .. }) for transposed operands",
-        };
-        found.push(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
-    }
+    found.extend(disagreeing_matrices(op, gemm, [c, a, b]));
     let (left, right) = (&kernel.buffers[a.buffer], &kernel.buffers[b.buffer]);
     if left.dtype != right.dtype {
         found.push(
@@ -443,6 +434,51 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3], fo
                 .help(help),
         );
     }
+}
+
+/// The error for matrices of a product that do not fit each other.
+fn disagreeing_matrices(op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3]) -> Option<Diagnostic> {
+    let is_transposed = [false, gemm.transpose_a, gemm.transpose_b];
+    let written = |at: usize| {
+        let prefix = if is_transposed[at] { "the transpose of " } else { "" };
+        format!("{prefix}{:?}", [c, a, b][at].extents)
+    };
+    let message = format!("`gemm` of {} and {} into {}", written(1), written(2), written(0));
+    let finding = Diagnostic::error("K0219", message).label(op.span, "this op");
+    let [Some(product), Some(left), Some(right)] = [c, a, b].map(Tile::matrix) else {
+        let help =
+            "a matrix has two dimensions besides those of extent 1; take one index of any other: x.sub((0, .., ..))";
+        return Some(finding.help(help));
+    };
+    let turned = |[rows, columns]: [i64; 2], is_turned: bool| if is_turned { [columns, rows] } else { [rows, columns] };
+    let differences = |transpose_a: bool, transpose_b: bool| {
+        let ([m, k], [deep, n]) = (turned(left, transpose_a), turned(right, transpose_b));
+        let all =
+            [("M", ["c", "a"], [product[0], m]), ("N", ["c", "b"], [product[1], n]), ("K", ["a", "b"], [k, deep])];
+        let differ = all.into_iter().filter(|(_, _, [one, other])| one != other);
+        differ
+            .map(|(name, of, [one, other])| format!("{name} is {one} in {} and {other} in {}", of[0], of[1]))
+            .collect()
+    };
+    let found: Vec<String> = differences(gemm.transpose_a, gemm.transpose_b);
+    if found.is_empty() {
+        return None;
+    }
+    let finding = found.into_iter().fold(finding, Diagnostic::note);
+    let finding =
+        finding.help("c is M x N, a is M x K, b is K x N; with transpose_a, a is K x M; with transpose_b, b is N x K");
+    let others = [(false, true), (true, false), (true, true), (false, false)];
+    let fits = others.into_iter().find(|(of_a, of_b)| differences(*of_a, *of_b).is_empty());
+    Some(match fits {
+        None => finding,
+        Some((false, false)) => finding.help("they fit if none is transposed"),
+        Some((transpose_a, transpose_b)) => {
+            let mut set = Vec::new();
+            set.extend(transpose_a.then_some("transpose_a: true"));
+            set.extend(transpose_b.then_some("transpose_b: true"));
+            finding.help(format!("they fit with .with(Gemm {{ {}, ..Gemm::PLAIN }})", set.join(", ")))
+        }
+    })
 }
 
 /// `copy` reads and writes in any order, so its operands must not share storage.
@@ -474,9 +510,28 @@ fn check_addition(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut 
 /// The error for a constant that the destination's dtype cannot represent.
 fn no_value_of(kernel: &Kernel, op: &Op, value: Scalar, dst: &Tile) -> Option<Diagnostic> {
     let buffer = &kernel.buffers[dst.buffer];
-    let finding = Diagnostic::error("K0224", format!("{value} cannot be represented in {}", buffer.dtype))
+    let (message, help) = unrepresentable(value, buffer.dtype)?;
+    let finding = Diagnostic::error("K0224", message)
         .label(op.span, "this op")
         .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.dtype))
-        .help(format!("use a number that {} holds; nothing is converted", buffer.dtype));
-    (!value.fits(buffer.dtype)).then_some(finding)
+        .help(help);
+    Some(finding)
+}
+
+/// The message for a constant that is no value of a dtype, and the help; `None` if it is one.
+pub(super) fn unrepresentable(value: Scalar, dtype: DType) -> Option<(String, String)> {
+    if value.fits(dtype) {
+        return None;
+    }
+    let integer = match value {
+        Scalar::Float(number) if !dtype.is_float() && number.fract() == 0.0 => Some(Scalar::Int(number as i64)),
+        Scalar::Float(_) | Scalar::Int(_) => None,
+    };
+    Some(match integer.filter(|integer| integer.fits(dtype)) {
+        Some(integer) => (format!("{value} is a float, but this is {dtype}"), format!("write an integer: {integer}")),
+        None => (
+            format!("{value} cannot be represented in {dtype}"),
+            format!("use a number that {dtype} holds; nothing is converted"),
+        ),
+    })
 }

@@ -15,7 +15,7 @@ use crate::tile::value::Value;
 /// Adds what is wrong with an op on tuples, whose tiles are as many destinations as a tuple has values, then the sources.
 pub(super) fn check(kernel: &Kernel, op: &Op, tuples: Tuples, tiles: &[Tile], found: &mut Vec<Diagnostic>) {
     let Some(combiner) = kernel.combiners.get(tuples.combiner) else { return };
-    let (destinations, sources) = tiles.split_at(tuples.values.min(tiles.len()));
+    let (destinations, sources) = tiles[..2 * tuples.values].split_at(tuples.values);
     let name = op.kind.info().name;
     if tuples.values == 0 {
         let message = format!("`{name}` of tuples without values");
@@ -38,6 +38,9 @@ pub(super) fn check(kernel: &Kernel, op: &Op, tuples: Tuples, tiles: &[Tile], fo
         }
     }
     found.extend(shared_storage(kernel, op, destinations, sources));
+    if let Some(order) = op.kind.scan_order() {
+        super::carries::check(kernel, op, order.dimension, found);
+    }
     if found.len() == before {
         check_function(kernel, (op, combiner), found);
     }
@@ -158,8 +161,6 @@ fn wrong_result(
 
 /// The error for a number of the identity that its dtype cannot represent.
 fn wrong_identity(parameter: &Parameter, identity: Scalar, span: Span) -> Option<Diagnostic> {
-    let message = format!("{identity} cannot be represented in {}", parameter.dtype);
-    let finding = Diagnostic::error("K0224", message).label(span, "the identity of this op");
-    let help = format!("use a number that {} holds", parameter.dtype);
-    (!identity.fits(parameter.dtype)).then(|| finding.help(help))
+    let (message, help) = super::ops::unrepresentable(identity, parameter.dtype)?;
+    Some(Diagnostic::error("K0224", message).label(span, "the identity of this op").help(help))
 }

@@ -1,31 +1,42 @@
-//! Finds fragments that are read before anything is written to them, and shared memory that is never written.
+//! Finds fragments that are read before anything is written to them, and shared memory and outputs that are never written.
 
 use std::collections::BTreeSet;
 
 use tilewright_diag::{Diagnostic, Span};
 
 use crate::arena::Handle;
-use crate::tile::buffer::{Buffer, Space};
+use crate::tile::buffer::{Buffer, Direction, Space};
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::{Effect, Op};
 use crate::tile::value::Value;
 
-/// Reports fragments that are read before any statement has written to them, and shared memory that is read but that no
-/// statement writes; once each. Reads of shared memory before it is written are found only when the kernel runs: a loop
-/// may write for its next iteration.
+/// Reports fragments that are read before any statement has written to them, and shared memory and outputs that are read or
+/// updated but that no statement writes; once each. Reads of memory before it is written are found only when the kernel runs:
+/// a loop may write for its next iteration.
 pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
-    let is_fragment = |storage: &Handle<Buffer>| kernel.buffers[*storage].space == Space::Fragment;
-    let written = kernel.written().into_iter().filter(|storage| !is_fragment(storage)).collect();
-    let mut walk = Walk { kernel, written, found };
+    let mut first = Walk { kernel, is_known: BTreeSet::new(), written: BTreeSet::new(), found: Vec::new() };
+    first.body(&kernel.body);
+    let begins_with_values = |buffer: &Buffer| match buffer.space {
+        Space::Global(direction) => direction != Direction::Output,
+        Space::Shared | Space::Fragment => false,
+    };
+    let is_known = |(storage, buffer): &(Handle<Buffer>, &Buffer)| {
+        begins_with_values(buffer) || buffer.space != Space::Fragment && first.written.contains(storage)
+    };
+    let is_known = kernel.buffers.iter().filter(is_known).map(|(storage, _)| storage).collect();
+    let mut walk = Walk { kernel, is_known, written: BTreeSet::new(), found: Vec::new() };
     walk.body(&kernel.body);
+    found.extend(walk.found);
 }
 
 struct Walk<'a> {
     kernel: &'a Kernel,
-    /// Storages that have been written, or were reported.
+    /// Storages that have values where the walk is, or were reported.
+    is_known: BTreeSet<Handle<Buffer>>,
+    /// Storages that statements write, whatever was in them.
     written: BTreeSet<Handle<Buffer>>,
-    found: &'a mut Vec<Diagnostic>,
+    found: Vec<Diagnostic>,
 }
 
 impl Walk<'_> {
@@ -47,16 +58,15 @@ impl Walk<'_> {
 
     fn op(&mut self, op: &Op) {
         for (place, tile) in op.operands.iter().enumerate() {
-            let is_read = match op.effect(place) {
-                Effect::Read | Effect::Update => true,
-                Effect::Move => !self.stays_in_shared_memory(op),
-                Effect::Write => false,
-            };
-            if is_read {
-                self.read(tile.buffer, op.span);
+            match op.effect(place) {
+                Effect::Read => self.read(tile.buffer, op.span),
+                Effect::Update => self.used(tile.buffer, op.span, "updated"),
+                Effect::Move if self.stays_in_shared_memory(op) => {}
+                Effect::Move => self.read(tile.buffer, op.span),
+                Effect::Write => {}
             }
         }
-        for (_, tile) in op.operands.iter().enumerate().filter(|(place, _)| op.effect(*place).writes()) {
+        for (_, tile) in op.operands.iter().enumerate().filter(|(place, _)| op.effect(*place) == Effect::Write) {
             self.write(tile.buffer);
         }
     }
@@ -77,7 +87,7 @@ impl Walk<'_> {
                 }
                 ElementStmt::Atomic { to, value, .. } => {
                     self.value(value);
-                    self.read(to.buffer, to.span);
+                    self.used(to.buffer, to.span, "updated");
                 }
                 ElementStmt::If { cond, then, otherwise, .. } => {
                     self.value(cond);
@@ -94,21 +104,34 @@ impl Walk<'_> {
     }
 
     fn read(&mut self, buffer: Handle<Buffer>, span: Span) {
+        self.used(buffer, span, "read");
+    }
+
+    /// A statement needs what is in a buffer.
+    fn used(&mut self, buffer: Handle<Buffer>, span: Span, how: &str) {
         let storage = self.kernel.storage(buffer);
         let declared = &self.kernel.buffers[storage];
-        if matches!(declared.space, Space::Global(_)) || !self.written.insert(storage) {
+        if !self.is_known.insert(storage) {
             return;
         }
-        let message = format!("`{}` is read, but nothing has been written to it", self.kernel.buffers[buffer].name);
+        let message = format!("`{}` is {how}, but nothing has been written to it", self.kernel.buffers[buffer].name);
+        let help = match declared.space {
+            Space::Global(_) => {
+                "an output begins with any values; declare it with k.accumulator, which begins at 0, or with k.inout"
+            }
+            Space::Shared | Space::Fragment => "fill it or copy something into it first",
+        };
         self.found.push(
             Diagnostic::error("K0238", message)
-                .label(span, "read here")
+                .label(span, format!("{how} here"))
                 .label(declared.span, "declared here")
-                .help("fill it or copy something into it first"),
+                .help(help),
         );
     }
 
     fn write(&mut self, buffer: Handle<Buffer>) {
-        self.written.insert(self.kernel.storage(buffer));
+        let storage = self.kernel.storage(buffer);
+        self.is_known.insert(storage);
+        self.written.insert(storage);
     }
 }
