@@ -1,6 +1,7 @@
 //! Conditions in C++, and the heads of loops.
 
 use tilewright_expr::Expr;
+use tilewright_expr::linear::{Linear, linear};
 use tilewright_ir::Counter;
 use tilewright_ir::thread::{Cond, Stmt};
 
@@ -8,9 +9,24 @@ use crate::index::{c_index, needs_64_bits};
 
 fn condition(cond: &Cond) -> String {
     match cond {
-        Cond::Less(a, b) => format!("{} < {}", grouped(a), grouped(b)),
+        Cond::Less(a, b) => match a.as_const() {
+            Some(limit) => above(limit, b),
+            None => format!("{} < {}", grouped(a), grouped(b)),
+        },
         Cond::Equal(a, b) => format!("{} == {}", grouped(a), grouped(b)),
     }
+}
+
+/// A sum is greater than a number: `n > 127` for `0 < n - 127`, and `at >= 0` for `-1 < at`.
+fn above(limit: i64, sum: &Expr) -> String {
+    let Linear { terms, constant } = linear(sum);
+    let terms = Linear { terms, constant: 0 }.to_expr();
+    let fits = |expr: &Expr| i32::try_from(expr.range().lo).is_ok() && i32::try_from(expr.range().hi).is_ok();
+    let (of, than) = match limit.checked_sub(constant) {
+        Some(than) if fits(sum) && fits(&terms) && i32::try_from(than).is_ok() => (&terms, than),
+        _ => (sum, limit),
+    };
+    if than == -1 { format!("{} >= 0", grouped(of)) } else { format!("{} > {than}", grouped(of)) }
 }
 
 /// The head of a loop. The variable is a `long long` if it passes what an `int` holds before the loop ends.
@@ -51,4 +67,24 @@ fn grouped(expr: &Expr) -> String {
         depth == 0 && (c == '&' || c == '^')
     });
     if binds_weaker { format!("({text})") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_expr::Var;
+
+    use super::*;
+
+    #[test]
+    fn numbers_stand_on_the_right() {
+        let (n, at) = (Expr::var(&Var::new("n", 1, 1 << 30)), Expr::var(&Var::new("at", -(1 << 31), 1 << 20)));
+        let less = |limit: i64, sum: &Expr| condition(&Cond::Less(Expr::constant(limit), sum.clone()));
+        assert_eq!(less(0, &(&n - 127)), "n > 127");
+        assert_eq!(less(-1, &at), "at >= 0");
+        assert_eq!(less(3, &(&n % 8)), "(n & 7) > 3");
+        assert_eq!(less(-1, &(&n - 1)), "n > 0");
+        // The sum without the number does not fit into an `int`.
+        assert_eq!(less(0, &(&n * 2 - 5)), "n*2 - 5 > 0");
+        assert_eq!(condition(&Cond::Less(at, n)), "at < n");
+    }
 }
