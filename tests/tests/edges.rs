@@ -213,3 +213,61 @@ fn sizes_that_tiles_divide_need_no_guards() {
         assert!(!text.contains("if ("), "{text}");
     }
 }
+
+/// A kernel that copies the tiles of 32 elements that `body` visits, `tiles` in all.
+fn visited(body: impl Fn(&mut KernelBuilder, Expr, &dyn Fn(&mut KernelBuilder, Expr))) -> Kernel {
+    kernel("visited", |k| {
+        let n = k.size("n").max(1 << 16);
+        let (x, y) = (k.input("x", F32, (n,)), k.inout("y", F32, (n,)));
+        k.threads(32);
+        let v = k.fragment("v", F32, [32]);
+        body(k, n.ceil_div(32), &|k, tile| {
+            let part = (at(tile * 32, 32),);
+            k.copy(v, x.sub(part));
+            k.copy(y.sub(part), v);
+        });
+    })
+}
+
+/// Checks that exactly the tiles for which this holds are copied, of so many.
+fn assert_visits(kernel: &Kernel, is_visited: impl Fn(i64, i64) -> bool) {
+    for n in [1, 32, 77, 320, 345] {
+        let tiles = (n + 31) / 32;
+        let number = |at: i64| (at % 9) as f64;
+        let y = tensor(F32, &[n], |at| if is_visited(at / 32, tiles) { number(at) } else { -1.0 });
+        let inputs = [tensor(F32, &[n], number), tensor(F32, &[n], |_| -1.0)];
+        check(kernel, &[("n", n)], &inputs, &[y], Tolerance::EXACT);
+    }
+}
+
+/// The first element of each tile is never below 0, as the ends and begins of the loops tell.
+#[test]
+fn tiles_may_be_counted_backwards() {
+    for [outer, inner] in [["o", "t"], ["t", "o"]] {
+        let triangle = visited(|k, tiles, visit| {
+            k.serial(outer, ..tiles, |k, o| k.serial(inner, ..tiles - o, |k, t| visit(k, tiles - 1 - o - t)));
+        });
+        assert_visits(&triangle, |_, _| true);
+        let above = visited(|k, tiles, visit| {
+            k.serial(outer, ..tiles, |k, o| k.serial(inner, (o, tiles), |k, t| visit(k, t - o)));
+        });
+        assert_visits(&above, |_, _| true);
+    }
+    let every_second = visited(|k, tiles, visit| {
+        k.serial("t", (..tiles).step(2), |k, t| visit(k, tiles - 1 - t));
+    });
+    assert_visits(&every_second, |tile, tiles| (tiles - 1 - tile) % 2 == 0);
+    let half = visited(|k, tiles, visit| {
+        k.serial("t", ..tiles.ceil_div(2), |k, t| visit(k, tiles - 1 - t * 2));
+    });
+    assert_visits(&half, |tile, tiles| (tiles - 1 - tile) % 2 == 0);
+}
+
+#[test]
+fn a_tile_that_may_begin_below_0_is_refused() {
+    let below = visited(|k, tiles, visit| {
+        k.serial("t", ..tiles + 1, |k, t| visit(k, tiles - 1 - t));
+    });
+    let found = compile(below, &Options::new(Target::Sm100a)).expect_err("tile -1");
+    assert_eq!(found.iter().map(|one| one.code).collect::<Vec<_>>(), ["K0216"; 2]);
+}

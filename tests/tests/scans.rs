@@ -316,6 +316,50 @@ fn a_carry_goes_from_tile_to_tile_of_ragged_rows() {
     }
 }
 
+/// Rows that hang over the edge in one iteration are those of others in the next: they change neither carries nor results of
+/// reductions that go on over the loop.
+#[test]
+fn rows_beyond_an_edge_change_nothing_that_other_tiles_have_left() {
+    let collected = kernel("collected", |k| {
+        let (m, n) = (k.size("m"), k.size("n"));
+        let x = k.input("x", F32, (m, n));
+        let outs = ["carries", "most", "sums"].map(|name| k.output(name, F32, [8]));
+        let greatest = k.output("greatest", F32, [3]);
+        k.threads(64);
+        let v = k.fragment("v", F32, [8, 32]);
+        let all = ["carry", "max", "sum"].map(|name| k.fragment(name, F32, [8]));
+        let top = k.fragment("top", F32, [1]);
+        for one in all {
+            k.fill(one, -100.0);
+        }
+        k.serial("r", ..m.ceil_div(8), |k, r| {
+            k.serial("t", ..n.ceil_div(32), |k, t| {
+                k.copy(v, x.sub((at(r * 8, 8), at(t * 32, 32))));
+                k.reduce(Max, all[1], v, 1).accumulate();
+                k.reduce(Sum, all[2], v, 1).accumulate();
+                k.scan(Max, v, v, 1).carry(all[0]);
+            });
+        });
+        for (at, (one, out)) in all.into_iter().zip(outs).enumerate() {
+            k.copy(out, one);
+            k.reduce(Max, top, one, 0);
+            k.copy(greatest.sub((at as i64,)), top);
+        }
+    });
+    let number = |at: i64| (-3 - at * 7 % 40) as f64;
+    for (m, n) in [(13, 20), (16, 70), (9, 33)] {
+        let of_row =
+            |first: i64| (first..m).step_by(8).flat_map(move |row| (0..n).map(move |col| number(row * n + col)));
+        let most = tensor(F32, &[8], |row| of_row(row).fold(-100.0, f64::max));
+        let sums = |row: i64| -100.0 + of_row(row).sum::<f64>();
+        let all_rows = (0..8).map(|row| of_row(row).fold(-100.0, f64::max)).fold(f64::NEG_INFINITY, f64::max);
+        let greatest_sum = (0..8).map(sums).fold(f64::NEG_INFINITY, f64::max);
+        let greatest = tensor(F32, &[3], |at| if at == 2 { greatest_sum } else { all_rows });
+        let expected = [most.clone(), most, tensor(F32, &[8], sums), greatest];
+        check(&collected, &[("m", m), ("n", n)], &[tensor(F32, &[m, n], number)], &expected, Tolerance::EXACT);
+    }
+}
+
 /// Sums of f16 go on in f32: beyond 2048, a carry of f16 would lose every 1.
 #[test]
 fn a_carry_of_half_precision_may_be_wider() {

@@ -64,7 +64,8 @@ impl Linear {
         Some(self)
     }
 
-    fn plus(&self, other: &Linear) -> Option<Linear> {
+    /// The sum of both; `None` if a number overflows.
+    pub fn plus(&self, other: &Linear) -> Option<Linear> {
         let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
         terms.extend_from_slice(&self.terms);
         for (coefficient, atom) in &other.terms {

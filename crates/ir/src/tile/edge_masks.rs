@@ -54,12 +54,32 @@ struct Masks {
     written: BTreeSet<Handle<Buffer>>,
     /// Where elements count that may be invalid.
     uncertain: Vec<Diagnostic>,
-    /// The names of the loops around.
-    outer: Vec<String>,
+    /// The loops around, outermost first.
+    outer: Vec<Around>,
     /// The role of the op that is looked at.
     role: Option<Handle<Role>>,
     /// Whether what is valid at the current statement is known; otherwise nothing is changed yet.
     is_final: bool,
+}
+
+/// A loop around a statement.
+struct Around {
+    var: Var,
+    /// The storages that each iteration overwrites as a whole.
+    overwritten: BTreeSet<Handle<Buffer>>,
+}
+
+impl Around {
+    fn of(kernel: &Kernel, inner: &Loop) -> Around {
+        let ops =
+            inner.body.iter().filter_map(|stmt| if let Stmt::Op(op) = stmt { Some(&kernel.ops[*op]) } else { None });
+        let written =
+            ops.flat_map(|op| op.operands.iter().enumerate().map(move |(place, tile)| (op.effect(place), tile)));
+        let is_whole = |tile: &Tile| tile.extents == kernel.buffers[tile.buffer].shape;
+        let overwritten = written.filter(|(effect, tile)| *effect == Effect::Write && is_whole(tile));
+        let overwritten = overwritten.map(|(_, tile)| kernel.storage(tile.buffer)).collect();
+        Around { var: inner.counter.var.clone(), overwritten }
+    }
 }
 
 impl Masks {
@@ -102,7 +122,8 @@ impl Masks {
     fn repeat(&mut self, inner: Loop) -> Loop {
         let (counter, is_final) = (inner.counter.clone(), self.is_final);
         let before = self.state.clone();
-        self.outer.push(counter.var.name().to_string());
+        let around = Around::of(&self.kernel, &inner);
+        self.outer.push(around);
         self.is_final = false;
         // While what is valid at the beginning of a loop around is not known yet, one walk has to do: an op inside `n` loops is
         // looked at `MOST_WALKS * n` times, not a power of that.
@@ -257,20 +278,22 @@ impl Masks {
         let known = self.kernel.valid_buffer(&self.state, src.buffer);
         let is_neutral = known.is_zero && kind.ignores_zeros();
         let neutral = kind.neutral(self.kernel.buffers[src.buffer].dtype).filter(|_| !is_neutral);
-        let masked = neutral.and_then(|neutral| self.reduced(src, (&known, dimensions), neutral, span));
-        self.results(dst, known, (src, dimensions), (clear, span));
+        let moving = self.moving(dst, &known, clear);
+        let masked = neutral.and_then(|neutral| self.reduced(src, (&known, dimensions), &moving, (neutral, span)));
+        self.results(dst, known.without(&moving), (src, dimensions), (clear, span));
         self.with_operand(handle, 1, masked)
     }
 
     /// A reduction of tuples: what is invalid becomes the identity, in every source.
     fn reduce_by(&mut self, handle: Handle<Op>, by: ReduceBy, tiles: &[Tile], span: Span) -> Vec<Stmt> {
         let (destinations, sources) = tiles.split_at(by.values);
+        let moving = self.moving(&destinations[0], &self.all_valid(sources), by.clear);
         let reduced = |masks: &mut Masks, src: &Tile, valid: &Valid, identity| {
-            masks.reduced(src, (valid, by.dimensions), identity, span)
+            masks.reduced(src, (valid, by.dimensions), &moving, (identity, span))
         };
         let (before, all) = self.masked_tuples(handle, by.combiner, sources, reduced);
         for (dst, src) in destinations.iter().zip(sources) {
-            let all = Valid { is_zero: false, ..all.clone() };
+            let all = Valid { is_zero: false, ..all.without(&moving) };
             self.results(dst, all, (src, by.dimensions), (by.clear, span));
         }
         before
@@ -301,17 +324,30 @@ impl Masks {
         (before, all)
     }
 
-    /// The source of a reduction with this value where elements that are reduced are invalid; `None` if they are none.
+    /// The source of a reduction with this value where elements that are reduced are invalid, and beyond the bounds that move;
+    /// `None` if there are none.
     fn reduced(
         &mut self,
         src: &Tile,
         (known, dimensions): (&Valid, Dimensions),
-        value: Scalar,
-        span: Span,
+        moving: &Bounds<usize>,
+        (value, span): (Scalar, Span),
     ) -> Option<(Vec<Stmt>, Tile)> {
-        let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| dimensions.contains(*at)));
+        let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| dimensions.contains(*at))).and(moving);
         self.count_anyway(known.lost, span, "this reduction");
         self.masked_by(src, &counted, value, span)
+    }
+
+    /// The bounds of a source that differ between the iterations whose results `dst` collects: rows that are invalid in one
+    /// iteration may be valid in others, and must leave these results as they are. None if `dst` is overwritten.
+    fn moving(&self, dst: &Tile, known: &Valid, clear: bool) -> Bounds<usize> {
+        let storage = self.kernel.storage(dst.buffer);
+        let collects = |from: usize| !self.outer[from..].iter().any(|around| around.overwritten.contains(&storage));
+        let moves = |limit: &Expr| {
+            let mut around = self.outer.iter().enumerate();
+            around.any(|(at, around)| limit.mentions(&around.var) && collects(at))
+        };
+        known.bounds.filtered(|_, limit| !clear && moves(limit))
     }
 
     /// Records what is valid of the results of a reduction.
@@ -339,7 +375,9 @@ impl Masks {
         // The last valid element then has the result of no elements, as the last one of a whole tile has.
         let is_first_result = order.is_exclusive && !order.has_carry;
         let beyond = if is_first_result { kind.start(dtype) } else { kind.neutral(dtype) };
-        let masked = beyond.filter(|_| !is_neutral).and_then(|beyond| self.scanned(src, (&known, order), beyond, span));
+        let moving = self.moving_carries(handle, &known);
+        let beyond = beyond.filter(|_| !is_neutral);
+        let masked = beyond.and_then(|beyond| self.scanned(src, (&known, order), &moving, (beyond, span)));
         self.running_results(dst, &known, src, span);
         self.with_operand(handle, 1, masked)
     }
@@ -347,26 +385,34 @@ impl Masks {
     /// A scan of tuples: what is invalid becomes the identity, in every source, if it goes backwards.
     fn scan_by(&mut self, handle: Handle<Op>, by: ScanBy, tiles: &[Tile], span: Span) -> (Vec<Stmt>, Valid) {
         let (destinations, sources) = (&tiles[..by.values], &tiles[by.values..2 * by.values]);
+        let moving = self.moving_carries(handle, &self.all_valid(sources));
         let scanned = |masks: &mut Masks, src: &Tile, valid: &Valid, identity| {
-            masks.scanned(src, (valid, by.order), identity, span)
+            masks.scanned(src, (valid, by.order), &moving, (identity, span))
         };
         let (before, all) = self.masked_tuples(handle, by.combiner, sources, scanned);
         destinations.iter().zip(sources).for_each(|(dst, src)| self.running_results(dst, &all, src, span));
         (before, all)
     }
 
-    /// The source of a scan with this value where elements that come before valid ones are invalid; `None` if they are none.
+    /// The bounds of the sources of a scan that move between the iterations that its carries go through.
+    fn moving_carries(&self, handle: Handle<Op>, known: &Valid) -> Bounds<usize> {
+        let carry = self.kernel.ops[handle].carries().first();
+        carry.map_or_else(Bounds::default, |carry| self.moving(carry, known, false))
+    }
+
+    /// The source of a scan with this value where elements that come before valid ones are invalid, or change a carry, and beyond
+    /// the bounds that move; `None` if there are none.
     fn scanned(
         &mut self,
         src: &Tile,
         (known, order): (&Valid, ScanOrder),
-        value: Scalar,
-        span: Span,
+        moving: &Bounds<usize>,
+        (value, span): (Scalar, Span),
     ) -> Option<(Vec<Stmt>, Tile)> {
         if !order.is_reverse && !order.has_carry {
             return None;
         }
-        let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| *at == order.dimension));
+        let counted = known.bounds.filtered(|sum, _| sum.iter().any(|(at, _)| *at == order.dimension)).and(moving);
         self.count_anyway(known.lost, span, "this scan");
         self.masked_by(src, &counted, value, span)
     }
@@ -387,7 +433,7 @@ impl Masks {
             let of_row = |at: &usize| src.non_unit_place(*rows.get(carry.non_unit_place(*at)?)?);
             let bounds = earlier.bounds.renamed(of_row).renamed(|place| dst.at_non_unit_place(*place));
             self.accumulated(dst.buffer, Some(Valid { bounds, ..earlier }));
-            let known = Valid { is_zero: false, ..known.clone() };
+            let known = Valid { is_zero: false, ..known.without(&self.moving(carry, known, false)) };
             self.results(carry, known, (src, order.dimension.into()), (false, op.span));
         }
     }
@@ -493,7 +539,10 @@ impl Masks {
         let is_taken = |name: &str| {
             let buffer = self.kernel.buffers.iter().any(|(_, buffer)| buffer.name == name);
             let size = self.kernel.sizes.iter().any(|size| size.var.name() == name);
-            buffer || size || self.outer.iter().any(|outer| outer == name) || self.kernel.scalar_dtype(name).is_some()
+            buffer
+                || size
+                || self.outer.iter().any(|outer| outer.var.name() == name)
+                || self.kernel.scalar_dtype(name).is_some()
         };
         let mut free = (0..).flat_map(|round| {
             ["i", "j", "k", "l"].map(|base| if round == 0 { base.to_string() } else { format!("{base}{round}") })

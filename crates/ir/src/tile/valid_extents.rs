@@ -97,6 +97,12 @@ impl Valid {
         Valid { bounds: Bounds::default(), is_zero: true, lost: None }
     }
 
+    /// The same without some of its bounds.
+    pub(super) fn without(&self, bounds: &Bounds<usize>) -> Valid {
+        let is_left = |sum: &Sum<usize>, limit: &Expr| !bounds.iter().any(|(other, of)| (other, of) == (sum, limit));
+        Valid { bounds: self.bounds.filtered(is_left), ..self.clone() }
+    }
+
     pub(super) fn is_everywhere(&self) -> bool {
         self.bounds.is_empty() && self.lost.is_none()
     }
