@@ -1,6 +1,6 @@
 //! Golden programs as tile kernels, built with the user-facing builder.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tilewright::dsl::{self, IntoLayout, KernelBuilder};
 use tilewright::expr::Var;
@@ -41,7 +41,7 @@ fn build(k: &mut KernelBuilder, program: &Program) -> Result<(), String> {
 }
 
 fn declare<'a>(k: &mut KernelBuilder, program: &'a Program, names: &mut Names) -> Result<Translator<'a>, String> {
-    let mut written = BTreeSet::new();
+    let mut written = Written::new();
     add_written(&program.body, &mut written);
     let mut translator = Translator::new(program);
     for told in program.params.iter().chain(&program.buffers) {
@@ -49,8 +49,12 @@ fn declare<'a>(k: &mut KernelBuilder, program: &'a Program, names: &mut Names) -
         let shaped = Shaped::new(told, program.layouts.get(&told.name))?;
         let buffer = match (&told.alias_of, told.scope) {
             (Some(viewed), _) => k.view_as(&name, translator.find(viewed)?.buffer, dtype, shaped),
-            (None, Scope::Global) if written.contains(told.name.as_str()) => k.output(&name, dtype, shaped),
-            (None, Scope::Global) => k.input(&name, dtype, shaped),
+            (None, Scope::Global) => match written.get(told.name.as_str()) {
+                Some(true) => k.output(&name, dtype, shaped),
+                // What is only added to begins at 0.
+                Some(false) => k.accumulator(&name, dtype, shaped),
+                None => k.input(&name, dtype, shaped),
+            },
             (None, Scope::Shared) => k.shared(&name, dtype, shaped),
             (None, Scope::Fragment) => k.fragment(&name, dtype, shaped),
             (None, Scope::Local) => return Err(format!("`{}` is private to each thread", told.name)),
@@ -60,8 +64,11 @@ fn declare<'a>(k: &mut KernelBuilder, program: &'a Program, names: &mut Names) -
     Ok(translator)
 }
 
+/// The buffers that are written, with whether that is by more than additions.
+type Written<'a> = BTreeMap<&'a str, bool>;
+
 /// Adds the buffers that operations write.
-fn add_written<'a>(ops: &'a [Op], written: &mut BTreeSet<&'a str>) {
+fn add_written<'a>(ops: &'a [Op], written: &mut Written<'a>) {
     for op in ops {
         match op {
             Op::Parallel(nest) => add_stored(&nest.body, written),
@@ -71,22 +78,28 @@ fn add_written<'a>(ops: &'a [Op], written: &mut BTreeSet<&'a str>) {
                 add_written(then, written);
                 add_written(otherwise, written);
             }
-            Op::Copy { dst, .. } | Op::Fill { dst, .. } | Op::AtomicAdd { dst, .. } => {
-                written.insert(&dst.buffer);
+            Op::AtomicAdd { dst, .. } => {
+                written.entry(&dst.buffer).or_insert(false);
+            }
+            Op::Copy { dst, .. } | Op::Fill { dst, .. } => {
+                written.insert(&dst.buffer, true);
             }
             Op::Reduce(Reduce { dst: name, .. }) | Op::Gemm(Gemm { c: name, .. }) => {
-                written.insert(name);
+                written.insert(name, true);
             }
         }
     }
 }
 
 /// Adds the buffers that statements write.
-fn add_stored<'a>(body: &'a [Element], written: &mut BTreeSet<&'a str>) {
+fn add_stored<'a>(body: &'a [Element], written: &mut Written<'a>) {
     for element in body {
         match element {
-            Element::Store(store) | Element::AtomicAdd(store) => {
-                written.insert(&store.buffer);
+            Element::AtomicAdd(store) => {
+                written.entry(&store.buffer).or_insert(false);
+            }
+            Element::Store(store) => {
+                written.insert(&store.buffer, true);
             }
             Element::Let { .. } => {}
             Element::If { then, otherwise, .. } => {
@@ -266,6 +279,8 @@ impl Translator<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use std::path::Path;
 
     use tilewright::ir::Target;
