@@ -5,6 +5,7 @@ mod elements;
 mod inference;
 mod layouts;
 mod roles;
+mod scans;
 mod tuples;
 mod warps;
 

@@ -261,6 +261,10 @@ fn tiles_may_be_counted_backwards() {
         k.serial("t", ..tiles.ceil_div(2), |k, t| visit(k, tiles - 1 - t * 2));
     });
     assert_visits(&half, |tile, tiles| (tiles - 1 - tile) % 2 == 0);
+    let last_half = visited(|k, tiles, visit| {
+        k.serial("t", ..tiles.ceil_div(2), |k, t| visit(k, tiles - 1 - t));
+    });
+    assert_visits(&last_half, |tile, tiles| tiles - 1 - tile < (tiles + 1) / 2);
 }
 
 #[test]

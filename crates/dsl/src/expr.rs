@@ -7,6 +7,22 @@ const LARGE: u32 = 64;
 
 /// An integer made of block indices, loop variables, sizes and numbers: an index, or a part of one. It is a handle in
 /// the kernel being built, and can be copied freely.
+///
+/// Its value is known only when the kernel runs, so Rust does not compare expressions; `i.eq(0)` is a [`Value`](crate::Value):
+///
+/// ```compile_fail,E0369
+/// use tilewright_dsl::kernel;
+/// use tilewright_layout::DType::F32;
+///
+/// let first = kernel("first", |k| {
+///     let y = k.output("y", F32, [64]);
+///     k.parallel([64], |k, [i]| {
+///         if i == 0.into() {
+///             k.store(y, (i,), 1.0);
+///         }
+///     });
+/// });
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Expr(Repr);
 

@@ -7,6 +7,7 @@
 mod arena;
 mod byte_floats;
 mod counter;
+pub mod ends;
 mod halves;
 mod hw_index;
 pub mod plan;

@@ -72,7 +72,7 @@ pub(crate) fn two_by_two(variant: &str, threads: i64) -> Kernel {
     })
 }
 
-/// Launches of [`two_by_two`] with an even and an odd number of rows, of which all pairs count.
+/// Launches of [`two_by_two`] with even and odd numbers of rows: a last row without a second one is left out.
 pub(crate) fn launches_of_pairs() -> [Launched; 6] {
     [1, 2, 3, 4, 7, 8].map(|rows| turned(rows, |row| i64::from(row < rows / 2 * 2)))
 }

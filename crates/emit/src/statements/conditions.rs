@@ -83,6 +83,8 @@ mod tests {
         assert_eq!(less(-1, &at), "at >= 0");
         assert_eq!(less(3, &(&n % 8)), "(n & 7) > 3");
         assert_eq!(less(-1, &(&n - 1)), "n > 0");
+        // The sum without the number does not fit into an `int`.
+        assert_eq!(less(0, &(&n * 2 - 5)), "(long long)n*2 - 5 > 0");
         assert_eq!(condition(&Cond::Less(at, n)), "at < n");
     }
 }

@@ -160,8 +160,7 @@ impl Masks {
             }
             (OpClass::Reduction, OpKind::ReduceBy(by), tiles) => self.reduce_by(handle, by, tiles, op.span),
             (OpClass::Scan, OpKind::Scan(scan), [dst, src, ..]) => {
-                let known = self.all_valid(std::slice::from_ref(src));
-                let before = self.scan(handle, scan, [dst, src], op.span);
+                let (before, known) = self.scan(handle, scan, [dst, src], op.span);
                 self.carried(&op, (src, scan.order), &known);
                 before
             }
@@ -287,22 +286,17 @@ impl Masks {
     /// A reduction of tuples: what is invalid becomes the identity, in every source.
     fn reduce_by(&mut self, handle: Handle<Op>, by: ReduceBy, tiles: &[Tile], span: Span) -> Vec<Stmt> {
         let (destinations, sources) = tiles.split_at(by.values);
-        let moving = self.moving(&destinations[0], &self.all_valid(sources), by.clear);
         let reduced = |masks: &mut Masks, src: &Tile, valid: &Valid, identity| {
+            let moving = masks.moving(&destinations[0], valid, by.clear);
             masks.reduced(src, (valid, by.dimensions), &moving, (identity, span))
         };
         let (before, all) = self.masked_tuples(handle, by.combiner, sources, reduced);
+        let moving = self.moving(&destinations[0], &all, by.clear);
         for (dst, src) in destinations.iter().zip(sources) {
             let all = Valid { is_zero: false, ..all.without(&moving) };
             self.results(dst, all, (src, by.dimensions), (by.clear, span));
         }
         before
-    }
-
-    /// Where all of these whole buffers are valid.
-    fn all_valid(&self, tiles: &[Tile]) -> Valid {
-        let known = tiles.iter().map(|tile| self.kernel.valid_buffer(&self.state, tile.buffer));
-        known.fold(Valid::everywhere(), |all, valid| both(&all, &valid))
     }
 
     /// Masks the sources of an op on tuples by the identity. Returns the statements that do it, and where the tuples are valid:
@@ -314,7 +308,8 @@ impl Masks {
         sources: &[Tile],
         mask: impl Fn(&mut Masks, &Tile, &Valid, Scalar) -> Option<(Vec<Stmt>, Tile)>,
     ) -> (Vec<Stmt>, Valid) {
-        let all = self.all_valid(sources);
+        let known = sources.iter().map(|src| self.kernel.valid_buffer(&self.state, src.buffer));
+        let all = known.fold(Valid::everywhere(), |all, valid| both(&all, &valid));
         let identity = self.kernel.combiners[combiner].identity.clone();
         let mut before = Vec::new();
         for (at, (src, identity)) in sources.iter().zip(identity).enumerate() {
@@ -367,7 +362,8 @@ impl Masks {
     }
 
     /// A scan: what is invalid comes after everything that is valid, unless it goes backwards; but the carry has all of a row.
-    fn scan(&mut self, handle: Handle<Op>, scan: Scan, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
+    /// Returns the statements that mask it, and where its source is valid.
+    fn scan(&mut self, handle: Handle<Op>, scan: Scan, [dst, src]: [&Tile; 2], span: Span) -> (Vec<Stmt>, Valid) {
         let Scan { kind, order } = scan;
         let known = self.kernel.valid_buffer(&self.state, src.buffer);
         let is_neutral = known.is_zero && kind.ignores_zeros();
@@ -379,14 +375,14 @@ impl Masks {
         let beyond = beyond.filter(|_| !is_neutral);
         let masked = beyond.and_then(|beyond| self.scanned(src, (&known, order), &moving, (beyond, span)));
         self.running_results(dst, &known, src, span);
-        self.with_operand(handle, 1, masked)
+        (self.with_operand(handle, 1, masked), known)
     }
 
     /// A scan of tuples: what is invalid becomes the identity, in every source, if it goes backwards.
     fn scan_by(&mut self, handle: Handle<Op>, by: ScanBy, tiles: &[Tile], span: Span) -> (Vec<Stmt>, Valid) {
         let (destinations, sources) = (&tiles[..by.values], &tiles[by.values..2 * by.values]);
-        let moving = self.moving_carries(handle, &self.all_valid(sources));
         let scanned = |masks: &mut Masks, src: &Tile, valid: &Valid, identity| {
+            let moving = masks.moving_carries(handle, valid);
             masks.scanned(src, (valid, by.order), &moving, (identity, span))
         };
         let (before, all) = self.masked_tuples(handle, by.combiner, sources, scanned);

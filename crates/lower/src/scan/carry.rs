@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tilewright_ir::thread::{Regs, Value};
+use tilewright_layout::DType;
 
 use super::context::{Context, ScanValue};
 use super::writer::Writer;
@@ -51,10 +52,9 @@ impl Carry {
         for (slots, set) in self.slots(writer.context, rows) {
             let to = |((carry, _), _, slot): Held| regs(carry.array, slot.register, 1);
             let to: Vec<Regs> = held(writer.context, &slots).map(to).collect();
-            let stored = held(writer.context, &slots).zip(values(&self.arrays, 0));
-            let stored =
-                stored.map(|(((carry, of), value, slot), new)| carry.written(slot, cast(of, value.dtype, new)));
-            let stored = stored.collect();
+            let written =
+                |(((carry, of), value, slot), new): (Held, Value)| carry.written(slot, cast(of, value.dtype, new));
+            let stored = held(writer.context, &slots).zip(values(&self.arrays, 0)).map(written).collect();
             writer.by(&set, assigned(to, stored).collect());
         }
     }
@@ -75,7 +75,7 @@ impl Carry {
 }
 
 /// The fragment of a value's carry with its dtype, that value, and the slot in which a thread has the carry.
-type Held<'a> = ((&'a FragmentRegisters, tilewright_layout::DType), &'a ScanValue, Slot);
+type Held<'a> = ((&'a FragmentRegisters, DType), &'a ScanValue, Slot);
 
 fn held<'a>(context: &'a Context, slots: &'a [Slot]) -> impl Iterator<Item = Held<'a>> {
     let of = |(value, slot): (&'a ScanValue, &Slot)| {

@@ -3,16 +3,14 @@
 //! `row*n + column` with `0 <= column < n` is a place in a matrix: two of them are the same only if both parts are. So the
 //! length stands for any other one that columns do not exceed, such as [`PITCH`].
 
-use tilewright_expr::linear::{Linear, linear, lower_bound, normalize};
+use tilewright_expr::linear::{Linear, linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::Counter;
+use tilewright_ir::ends::{self, End, Side};
 use tilewright_ir::thread::Cond;
 
 /// The length of rows, in elements, that stands for one known at launch.
 pub(super) const PITCH: i64 = 1 << 24;
-
-/// The most variables of loops that are replaced by their last values.
-const MOST_STEPS: usize = 4;
 
 /// A position in rows of one length.
 pub(super) struct Place {
@@ -94,26 +92,12 @@ impl Facts {
     }
 
     fn is_never_negative(&self, sum: &Expr) -> bool {
-        let is_known = |sum: &Expr| self.is_least_at_last(&normalize(sum), MOST_STEPS);
-        is_known(sum) || self.sums.iter().any(|fact| is_known(&(sum - fact)))
-    }
-
-    /// By ranges, or with the last value of a variable that is subtracted.
-    fn is_least_at_last(&self, sum: &Expr, steps: usize) -> bool {
-        if lower_bound(sum) >= 0 {
-            return true;
-        }
-        let mut sum = linear(sum);
-        let last = |(at, (factor, atom)): (usize, &(i64, Expr))| {
-            let counter = self.counters.iter().find(|counter| *atom == Expr::var(&counter.var))?;
-            (*factor < 0).then(|| (at, counter.last() * *factor))
+        let of = |var: &Var, side: Side| {
+            let counters = self.counters.iter().filter(|counter| counter.var == *var);
+            counters.map(if side == Side::First { End::first_of } else { End::last_of }).collect()
         };
-        let found = sum.terms.iter().enumerate().find_map(last).filter(|_| steps > 0);
-        found.is_some_and(|(at, last)| {
-            // Other terms that depend on the variable keep it: their range is that of all its values.
-            sum.terms.remove(at);
-            self.is_least_at_last(&normalize(&(sum.to_expr() + last)), steps - 1)
-        })
+        let is_known = |sum: &Expr| ends::is_never_negative(sum, &of);
+        is_known(sum) || self.sums.iter().any(|fact| is_known(&(sum - fact)))
     }
 }
 

@@ -518,7 +518,7 @@ fn no_value_of(kernel: &Kernel, op: &Op, value: Scalar, dst: &Tile) -> Option<Di
     Some(finding)
 }
 
-/// The message for a constant that is no value of a dtype, and the help; `None` if it is one.
+/// The message and the help for a constant that a dtype cannot represent; `None` if it can.
 pub(super) fn unrepresentable(value: Scalar, dtype: DType) -> Option<(String, String)> {
     if value.fits(dtype) {
         return None;
