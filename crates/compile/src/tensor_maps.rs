@@ -19,7 +19,7 @@ pub struct MapParameter {
     pub tensor: usize,
     /// The map.
     pub map: TensorMap,
-    /// The type of the tensor's elements.
+    /// What the elements are for the copy engine.
     pub dtype: DType,
 }
 
@@ -38,7 +38,7 @@ fn tensor_map(
     launch: &LaunchShape,
     recipe: &TensorMapRecipe,
 ) -> Result<MapParameter, Diagnostic> {
-    let TensorMapRecipe { name, tensor, start, extents, strides, boxes } = recipe;
+    let TensorMapRecipe { name, tensor, start, extents, strides, boxes, elements } = recipe;
     let memory = &program.memories[*tensor];
     let numbers = |exprs: &[Expr]| -> Result<Vec<i64>, Diagnostic> {
         exprs.iter().map(|expr| evaluate(&kernel.sizes, launch.values(), expr)).collect()
@@ -55,5 +55,5 @@ fn tensor_map(
     let tensor = launch.parameters().iter().position(is_it).ok_or_else(|| {
         Diagnostic::internal("R0618", format!("`{name}` maps `{}`, which is not a parameter", memory.name))
     })?;
-    Ok(MapParameter { name: name.clone(), tensor, map, dtype: memory.dtype })
+    Ok(MapParameter { name: name.clone(), tensor, map, dtype: *elements })
 }

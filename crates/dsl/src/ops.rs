@@ -29,6 +29,7 @@ macro_rules! op_methods {
             builder: $name:ident
                 [$($before:ident: $before_type:ty),*] ($($operand:ident: $effect:ident),*) [$($behind:ident: $behind_type:ty),*]
                 => $made:expr,
+            $(called: $called:expr,)?
             words: $words:expr,
             overwrites: $overwrites:expr,
             each: $each:ident,
@@ -74,3 +75,23 @@ macro_rules! op_method {
 }
 
 tilewright_ir::tile_ops!(op_methods);
+
+/// The methods of the other atomic operations, which share a row with `atomic_add`.
+macro_rules! atomic_ops {
+    ($($(#[$doc:meta])* $name:ident => $by:ident;)*) => {$(
+        op_method! { tile $(#[$doc])* $name [] (dst, src) [] => OpKind::Atomic(AtomicOp::$by), [Cta] }
+    )*};
+}
+
+atomic_ops! {
+    /// The lesser of `dst` and `src` replaces every element of `dst`, atomically.
+    atomic_min => Min;
+    /// The greater of `dst` and `src` replaces every element of `dst`, atomically.
+    atomic_max => Max;
+    /// `dst &= src`, element by element, atomically.
+    atomic_and => And;
+    /// `dst |= src`, element by element, atomically.
+    atomic_or => Or;
+    /// `dst ^= src`, element by element, atomically.
+    atomic_xor => Xor;
+}

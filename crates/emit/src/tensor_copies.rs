@@ -3,6 +3,7 @@
 
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{BoxWay, Program, TensorCopy, TensorMapRecipe};
+use tilewright_ir::tile::AtomicOp;
 
 use crate::index::c_index;
 use crate::uses::Uses;
@@ -11,13 +12,18 @@ use crate::uses::Uses;
 const TENSOR_MAP: &str = "TensorMap";
 /// The function that elects a thread of a warp.
 const ELECT: &str = "elect_one";
-/// The functions that copy a box to shared memory, by the dimensions of its map.
-const LOADS: [&str; 5] = ["tensor_copy_1d", "tensor_copy_2d", "tensor_copy_3d", "tensor_copy_4d", "tensor_copy_5d"];
-/// The functions that copy a box to a tensor, by the dimensions of its map.
-const STORES: [&str; 5] =
-    ["tensor_store_1d", "tensor_store_2d", "tensor_store_3d", "tensor_store_4d", "tensor_store_5d"];
-/// The functions that add a box to a tensor, by the dimensions of its map.
-const ADDITIONS: [&str; 5] = ["tensor_add_1d", "tensor_add_2d", "tensor_add_3d", "tensor_add_4d", "tensor_add_5d"];
+/// The names of functions for boxes of maps with 1 to 5 dimensions.
+macro_rules! of_each_rank {
+    ($name:literal) => {
+        [
+            concat!($name, "_1d"),
+            concat!($name, "_2d"),
+            concat!($name, "_3d"),
+            concat!($name, "_4d"),
+            concat!($name, "_5d"),
+        ]
+    };
+}
 
 /// A function that copies a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,8 +32,8 @@ pub(crate) enum BoxFunction {
     Load(usize),
     /// From shared memory, to a tensor with so many dimensions.
     Store(usize),
-    /// The same, added to what is there.
-    Add(usize),
+    /// The same, combined with what is there.
+    Combine(AtomicOp, usize),
 }
 
 impl BoxFunction {
@@ -36,16 +42,16 @@ impl BoxFunction {
         let rank = copy.coordinates.len();
         match copy.way {
             BoxWay::ToShared { .. } => BoxFunction::Load(rank),
-            BoxWay::ToTensor { adds: false } => BoxFunction::Store(rank),
-            BoxWay::ToTensor { adds: true } => BoxFunction::Add(rank),
+            BoxWay::ToTensor { combined: None } => BoxFunction::Store(rank),
+            BoxWay::ToTensor { combined: Some(by) } => BoxFunction::Combine(by, rank),
         }
     }
 
     fn name(self) -> &'static str {
         let (names, rank) = match self {
-            BoxFunction::Load(rank) => (LOADS, rank),
-            BoxFunction::Store(rank) => (STORES, rank),
-            BoxFunction::Add(rank) => (ADDITIONS, rank),
+            BoxFunction::Load(rank) => (of_each_rank!("tensor_copy"), rank),
+            BoxFunction::Store(rank) => (of_each_rank!("tensor_store"), rank),
+            BoxFunction::Combine(by, rank) => (combining(by).0, rank),
         };
         names[rank.clamp(1, names.len()) - 1]
     }
@@ -55,8 +61,22 @@ impl BoxFunction {
         match self {
             BoxFunction::Load(rank) => to_shared(self.name(), rank),
             BoxFunction::Store(rank) => to_tensor(self.name(), rank, "cp.async.bulk.tensor", ""),
-            BoxFunction::Add(rank) => to_tensor(self.name(), rank, "cp.reduce.async.bulk.tensor", ".add"),
+            BoxFunction::Combine(by, rank) => {
+                to_tensor(self.name(), rank, "cp.reduce.async.bulk.tensor", combining(by).1)
+            }
         }
+    }
+}
+
+/// The functions that combine a box with a tensor, and what their PTX says of that.
+fn combining(by: AtomicOp) -> ([&'static str; 5], &'static str) {
+    match by {
+        AtomicOp::Add => (of_each_rank!("tensor_add"), ".add"),
+        AtomicOp::Min => (of_each_rank!("tensor_min"), ".min"),
+        AtomicOp::Max => (of_each_rank!("tensor_max"), ".max"),
+        AtomicOp::And => (of_each_rank!("tensor_and"), ".and"),
+        AtomicOp::Or => (of_each_rank!("tensor_or"), ".or"),
+        AtomicOp::Xor => (of_each_rank!("tensor_xor"), ".xor"),
     }
 }
 

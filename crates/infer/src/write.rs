@@ -15,7 +15,7 @@ use crate::inferred::Inferred;
 use crate::node::Origin;
 use crate::tables::BUDGET;
 
-/// Whether a kernel has neither fragments nor parallel loops, nor reductions or additions that would need some, so that there is
+/// Whether a kernel has neither fragments nor parallel loops, nor reductions or atomic ops that would need some, so that there is
 /// nothing to lay out.
 pub fn is_laid_out(kernel: &Kernel) -> bool {
     let has_fragments = kernel.buffers.iter().any(|(_, buffer)| buffer.space == Space::Fragment);
@@ -23,8 +23,8 @@ pub fn is_laid_out(kernel: &Kernel) -> bool {
         OpClass::Reduction | OpClass::Scan => true,
         OpClass::Elementwise | OpClass::Product | OpClass::Permutation | OpClass::Conversion => false,
     });
-    let adds = kernel.ops.iter().any(|(_, op)| op.kind.is_addition());
-    kernel.parallels.is_empty() && !has_fragments && !reduces && !adds
+    let combines = kernel.ops.iter().any(|(_, op)| op.kind.is_atomic());
+    kernel.parallels.is_empty() && !has_fragments && !reduces && !combines
 }
 
 /// The maximum number of conversions that are inserted into a kernel. Each takes another search for layouts.
@@ -34,7 +34,7 @@ const MOST_CONVERSIONS: usize = 64;
 const OF_A_CONVERSION: u64 = 1 << 20;
 
 /// The kernel with a layout for every fragment that is used (a view has that of its owner), every parallel loop, and
-/// every op whose elements move one by one to or from fragments, or are added to memory. Layouts that were written are kept. If
+/// every op whose elements move one by one to or from fragments, or are combined with memory. Layouts that were written are kept. If
 /// the kernel allows conversions, fragments may be copied through shared memory. Errors: those of [`crate::infer`].
 pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
     let (mut kernel, inferred) = placed(kernel)?;
@@ -67,10 +67,10 @@ pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
     Ok((kernel, inferred))
 }
 
-/// Whether the elements of an op are distributed over the threads: those of fragments, and those that are added to memory.
+/// Whether the elements of an op are distributed over the threads: those of fragments, and those that are combined with memory.
 fn is_by_elements(kernel: &Kernel, op: &Op) -> bool {
     let is_fragment = |tile: &Tile| kernel.buffers[tile.buffer].space == Space::Fragment;
-    op.kind.is_addition() || op.operands.iter().any(is_fragment)
+    op.kind.is_atomic() || op.operands.iter().any(is_fragment)
 }
 
 /// The layouts of maps, each found once: many fragments and loops share a map.

@@ -5,7 +5,7 @@ use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::{PlanFacts, Reason};
 use tilewright_ir::thread::{BoxWay, Call, Inst, Memory, MemorySpace, Program, Stmt, TensorCopy, TensorMapRecipe};
-use tilewright_ir::tile::BoxMove;
+use tilewright_ir::tile::{AtomicOp, BoxMove};
 use tilewright_ir::{Handle, SHARED_ALIGNMENT};
 use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
@@ -81,15 +81,20 @@ impl Builder {
     pub(crate) fn tensor_map(&mut self, moved: &BoxMove) -> Handle<TensorMapRecipe> {
         let tensor = self.memory(moved.tensor);
         let BoxMove { start, extents, strides, boxes, .. } = moved;
+        let elements = match (self.program.memories[tensor].dtype, moved.combined) {
+            (DType::I64, None | Some(AtomicOp::Add)) => DType::U64,
+            (dtype, _) => dtype,
+        };
         let is_same = |map: &TensorMapRecipe| {
             map.tensor == tensor
                 && (map.start, &map.extents, &map.strides, &map.boxes) == (*start, extents, strides, boxes)
+                && map.elements == elements
         };
         if let Some((known, _)) = self.program.maps.iter().find(|(_, map)| is_same(map)) {
             return known;
         }
         let name = self.fresh(&format!("{}_map", self.program.memories[tensor].name));
         let (extents, strides, boxes) = (extents.clone(), strides.clone(), boxes.clone());
-        self.program.maps.push(TensorMapRecipe { name, tensor, start: *start, extents, strides, boxes })
+        self.program.maps.push(TensorMapRecipe { name, tensor, start: *start, extents, strides, boxes, elements })
     }
 }

@@ -11,12 +11,13 @@ use crate::launch_numbers::narrow;
 /// The map of a tensor of elements of this type at an address. An error is a defect.
 pub fn tensor_map(described: &Described, dtype: DType, address: u64) -> Result<TensorMap, Failure> {
     let numbers = |of: &[i64]| -> Result<Vec<u64>, Failure> { of.iter().map(|one| narrow("a side", *one)).collect() };
-    // Of elements that are only moved, the width is all that counts; sums of i64 are those of u64.
+    // Of elements that are only moved, the width is all that counts.
     let element = match (dtype, described.bits) {
         (DType::F16, 16) => MapElement::F16,
         (DType::BF16, 16) => MapElement::Bf16,
         (DType::F32, 32) => MapElement::F32,
         (DType::I32, 32) => MapElement::S32,
+        (DType::I64, 64) => MapElement::S64,
         (DType::F64, 64) => MapElement::F64,
         (_, 8) => MapElement::U8,
         (_, 16) => MapElement::U16,

@@ -141,10 +141,10 @@ impl Machine<'_> {
         }
         let full = match &copy.way {
             BoxWay::ToShared { full } => full,
-            BoxWay::ToTensor { adds } => {
-                let added = adds.then(|| self.program.memories[map.tensor].dtype);
+            BoxWay::ToTensor { combined } => {
+                let combined = combined.map(|by| (by, self.program.memories[map.tensor].dtype));
                 let mut inside = places.into_iter().filter_map(|(shared, of_tensor)| Some((shared, of_tensor?)));
-                return inside.try_for_each(|(from, to)| self.start_store(at, from, (tensor, to), added));
+                return inside.try_for_each(|(from, to)| self.start_store(at, from, (tensor, to), combined));
             }
         };
         let barrier = self.barrier(at, full)?;

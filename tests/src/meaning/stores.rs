@@ -1,11 +1,11 @@
-//! Copies of boxes to tensors, and additions, which a thread waits for by groups.
+//! Copies of boxes to tensors, also those that combine elements, which a thread waits for by groups.
 //!
 //! If threads run forwards, such a copy reads and writes at once. If they run backwards, it does both as late as the waits of its
 //! thread allow, the latest group first: what may come in any order comes in the other one.
 
 use std::ops::Range;
 
-use tilewright::ir::tile::ElementOp;
+use tilewright::ir::tile::AtomicOp;
 use tilewright::layout::DType;
 
 use super::machine::{Machine, Memories, Order, word};
@@ -18,8 +18,8 @@ pub(super) type Bytes = (usize, Range<usize>);
 struct Move {
     from: Bytes,
     to: Bytes,
-    /// The type of an element that is added to the one that is there.
-    added: Option<DType>,
+    /// How the element is combined with the one that is there, and its type.
+    combined: Option<(AtomicOp, DType)>,
     /// The element, once it has been read.
     read: Option<Vec<Option<u8>>>,
 }
@@ -34,14 +34,14 @@ impl Move {
         self.read(memories);
         let (number, bytes) = self.to;
         let (Some(held), Some(read)) = (memories.get_mut(&number), self.read) else { return Ok(()) };
-        let written = match self.added {
+        let written = match self.combined {
             None => read,
-            Some(dtype) => {
-                let both =
-                    [word(&held[bytes.clone()]), word(&read)].map(|one| one.ok_or("a sum of unwritten elements"));
+            Some((by, dtype)) => {
+                let both = [word(&held[bytes.clone()]), word(&read)]
+                    .map(|one| one.ok_or("a combination of unwritten elements"));
                 let [before, more] = both;
-                let sum = numbers::apply(ElementOp::Add, dtype, &[before?, more?])?;
-                sum.to_le_bytes()[..read.len()].iter().map(|byte| Some(*byte)).collect()
+                let both = numbers::apply(by.element_op(), dtype, &[before?, more?])?;
+                both.to_le_bytes()[..read.len()].iter().map(|byte| Some(*byte)).collect()
             }
         };
         held[bytes].copy_from_slice(&written);
@@ -87,15 +87,15 @@ impl PendingStores {
 }
 
 impl Machine<'_> {
-    /// Starts to move an element to a tensor, or to add it if it has a type.
+    /// Starts to move an element to a tensor, or to combine it with the one that is there.
     pub(super) fn start_store(
         &mut self,
         at: usize,
         from: Bytes,
         to: Bytes,
-        added: Option<DType>,
+        combined: Option<(AtomicOp, DType)>,
     ) -> Result<(), String> {
-        let one = Move { from, to, added, read: None };
+        let one = Move { from, to, combined, read: None };
         match self.order {
             Order::Forwards => one.write(self.memories)?,
             Order::Backwards => self.threads[at].stores.started.push(one),

@@ -1,4 +1,4 @@
-//! `atomic_add` from shared memory to a tensor: the copy engine adds the boxes of a tile.
+//! `atomic_add` and the other atomic ops from shared memory to a tensor: the copy engine combines the boxes of a tile with it.
 
 use tilewright::compile::{Options, compile};
 use tilewright::layout::DType;
@@ -66,6 +66,90 @@ fn additions_do_not_wait_for_each_other() {
     assert!(are_found(&report, &["cp.async.bulk.wait_group.read", "bar.sync"]), "{report:#?}");
 }
 
+/// An atomic op on tiles.
+type Combine = fn(&mut KernelBuilder, Region, Buffer);
+
+#[test]
+fn other_operations_are_done_by_the_copy_engine_too() {
+    let operations: [(&str, Combine, fn(i64, i64) -> i64); 5] = [
+        ("min", |k, y, tile| _ = k.atomic_min(y, tile), i64::min),
+        ("max", |k, y, tile| _ = k.atomic_max(y, tile), i64::max),
+        ("and", |k, y, tile| _ = k.atomic_and(y, tile), |a, b| a & b),
+        ("or", |k, y, tile| _ = k.atomic_or(y, tile), |a, b| a | b),
+        ("xor", |k, y, tile| _ = k.atomic_xor(y, tile), |a, b| a ^ b),
+    ];
+    for dtype in [I32, U32, I64, U64] {
+        let number = |at: i64| if [I32, I64].contains(&dtype) { at * 37 % 201 - 100 } else { at * 37 % 201 };
+        for (name, combine, of_numbers) in operations {
+            let kernel = kernel("combined", |k| {
+                let (rows, n) = (k.size("rows").max(64), k.size("n").multiple_of(4));
+                let x = k.input("x", dtype, (rows, n));
+                let y = k.inout("y", dtype, (n,));
+                let [bx, by] = k.grid([n.ceil_div(64), rows.into()]);
+                k.threads(64);
+                let tile = k.shared("tile", dtype, [64]);
+                k.parallel([64], |k, [i]| k.store(tile, (i,), x.at((by, bx * 64 + i))));
+                combine(k, y.sub((at(bx * 64, 64),)), tile);
+            });
+            let started = calls(&kernel).into_iter().filter(|call| call.starts_with("tensor_"));
+            assert_eq!(started.collect::<Vec<_>>(), [format!("tensor_{name}_1d")], "{dtype}");
+            for (rows, n) in [(1, 4), (5, 64), (3, 100)] {
+                let y = |at: i64| (0..rows).fold(number(at + 7), |y, row| of_numbers(y, number(row * n + at)));
+                let before = tensor(dtype, &[n], |at| number(at + 7) as f64);
+                let after = tensor(dtype, &[n], |at| y(at) as f64);
+                let x = tensor(dtype, &[rows, n], |at| number(at) as f64);
+                check_all_in_schedules(&kernel, &[("rows", rows), ("n", n)], &[x, before], &[after]);
+            }
+        }
+    }
+}
+
+/// Operations of one kind may come in any order, those of different kinds may not.
+#[test]
+fn operations_of_different_kinds_wait_for_each_other() {
+    let waits = |second: Combine| {
+        let kernel = kernel("kinds", |k| {
+            let y = k.inout("y", I32, [64]);
+            k.threads(64);
+            let [low, high] = ["low", "high"].map(|name| k.shared(name, I32, [64]));
+            k.parallel([64], |k, [i]| k.store(low, (i,), (63 - i).cast(I32)));
+            k.parallel([64], |k, [i]| k.store(high, (i,), (i * 2).cast(I32)));
+            k.atomic_min(y, low);
+            second(k, y.into(), high);
+        });
+        let y = |at: i64, is_max: bool| {
+            let lesser = (at * 3).min(63 - at);
+            if is_max { lesser.max(at * 2) } else { lesser.min(at * 2) }
+        };
+        let calls = calls(&kernel);
+        let is_max = calls.contains(&"tensor_max_1d".to_string());
+        let [before, after] = [tensor(I32, &[64], |at| (at * 3) as f64), tensor(I32, &[64], |at| y(at, is_max) as f64)];
+        check_all_in_schedules(&kernel, &[], &[before], &[after]);
+        calls.iter().filter(|call| call.starts_with("bulk_wait<")).count()
+    };
+    assert_eq!(waits(|k, y, tile| _ = k.atomic_min(y, tile)), 0);
+    assert_eq!(waits(|k, y, tile| _ = k.atomic_max(y, tile)), 1);
+}
+
+/// Threads combine the elements of fragments.
+#[test]
+fn fragments_are_combined_with_memory() {
+    let kernel = kernel("fragments", |k| {
+        let x = k.input("x", U32, [4, 64]);
+        let y = k.inout("y", U32, [64]);
+        k.threads(64);
+        let held = k.fragment("held", U32, [64]);
+        k.serial("t", 0..4, |k, t| {
+            k.copy(held, x.sub((t, ..)));
+            k.atomic_xor(y, held);
+        });
+    });
+    assert!(compiled(&kernel).cuda().contains("atomicXor("));
+    let y = |at: i64| (0..4).fold(at, |y, row| y ^ (row * 64 + at) * 5) as f64;
+    let [x, before] = [tensor(U32, &[4, 64], |at| (at * 5) as f64), tensor(U32, &[64], |at| at as f64)];
+    check_all_in_schedules(&kernel, &[], &[x, before], &[tensor(U32, &[64], y)]);
+}
+
 /// An addition comes after a copy to the same elements, and a copy after additions.
 #[test]
 fn copies_and_additions_to_the_same_elements_are_in_order() {
@@ -101,7 +185,7 @@ fn other_memory_is_not_added_to_memory() {
     assert_eq!(
         found[0].notes,
         [
-            "tma: the op is not a copy between shared memory and a tensor that may stay in flight; accepted: `copy_async` between shared memory and a tensor, `atomic_add` from shared memory to a tensor, or a pipelined loop"
+            "tma: the op is not a copy between shared memory and a tensor that may stay in flight; accepted: `copy_async` between shared memory and a tensor, an atomic op from shared memory to a tensor, or a pipelined loop"
         ]
     );
 }

@@ -10,7 +10,7 @@ use super::{Launched, are_found, check_all_in_schedules, compiled, mutated, numb
 
 /// The lines of a kernel's CUDA that are about copies to tensors, without indices.
 pub(crate) fn calls(kernel: &Kernel) -> Vec<String> {
-    tiles::calls(kernel, &["bulk_", "fence_proxy", "tensor_store", "tensor_add", "__sync", "sync_warps"])
+    tiles::calls(kernel, &["bulk_", "fence_proxy", "tensor_", "__sync", "sync_warps"])
 }
 
 /// What the plans of asynchronous copies say.
@@ -340,7 +340,7 @@ fn a_variant_that_is_asked_for_is_had_or_an_error() {
     assert_eq!(
         refused("tma", to_fragment),
         [
-            "tma: the op is not a copy between shared memory and a tensor that may stay in flight; accepted: `copy_async` between shared memory and a tensor, `atomic_add` from shared memory to a tensor, or a pipelined loop"
+            "tma: the op is not a copy between shared memory and a tensor that may stay in flight; accepted: `copy_async` between shared memory and a tensor, an atomic op from shared memory to a tensor, or a pipelined loop"
         ]
     );
     let padded = |k: &mut KernelBuilder, y: Buffer| {

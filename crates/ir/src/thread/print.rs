@@ -9,6 +9,7 @@ use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::{BoxWay, Ring, TensorCopy, TensorMapRecipe};
 use crate::thread::value::Value;
+use crate::tile::AtomicOp;
 
 impl fmt::Display for Cond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,9 +109,9 @@ impl Program {
             BoxWay::ToShared { full } => {
                 format!("tensor_copy {shared} = {map}[{at}], {bytes} bytes at {}", place(full))
             }
-            BoxWay::ToTensor { adds } => {
-                let sign = if *adds { "+=" } else { "=" };
-                format!("tensor_copy {map}[{at}] {sign} {shared}, {bytes} bytes")
+            BoxWay::ToTensor { combined } => {
+                let sign = combined.map(AtomicOp::symbol).unwrap_or_default();
+                format!("tensor_copy {map}[{at}] {sign}= {shared}, {bytes} bytes")
             }
         }
     }

@@ -1,10 +1,12 @@
 //! Copies by the copy engine (TMA), and the rings that they fill.
 
 use tilewright_expr::Expr;
+use tilewright_layout::DType;
 use tilewright_layout::descriptor::Boxes;
 
 use crate::arena::Handle;
 use crate::thread::program::{Memory, Stmt};
+use crate::tile::AtomicOp;
 
 /// Stages of shared memory that an engine fills and threads read, one after the other, ordered by barriers in shared memory
 /// alone (PTX ISA, "mbarrier"): iteration `i` uses stage `i % stages`, in phase `i / stages` of its barriers.
@@ -47,6 +49,9 @@ pub struct TensorMapRecipe {
     pub strides: Vec<Expr>,
     /// What a copy moves.
     pub boxes: Boxes,
+    /// What the elements are for the copy engine. Its sums are of `u64`, not of `i64` (PTX ISA, "cp.reduce.async.bulk.tensor"),
+    /// which are the same bits; its minima are of both.
+    pub elements: DType,
 }
 
 /// One thread starts to copy a box between a tensor and shared memory (PTX ISA, "cp.async.bulk.tensor").
@@ -75,9 +80,9 @@ pub enum BoxWay {
     /// To the tensor: elements outside of it are not written. The copy belongs to the bulk group that the thread commits next
     /// ([`Inst::BulkCommit`](crate::thread::Inst::BulkCommit)).
     ToTensor {
-        /// Whether elements are added to those of the tensor, each atomically and without order, in the scope of the GPU (PTX ISA,
-        /// "cp.reduce.async.bulk.tensor").
-        adds: bool,
+        /// How elements are combined with those of the tensor, each atomically and without order, in the scope of the GPU (PTX
+        /// ISA, "cp.reduce.async.bulk.tensor"); `None` if they replace them.
+        combined: Option<AtomicOp>,
     },
 }
 

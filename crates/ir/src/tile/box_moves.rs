@@ -9,7 +9,7 @@ use tilewright_layout::{ComposeLayout, Layout, LayoutError};
 use crate::arena::Handle;
 use crate::plan::Reason;
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::{ElementStmt, Parallel};
+use crate::tile::element::{AtomicOp, ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::Op;
 use crate::tile::value::{Access, Coord, Value};
@@ -20,7 +20,7 @@ const MOST_BOXES: usize = 16;
 /// From this index on, a box may reach an index that is 0 in 32 bits.
 const LEAST_AMBIGUOUS: i64 = (1 << 32) - (1 << 16);
 
-/// A statement as the copy engine executes it: it copies boxes between a tensor and a shared buffer, or adds them.
+/// A statement as the copy engine executes it: it copies boxes between a tensor and a shared buffer, or combines them with what is there.
 #[derive(Clone, Debug)]
 pub struct BoxMove {
     /// The tensor.
@@ -43,8 +43,8 @@ pub struct BoxMove {
     pub shared: Handle<Buffer>,
     /// The place of the tile in it, in elements before its swizzle.
     pub place: Expr,
-    /// Whether elements are added to those of the tensor.
-    pub adds: bool,
+    /// How elements are combined with those of the tensor; `None` if they replace them.
+    pub combined: Option<AtomicOp>,
 }
 
 impl BoxMove {
@@ -91,7 +91,7 @@ impl Kernel {
         Some([dst, src].map(|tile| self.buffers[tile.buffer].space))
     }
 
-    /// How the copy engine executes an op that copies a tile between a tensor and a shared buffer, or adds it to a tensor. Error:
+    /// How the copy engine executes an op that copies a tile between a tensor and a shared buffer, or combines it with a tensor. Error:
     /// why it cannot.
     pub fn box_copy(&self, op: &Op) -> Result<BoxMove, Reason> {
         if self.is_to_tensor(op) { self.box_store(op) } else { self.box_load(op) }
@@ -103,10 +103,10 @@ impl Kernel {
         self.box_move(&vars, &to, &from)
     }
 
-    /// How the copy engine executes an op that copies a shared buffer to a tensor, or adds it. Error: why it cannot.
+    /// How the copy engine executes an op that copies a shared buffer to a tensor, or combines it with what is there. Error: why it cannot.
     fn box_store(&self, op: &Op) -> Result<BoxMove, Reason> {
         let Move { vars, to, from } = self.move_of_op(op)?;
-        let moved = BoxMove { adds: op.kind.is_addition(), ..self.box_move(&vars, &from, &to)? };
+        let moved = BoxMove { combined: op.kind.atomic(), ..self.box_move(&vars, &from, &to)? };
         // What lies before the first element of a row is no place to store to: an H200 does not. Beyond 2^31, an index is negative.
         let is_inside = |first: &Expr| first.range().lo >= 0 && first.range().hi <= i64::from(i32::MAX);
         let firsts = moved.boxes.copies.iter().filter_map(|copy| moved.coordinates_of(copy).into_iter().next());
@@ -154,12 +154,24 @@ impl Kernel {
         }
         let coordinates = coordinates(&boxes, &of_tensor, from)?;
         let (tensor, shared, starts) = (self.storage(tensor.buffer), shared.buffer, of_tensor.starts);
-        Ok(BoxMove { tensor, start, extents, strides, starts, sides, boxes, coordinates, shared, place, adds: false })
+        Ok(BoxMove {
+            tensor,
+            start,
+            extents,
+            strides,
+            starts,
+            sides,
+            boxes,
+            coordinates,
+            shared,
+            place,
+            combined: None,
+        })
     }
 
-    /// What a copy by all threads moves, or an addition.
+    /// What a copy by all threads moves, or an atomic op.
     fn move_of_op(&self, op: &Op) -> Result<Move, Reason> {
-        let moves = op.kind.is_copy() || op.kind.is_addition();
+        let moves = op.kind.is_copy() || op.kind.is_atomic();
         let ([dst, src], true, Scope::Cta) = (&op.operands[..], moves, op.scope) else {
             return Err(Reason::new(format!("`{}` is not a copy by the whole CTA", self.op_title(op)), "copies"));
         };

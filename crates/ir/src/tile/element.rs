@@ -146,8 +146,20 @@ impl AtomicOp {
         }
     }
 
+    /// The method that adds it to a kernel: an op on tiles, or a statement on elements.
+    pub fn function(self) -> &'static str {
+        match self {
+            AtomicOp::Add => "atomic_add",
+            AtomicOp::Min => "atomic_min",
+            AtomicOp::Max => "atomic_max",
+            AtomicOp::And => "atomic_and",
+            AtomicOp::Or => "atomic_or",
+            AtomicOp::Xor => "atomic_xor",
+        }
+    }
+
     /// How the printed IR writes it, in front of `=`.
-    pub(crate) fn symbol(self) -> &'static str {
+    pub fn symbol(self) -> &'static str {
         match self {
             AtomicOp::Add => "+",
             AtomicOp::Min => "min",

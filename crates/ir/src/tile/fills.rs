@@ -115,7 +115,7 @@ impl Kernel {
         let is_async = |op: &Op| op.kind == OpKind::CopyAsync;
         ops.filter(is_open).filter_map(move |op| {
             let [dst, src] = &op.operands[..] else { return None };
-            let stores = self.is_to_tensor(op) && (is_async(op) || op.kind.is_addition());
+            let stores = self.is_to_tensor(op) && (is_async(op) || op.kind.is_atomic());
             let loads = self.is_from_tensor(op) && is_async(op);
             let shared = if stores { Some(src) } else { loads.then_some(dst) };
             Some((op, self.storage(shared?.buffer)))

@@ -10,6 +10,7 @@ use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce, ReduceBy, Scan, ScanBy, ScanOrder};
 use crate::tile::combiner::Combiner;
 use crate::tile::dimensions::Dimensions;
+use crate::tile::element::AtomicOp;
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 
@@ -92,6 +93,7 @@ pub struct OpInfo {
 /// - `builder`: the method that adds it, whose name is also the name of the op in messages and in the printed IR.
 ///   Brackets enclose parameters that are attributes, parentheses the operands, the destination first, each with its
 ///   [`Effect`](crate::tile::Effect); after the arrow follows the kind that the method makes from its parameters;
+/// - `called`: the name of the op, in a row to which several methods belong; the others are written by hand;
 /// - `words`: what follows the operands where the op is printed;
 /// - `overwrites`: whether a destination with the effect `Update` is overwritten instead, so that its old values are
 ///   not read;
@@ -215,8 +217,9 @@ macro_rules! tile_ops {
             }
 
             /// `dst += src`, element by element, atomically.
-            AtomicAdd {
-                builder: atomic_add [] (dst: Update, src: Read) [] => OpKind::AtomicAdd,
+            Atomic(op: AtomicOp) {
+                builder: atomic_add [] (dst: Update, src: Read) [] => OpKind::Atomic(AtomicOp::Add),
+                called: op.function(),
                 words: Vec::new(),
                 overwrites: false,
                 each: tile,
@@ -227,6 +230,13 @@ macro_rules! tile_ops {
     };
 }
 
+/// The first of one or two expressions.
+macro_rules! first {
+    ($first:expr $(, $second:expr)?) => {
+        $first
+    };
+}
+
 macro_rules! op_kinds {
     ($(
         $(#[$doc:meta])*
@@ -234,6 +244,7 @@ macro_rules! op_kinds {
             builder: $name:ident
                 [$($before:ident: $before_type:ty),*] ($($operand:ident: $effect:ident),*) [$($behind:ident: $behind_type:ty),*]
                 => $made:expr,
+            $(called: $called:expr,)?
             words: $words:expr,
             overwrites: $overwrites:expr,
             each: $each:ident,
@@ -249,10 +260,12 @@ macro_rules! op_kinds {
 
         impl OpKind {
             /// Its row of the table.
+            // Not every row uses its attributes.
+            #[allow(unused_variables)]
             pub fn info(self) -> OpInfo {
                 match self {
-                    $(OpKind::$kind { .. } => OpInfo {
-                        name: stringify!($name),
+                    $(OpKind::$kind $(($attributes))? => OpInfo {
+                        name: first!($($called,)? stringify!($name)),
                         operands: &[$(Operand { name: stringify!($operand), effect: Effect::$effect }),*],
                         class: OpClass::$class,
                         scopes: &[$(Scope::$scope),*],
@@ -261,6 +274,8 @@ macro_rules! op_kinds {
             }
 
             /// What follows the operands where it is printed, as comma-separated words.
+            // Not every row uses its attributes.
+            #[allow(unused_variables)]
             pub(crate) fn words(self) -> Vec<String> {
                 match self {
                     $(OpKind::$kind $(($attributes))? => $words,)*
@@ -291,7 +306,7 @@ impl OpKind {
                 Some(Reduction { values, dimensions, clear })
             }
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
+            OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) | OpKind::Atomic(_) => None,
         }
     }
 
@@ -301,7 +316,7 @@ impl OpKind {
             OpKind::Reduce(reduce) => Some(OpKind::Reduce(Reduce { clear: false, ..reduce })),
             OpKind::ReduceBy(by) => Some(OpKind::ReduceBy(ReduceBy { clear: false, ..by })),
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
+            OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) | OpKind::Atomic(_) => None,
         }
     }
 
@@ -315,7 +330,7 @@ impl OpKind {
         match self {
             OpKind::Scan(Scan { order, .. }) | OpKind::ScanBy(ScanBy { order, .. }) => Some(order),
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
+            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Gemm(_) | OpKind::Atomic(_) => None,
         }
     }
 
@@ -326,7 +341,7 @@ impl OpKind {
                 Some(Tuples { combiner, values })
             }
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Reduce(_) | OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::AtomicAdd => None,
+            OpKind::Reduce(_) | OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::Atomic(_) => None,
         }
     }
 
@@ -365,9 +380,18 @@ impl OpKind {
         matches!(self, OpKind::Copy | OpKind::CopyAsync)
     }
 
-    /// Whether it adds every element of one tile to the same index of another.
-    pub fn is_addition(self) -> bool {
-        self == OpKind::AtomicAdd
+    /// Whether it combines every element of one tile with the same index of another, atomically.
+    pub fn is_atomic(self) -> bool {
+        self.atomic().is_some()
+    }
+
+    /// How it combines every element of one tile with the same index of another, atomically, if it does.
+    pub fn atomic(self) -> Option<AtomicOp> {
+        match self {
+            OpKind::Atomic(by) => Some(by),
+            OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
+            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) => None,
+        }
     }
 }
 

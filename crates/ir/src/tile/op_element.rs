@@ -2,7 +2,7 @@
 
 use tilewright_expr::Var;
 
-use crate::tile::element::{AtomicOp, Claim, ElementStmt};
+use crate::tile::element::{Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
 use crate::tile::op::{Op, OpKind};
 use crate::tile::tiles::Tile;
@@ -19,9 +19,9 @@ impl Kernel {
         match op.kind {
             OpKind::Copy | OpKind::CopyAsync => Some(store(operand(0), Value::Load(access(operand(1))))),
             OpKind::Fill(value) => Some(store(operand(0), Value::Const(value))),
-            OpKind::AtomicAdd => {
+            OpKind::Atomic(by) => {
                 let value = Value::Load(access(operand(1)));
-                Some(ElementStmt::Atomic { op: AtomicOp::Add, to: access(operand(0)), value })
+                Some(ElementStmt::Atomic { op: by, to: access(operand(0)), value })
             }
             OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Scan(_) | OpKind::ScanBy(_) => None,
             OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,

@@ -58,7 +58,7 @@ impl Start<'_> {
         let map = self.prepare(moved);
         let shared = (self.builder.memory(moved.shared), &moved.place);
         let program = &self.builder.program;
-        let mut body = copies(program, moved, map, shared, &BoxWay::ToTensor { adds: moved.adds });
+        let mut body = copies(program, moved, map, shared, &BoxWay::ToTensor { combined: moved.combined });
         body.push(Stmt::from(Call::plain(Inst::BulkCommit)));
         by_one(program, op, body)
     }

@@ -33,11 +33,11 @@ impl Stored<'_> {
         several.into_iter().all(|counter| starts.iter().zip(sides).any(|(start, side)| moves_on(start, *side, counter)))
     }
 
-    /// Whether the copies of two plans are in no need of an order, whatever the iterations of both are: both add, or they never
-    /// store to the same elements.
+    /// Whether the copies of two plans are in no need of an order, whatever the iterations of both are: both combine in
+    /// the same way, or they never store to the same elements.
     pub(super) fn is_apart(&self, other: &Stored<'_>) -> bool {
-        let adds = self.moved.adds && other.moved.adds;
-        adds || if self.plan == other.plan { self.differs_in_each_iteration() } else { self.is_beside(other) }
+        let combines_alike = self.moved.combined.is_some() && self.moved.combined == other.moved.combined;
+        combines_alike || if self.plan == other.plan { self.differs_in_each_iteration() } else { self.is_beside(other) }
     }
 
     /// Whether in some dimension the tiles of two copies are never at the same places.

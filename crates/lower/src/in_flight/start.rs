@@ -200,7 +200,7 @@ impl<'a> Start<'a> {
 /// Why the copy engine does not execute an op.
 pub(crate) fn not_between() -> Reason {
     let text = "the op is not a copy between shared memory and a tensor that may stay in flight";
-    let accepted = "`copy_async` between shared memory and a tensor, `atomic_add` from shared memory to a tensor, or a pipelined loop";
+    let accepted = "`copy_async` between shared memory and a tensor, an atomic op from shared memory to a tensor, or a pipelined loop";
     Reason::new(text, accepted)
 }
 

@@ -68,7 +68,7 @@ impl KernelLowering<'_> {
                         let op = substituted(&self.kernel.ops[*op], unrolled);
                         let block = match op.kind {
                             OpKind::CopyAsync => self.copy_async(&op),
-                            kind if kind.is_addition() => self.addition(&op),
+                            kind if kind.is_atomic() => self.atomic(&op),
                             _ => self.op(&op),
                         };
                         self.keep(block, &mut blocks);

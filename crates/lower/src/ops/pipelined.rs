@@ -88,9 +88,9 @@ impl KernelLowering<'_> {
         self.vectorized_copy(self.with_variant(&substituted(&self.kernel.ops[*handle], unrolled)))
     }
 
-    /// An addition to memory, which may stay in flight until something needs it if the copy engine does it, and no other variant
+    /// An atomic op on tiles, which may stay in flight until something needs it if the copy engine does it, and no other variant
     /// is asked for.
-    pub(super) fn addition(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
+    pub(super) fn atomic(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = self.with_variant(op);
         let asked = (op.variant.as_deref() == Some(TMA)).then_some(TMA);
         let is_store = self.kernel.is_to_tensor(&op);

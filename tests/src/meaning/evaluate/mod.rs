@@ -371,9 +371,9 @@ impl<'a> Machine<'a> {
                     .zip(values)
                     .try_for_each(|(index, bits)| self.put(dst, index, bits, Touch::Store(Claim::None)))
             }
-            OpKind::AtomicAdd => {
+            OpKind::Atomic(by) => {
                 let values = self.all(&op.operands[1])?;
-                to.iter().zip(values).try_for_each(|(index, bits)| self.combine(AtomicOp::Add, dst, index, bits))
+                to.iter().zip(values).try_for_each(|(index, bits)| self.combine(by, dst, index, bits))
             }
             OpKind::Reduce(reduce) => {
                 let src = &op.operands[1];

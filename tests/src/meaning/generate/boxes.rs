@@ -1,5 +1,6 @@
 //! Random kernels whose tiles the copy engine moves to a tensor and from it, while threads write and read on.
 
+use tilewright::ir::tile::AtomicOp;
 use tilewright::prelude::*;
 
 use super::tiles::{Setting, Starts, in_role};
@@ -15,7 +16,8 @@ struct Moved<const N: usize> {
     period: i64,
     number: i64,
     dtype: DType,
-    adds: bool,
+    /// How elements are combined with those of the tensor, if they do not replace them.
+    combined: Option<AtomicOp>,
     /// Whether loads ask for the copy engine, which kernels are refused for where it cannot do them.
     asks: bool,
 }
@@ -141,7 +143,7 @@ impl<const N: usize> Moved<N> {
             period,
             number,
             dtype,
-            adds: has_sums(dtype) && rng.percent(25),
+            combined: random_atomic(rng, dtype),
             asks: rng.percent(60),
         }
     }
@@ -165,9 +167,14 @@ impl<const N: usize> Moved<N> {
     /// Stores the tile; what lies beyond the edge of the tensor is left out.
     fn store(&self, k: &mut KernelBuilder, y: Buffer, row: Expr, t: Expr) {
         let part = y.sub(self.part(row, t));
-        match self.adds {
-            true => k.atomic_add(part, self.tile),
-            false => k.copy_async(part, self.tile),
+        match self.combined {
+            Some(AtomicOp::Add) => k.atomic_add(part, self.tile),
+            Some(AtomicOp::Min) => k.atomic_min(part, self.tile),
+            Some(AtomicOp::Max) => k.atomic_max(part, self.tile),
+            Some(AtomicOp::And) => k.atomic_and(part, self.tile),
+            Some(AtomicOp::Or) => k.atomic_or(part, self.tile),
+            Some(AtomicOp::Xor) => k.atomic_xor(part, self.tile),
+            None => k.copy_async(part, self.tile),
         };
     }
 
@@ -190,9 +197,14 @@ impl<const N: usize> Moved<N> {
     }
 }
 
-/// Whether there are atomic additions of elements.
-fn has_sums(dtype: DType) -> bool {
-    [F16, BF16, F32, F64, I32, U32, I64].contains(&dtype)
+/// An atomic operation on elements of a type that has some, in one of four cases.
+fn random_atomic(rng: &mut Rng, dtype: DType) -> Option<AtomicOp> {
+    let operations: &[AtomicOp] = match dtype {
+        F16 | BF16 | F32 | F64 => &[AtomicOp::Add],
+        I32 | U32 | I64 | U64 => &AtomicOp::ALL,
+        _ => return None,
+    };
+    rng.percent(25).then(|| *rng.pick(operations))
 }
 
 fn rounded_up(number: i64, unit: i64) -> i64 {

@@ -161,7 +161,15 @@ mod tests {
         let layout = "swizzle(M=3,B=3,S=3) o S[(16,64):(64,1)]".parse().unwrap();
         let boxes = Boxes::of(&dimensions, &[16, 64], &layout, 16).unwrap();
         let [extents, strides] = [[512, 64], [64, 1]].map(|numbers| numbers.map(Expr::constant).to_vec());
-        let map = TensorMapRecipe { name: "a_map".to_string(), tensor, start: 0, extents, strides, boxes };
+        let map = TensorMapRecipe {
+            name: "a_map".to_string(),
+            tensor,
+            start: 0,
+            extents,
+            strides,
+            boxes,
+            elements: DType::F16,
+        };
         let map = program.maps.push(map);
         let barrier = (full, Expr::constant(2));
         let coordinates = [0, 16].map(Expr::constant).to_vec();
@@ -214,7 +222,7 @@ mod tests {
     /// The findings for the copy in the other direction, if one thread also executes `more` after it.
     fn said_of_store(read_only: bool, more: Option<Inst>) -> Vec<String> {
         said_in(read_only, |copy, _, _| {
-            let copy = TensorCopy { way: BoxWay::ToTensor { adds: false }, ..copy };
+            let copy = TensorCopy { way: BoxWay::ToTensor { combined: None }, ..copy };
             let more = more.map(|inst| Stmt::from(Call::plain(inst)));
             vec![Stmt::Elect { body: std::iter::once(Stmt::from(copy)).chain(more).collect() }]
         })

@@ -61,10 +61,10 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
         }
         (OpKind::Scan(scan), [dst, src, ..]) => check_scan(kernel, op, scan, [dst, src], found),
         (OpKind::Gemm(gemm), [c, a, b]) => check_product(kernel, op, gemm, [c, a, b], found),
-        (OpKind::AtomicAdd, [dst, src]) => {
+        (OpKind::Atomic(by), [dst, src]) => {
             found.extend(different_dtypes(kernel, op, [dst, src]));
             found.extend(different_extents(kernel, op, [dst, src]));
-            check_addition(kernel, op, [dst, src], found);
+            check_atomic(kernel, op, by, [dst, src], found);
         }
         // `check_row` reports other numbers of operands.
         (
@@ -76,7 +76,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
             | OpKind::Reduce(_)
             | OpKind::Scan(_)
             | OpKind::Gemm(_)
-            | OpKind::AtomicAdd,
+            | OpKind::Atomic(_),
             _,
         ) => {}
     }
@@ -491,18 +491,20 @@ fn aliasing(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnost
     (kernel.storage(dst.buffer) == kernel.storage(src.buffer)).then_some(finding)
 }
 
-/// Checks that the destination's dtype has atomic addition, and that one side is a fragment, whose threads execute it.
-fn check_addition(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
-    found.extend(no_atomic(kernel, AtomicOp::Add, dst.buffer, op.span));
+/// Checks that the destination's dtype has the operation, and that one side is a fragment, whose threads execute it, or shared
+/// memory that may be combined with a tensor.
+fn check_atomic(kernel: &Kernel, op: &Op, by: AtomicOp, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
+    found.extend(no_atomic(kernel, by, dst.buffer, op.span));
     let in_memory = |tile: &Tile| kernel.buffers[tile.buffer].space != Space::Fragment;
     if in_memory(dst) && in_memory(src) && !kernel.is_to_tensor(op) {
         let title = kernel.op_title(op);
-        let message = format!("`{title}` adds memory to memory; only shared memory can be added, and only to a tensor");
+        let message =
+            format!("`{title}` combines memory with memory; only shared memory can be, and only with a tensor");
         let of = tile_title(kernel, src);
         found.push(
             Diagnostic::error("K0262", message)
                 .label(op.span, "this op")
-                .help(format!("copy `{of}` into a fragment and add that, or add element by element in k.parallel")),
+                .help(format!("copy `{of}` into a fragment and take that, or do it element by element in k.parallel")),
         );
     }
 }
