@@ -242,7 +242,17 @@ mod tests {
         let [a, b] = [("a", true), ("b", false)].map(|(name, read_only)| {
             let (name, values) = (name.to_string(), Vec::new());
             let (space, span) = (MemorySpace::Global { read_only, may_alias: false }, Span::here());
-            memories.push(Memory { name, dtype, elements: 512, stages: 1, space, values, alignment: 16, span })
+            memories.push(Memory {
+                name,
+                dtype,
+                elements: 512,
+                stages: 1,
+                space,
+                values,
+                alignment: 16,
+                caching: None,
+                span,
+            })
         });
         let array = registers.push(RegArray { name: "r".to_string(), dtype: B32, len: 2, vector: 1 });
         let word = |at: i64| Regs { array, first: Expr::constant(at), count: 1, step: 1 };

@@ -8,6 +8,7 @@ mod atomic_operations;
 mod barriers;
 mod bounded;
 mod by_hand;
+mod caching;
 mod claims;
 mod codes;
 mod conversions;

@@ -13,6 +13,7 @@ mod sizes;
 mod stage;
 mod tensor_maps;
 mod unwritten;
+mod vectors;
 mod writers;
 
 pub use artifact::Artifact;
@@ -54,6 +55,7 @@ pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagno
     let kernel = tile::with_producer(tile::prepare(kernel), options.target, options.lower.variant.as_deref());
     let Lowered { kernel, inferred, program, accesses } = fitting(kernel, options)?;
     let program = thread::verify(program)?;
+    let inferred = vectors::as_lowered(inferred, kernel.kernel(), program.program());
     let emitted = emit(&program).map_err(|finding| vec![finding])?;
     let storage = kernel.kernel().shared_storage(options.target);
     Artifact::new(kernel, Chosen { inferred, shared: accesses.reasons(), storage }, program, emitted)

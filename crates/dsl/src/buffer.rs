@@ -1,5 +1,5 @@
 use tilewright_diag::Span;
-use tilewright_ir::{Handle, tile};
+use tilewright_ir::{Caching, Handle, tile};
 
 use crate::nodes::{self, KernelId};
 
@@ -31,6 +31,50 @@ impl Buffer {
     pub fn alone(self) -> Self {
         if self.is_own() {
             nodes::set_apart(self.handle);
+        }
+        self
+    }
+
+    /// For a tensor: each element is used once, so that caches evict it first. Threads load and store with `__ldcs` and `__stcs`,
+    /// at most 16 bytes at once; the copy engine takes no hint.
+    ///
+    /// ```
+    /// use tilewright_dsl::kernel;
+    /// use tilewright_layout::DType::F32;
+    ///
+    /// let copied = kernel("copied", |k| {
+    ///     let (x, y) = (k.input("x", F32, [4096]).streamed(), k.output("y", F32, [4096]).streamed());
+    ///     k.threads(128);
+    ///     k.copy(y, x);
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn streamed(self) -> Self {
+        self.cached(Caching::Streamed)
+    }
+
+    /// For a tensor: elements are cached in L2 only, not in the L1 cache of an SM, which other data keeps. Threads load and store
+    /// with `__ldcg` and `__stcg`, at most 16 bytes at once; the copy engine does not use L1.
+    ///
+    /// ```
+    /// use tilewright_dsl::kernel;
+    /// use tilewright_layout::DType::F32;
+    ///
+    /// let copied = kernel("copied", |k| {
+    ///     let (x, y) = (k.input("x", F32, [4096]).in_l2(), k.output("y", F32, [4096]));
+    ///     k.threads(128);
+    ///     k.copy(y, x);
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn in_l2(self) -> Self {
+        self.cached(Caching::InL2)
+    }
+
+    #[track_caller]
+    fn cached(self, caching: Caching) -> Self {
+        if self.is_own() {
+            nodes::set_caching(self.handle, caching);
         }
         self
     }

@@ -52,6 +52,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         widest_global: WIDEST,
         copied_ahead: Default::default(),
         alone: Default::default(),
+        caching: Default::default(),
         always_shares: false,
         contracts: true,
         build_findings: Vec::new(),
@@ -527,12 +528,13 @@ impl<'k> KernelBuilder<'k> {
     fn finish(self) -> Kernel {
         let KernelBuilder { mut kernel, nodes, later, .. } = self;
         match nodes.close() {
-            Some(Ended { sizes, mistakes, read_again, alone }) => {
+            Some(Ended { sizes, mistakes, read_again, alone, caching }) => {
                 let warnings: Vec<Diagnostic> = read_again.iter().map(|again| again.warning(&kernel)).collect();
                 let mistakes = sizes.iter().filter_map(KnownSize::mistake).chain(mistakes);
                 kernel.build_findings.extend(mistakes.chain(warnings));
                 kernel.sizes = sizes.into_iter().map(|size| size.parameter).collect();
                 kernel.alone = alone;
+                kernel.caching = caching;
             }
             None => {
                 let defect = Diagnostic::internal("K0213", "the handles of a kernel are lost while it is being built");

@@ -2,12 +2,12 @@
 //! that they can be copied freely; the nodes live as long as the closure of [`kernel`](crate::kernel) runs.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr as expr;
-use tilewright_ir::{Handle, tile};
+use tilewright_ir::{Caching, Handle, tile};
 
 use crate::known_size::KnownSize;
 use crate::reads::{ReadAgain, Reads};
@@ -62,6 +62,7 @@ pub(crate) struct Nodes {
     reads: Reads,
     /// The shared buffers whose storage no other may use.
     alone: BTreeSet<Handle<tile::Buffer>>,
+    caching: BTreeMap<Handle<tile::Buffer>, Caching>,
 }
 
 /// What is known of a kernel when it ends, besides its statements.
@@ -74,6 +75,8 @@ pub(crate) struct Ended {
     pub(crate) read_again: Vec<ReadAgain>,
     /// The shared buffers whose storage no other may use.
     pub(crate) alone: BTreeSet<Handle<tile::Buffer>>,
+    /// How accesses to tensors are cached, where the user says it.
+    pub(crate) caching: BTreeMap<Handle<tile::Buffer>, Caching>,
 }
 
 impl Nodes {
@@ -122,6 +125,7 @@ pub(crate) fn open(span: Span) -> OpenKernel {
         open: Vec::new(),
         reads: Reads::default(),
         alone: BTreeSet::new(),
+        caching: BTreeMap::new(),
     };
     OPEN.with_borrow_mut(|open| open.push(nodes));
     OpenKernel(identity)
@@ -145,6 +149,7 @@ impl OpenKernel {
                 mistakes: std::mem::take(&mut nodes.mistakes),
                 read_again: reads.into_again(),
                 alone: std::mem::take(&mut nodes.alone),
+                caching: std::mem::take(&mut nodes.caching),
             }
         })
     }
@@ -168,6 +173,11 @@ fn with<T>(act: impl FnOnce(&mut Nodes) -> T) -> Option<T> {
 /// Sets a shared buffer of the innermost kernel apart.
 pub(crate) fn set_apart(buffer: Handle<tile::Buffer>) {
     with(|nodes| nodes.alone.insert(buffer));
+}
+
+/// Says how accesses to a tensor of the innermost kernel are cached.
+pub(crate) fn set_caching(buffer: Handle<tile::Buffer>, caching: Caching) {
+    with(|nodes| nodes.caching.insert(buffer, caching));
 }
 
 /// A node that a handle refers to.

@@ -192,7 +192,17 @@ mod tests {
 
     fn memory(name: &str, space: MemorySpace) -> Memory {
         let (dtype, values, span) = (DType::I32, Vec::new(), Span::here());
-        Memory { name: name.to_string(), dtype, elements: 8, stages: 1, space, values, alignment: 16, span }
+        Memory {
+            name: name.to_string(),
+            dtype,
+            elements: 8,
+            stages: 1,
+            space,
+            values,
+            alignment: 16,
+            caching: None,
+            span,
+        }
     }
 
     /// A program with these parameters, a table, eight registers in two vectors, and a lookup of two entries.

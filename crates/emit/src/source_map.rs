@@ -143,6 +143,7 @@ mod tests {
             space: tilewright_ir::thread::MemorySpace::Shared,
             values: Vec::new(),
             alignment: 16,
+            caching: None,
             span: Span::here(),
         });
         let mut lines = Lines::default();

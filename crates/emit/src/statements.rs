@@ -248,7 +248,11 @@ impl<'a> Printer<'a> {
             }
             Stmt::Declare(array) => self.declare(&[*array])?,
             Stmt::Load { to, memory, index } => {
-                let (target, source) = (self.regs(to)?, self.place(*memory, index, to, true)?);
+                let (target, place) = (self.regs(to)?, self.place(*memory, index, to, true)?);
+                let source = match self.program.memories[*memory].caching {
+                    Some(caching) => format!("{}(&{place})", caching.functions()[0]),
+                    None => place,
+                };
                 let definition = self.defined_by_load.contains(&to.array);
                 let c_type = self.moved_type(to)?;
                 let head = if definition { format!("const {c_type} ") } else { String::new() };
@@ -257,7 +261,10 @@ impl<'a> Printer<'a> {
             Stmt::Store { memory, index, from } => {
                 let (target, source) = (self.place(*memory, index, from, false)?, self.regs(from)?);
                 self.lines.push_store(*memory);
-                self.line(format_args!("{target} = {source};"));
+                match self.program.memories[*memory].caching {
+                    Some(caching) => self.line(format_args!("{}(&{target}, {source});", caching.functions()[1])),
+                    None => self.line(format_args!("{target} = {source};")),
+                }
             }
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index)?,
             Stmt::Set { to, value } if self.program.registers[to.array].vector > 1 => {

@@ -1,8 +1,8 @@
 //! Copies by the copy engine: the type of tensor maps, the election of the thread that issues copies, and a function for
-//! each rank, in front of the kernel.
+//! each kind of copy and rank, in front of the kernel.
 
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{BoxWay, Program, TensorCopy, TensorMapRecipe};
+use tilewright_ir::thread::{EngineWay, Program, TensorCopy, TensorMapRecipe, TensorPart};
 use tilewright_ir::tile::AtomicOp;
 
 use crate::index::c_index;
@@ -25,33 +25,44 @@ macro_rules! of_each_rank {
     };
 }
 
-/// A function that copies a box.
+/// A function that copies a part of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum BoxFunction {
+pub(crate) enum EngineFunction {
     /// To shared memory, from a tensor with so many dimensions.
     Load(usize),
     /// From shared memory, to a tensor with so many dimensions.
     Store(usize),
     /// The same, combined with what is there.
     Combine(AtomicOp, usize),
+    /// Neighbouring elements, to shared memory.
+    LoadRun,
+    /// Neighbouring elements, from shared memory.
+    StoreRun,
 }
 
-impl BoxFunction {
+impl EngineFunction {
     /// The function that a copy calls.
-    pub(crate) fn of(copy: &TensorCopy) -> BoxFunction {
-        let rank = copy.coordinates.len();
-        match copy.way {
-            BoxWay::ToShared { .. } => BoxFunction::Load(rank),
-            BoxWay::ToTensor { combined: None } => BoxFunction::Store(rank),
-            BoxWay::ToTensor { combined: Some(by) } => BoxFunction::Combine(by, rank),
+    pub(crate) fn of(copy: &TensorCopy) -> EngineFunction {
+        match (&copy.part, &copy.way) {
+            (TensorPart::Box { coordinates, .. }, EngineWay::ToShared { .. }) => {
+                EngineFunction::Load(coordinates.len())
+            }
+            (TensorPart::Box { coordinates, .. }, EngineWay::ToTensor { combined }) => match combined {
+                None => EngineFunction::Store(coordinates.len()),
+                Some(by) => EngineFunction::Combine(*by, coordinates.len()),
+            },
+            (TensorPart::Run { .. }, EngineWay::ToShared { .. }) => EngineFunction::LoadRun,
+            (TensorPart::Run { .. }, EngineWay::ToTensor { .. }) => EngineFunction::StoreRun,
         }
     }
 
     fn name(self) -> &'static str {
         let (names, rank) = match self {
-            BoxFunction::Load(rank) => (of_each_rank!("tensor_copy"), rank),
-            BoxFunction::Store(rank) => (of_each_rank!("tensor_store"), rank),
-            BoxFunction::Combine(by, rank) => (combining(by).0, rank),
+            EngineFunction::Load(rank) => (of_each_rank!("tensor_copy"), rank),
+            EngineFunction::Store(rank) => (of_each_rank!("tensor_store"), rank),
+            EngineFunction::Combine(by, rank) => (combining(by).0, rank),
+            EngineFunction::LoadRun => return "bulk_copy",
+            EngineFunction::StoreRun => return "bulk_store",
         };
         names[rank.clamp(1, names.len()) - 1]
     }
@@ -59,11 +70,13 @@ impl BoxFunction {
     /// The lines that define it, followed by an empty line.
     fn lines(self) -> Vec<String> {
         match self {
-            BoxFunction::Load(rank) => to_shared(self.name(), rank),
-            BoxFunction::Store(rank) => to_tensor(self.name(), rank, "cp.async.bulk.tensor", ""),
-            BoxFunction::Combine(by, rank) => {
+            EngineFunction::Load(rank) => to_shared(self.name(), rank),
+            EngineFunction::Store(rank) => to_tensor(self.name(), rank, "cp.async.bulk.tensor", ""),
+            EngineFunction::Combine(by, rank) => {
                 to_tensor(self.name(), rank, "cp.reduce.async.bulk.tensor", combining(by).1)
             }
+            EngineFunction::LoadRun => run_to_shared(self.name()),
+            EngineFunction::StoreRun => run_to_tensor(self.name()),
         }
     }
 }
@@ -167,6 +180,36 @@ fn to_tensor(name: &str, rank: usize, ptx: &str, combined: &str) -> Vec<String> 
     .into()
 }
 
+/// The function that copies neighbouring elements of a tensor to shared memory.
+fn run_to_shared(name: &str) -> Vec<String> {
+    [
+        format!("__device__ __forceinline__ void {name}(void* to, const void* from, int bytes, unsigned long long* barrier) {{"),
+        "  asm volatile(\"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\"".to_string(),
+        "               :".to_string(),
+        format!("               : {},", address("to")),
+        "                 \"l\"(__cvta_generic_to_global(from)), \"r\"(bytes),".to_string(),
+        format!("                 {}", address("barrier")),
+        "               : \"memory\");".to_string(),
+        "}".to_string(),
+        String::new(),
+    ]
+    .into()
+}
+
+/// The function that copies neighbouring elements of shared memory to a tensor.
+fn run_to_tensor(name: &str) -> Vec<String> {
+    [
+        format!("__device__ __forceinline__ void {name}(void* to, const void* from, int bytes) {{"),
+        "  asm volatile(\"cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\"".to_string(),
+        "               :".to_string(),
+        format!("               : \"l\"(__cvta_generic_to_global(to)), {}, \"r\"(bytes)", address("from")),
+        "               : \"memory\");".to_string(),
+        "}".to_string(),
+        String::new(),
+    ]
+    .into()
+}
+
 /// The parameter that is a tensor map.
 pub(crate) fn parameter(map: &TensorMapRecipe, uses: &Uses) -> String {
     format!("const __grid_constant__ {} {}", uses.visible(TENSOR_MAP), map.name)
@@ -177,16 +220,26 @@ pub(crate) fn is_elected(uses: &Uses) -> String {
     format!("{}()", uses.visible(ELECT))
 }
 
-/// `tensor_copy_2d(&left[stage*4096], &a_map, t*32, row, &t_full[stage])`, or `tensor_store_2d(&c_map, column, row, &tile[0])`
+/// `tensor_copy_2d(&left[stage*4096], &a_map, t*32, row, &t_full[stage])`, `tensor_store_2d(&c_map, column, row, &tile[0])`, or
+/// `bulk_store(&y[t*128], &tile[0], 512)`
 pub(crate) fn call(program: &Program, uses: &Uses, copy: &TensorCopy) -> String {
-    let TensorCopy { map, shared, coordinates, way, .. } = copy;
+    let TensorCopy { part, shared, bytes, way } = copy;
     let place = |(memory, index): &(Handle<_>, _)| format!("&{}[{}]", program.memories[*memory].name, c_index(index));
-    let (shared, map) = (place(shared), &program.maps[*map].name);
-    let coordinates = list(coordinates.len(), &|at| c_index(&coordinates[at]));
-    let function = uses.visible(BoxFunction::of(copy).name());
-    match way {
-        BoxWay::ToShared { full } => format!("{function}({shared}, &{map}, {coordinates}, {})", place(full)),
-        BoxWay::ToTensor { .. } => format!("{function}(&{map}, {coordinates}, {shared})"),
+    let shared = place(shared);
+    let function = uses.visible(EngineFunction::of(copy).name());
+    match part {
+        TensorPart::Box { map, coordinates } => {
+            let map = &program.maps[*map].name;
+            let coordinates = list(coordinates.len(), &|at| c_index(&coordinates[at]));
+            match way {
+                EngineWay::ToShared { full } => format!("{function}({shared}, &{map}, {coordinates}, {})", place(full)),
+                EngineWay::ToTensor { .. } => format!("{function}(&{map}, {coordinates}, {shared})"),
+            }
+        }
+        TensorPart::Run { first } => match way {
+            EngineWay::ToShared { full } => format!("{function}({shared}, {}, {bytes}, {})", place(first), place(full)),
+            EngineWay::ToTensor { .. } => format!("{function}({}, {shared}, {bytes})", place(first)),
+        },
     }
 }
 
@@ -206,7 +259,7 @@ mod tests {
                : "memory");
 }
 "#;
-        assert_eq!(BoxFunction::Load(2).lines().join("\n"), expected);
+        assert_eq!(EngineFunction::Load(2).lines().join("\n"), expected);
     }
 
     #[test]
@@ -219,6 +272,6 @@ mod tests {
                : "memory");
 }
 "#;
-        assert_eq!(BoxFunction::Store(3).lines().join("\n"), expected);
+        assert_eq!(EngineFunction::Store(3).lines().join("\n"), expected);
     }
 }

@@ -7,7 +7,7 @@ use tilewright_expr::Var;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Inst, Memory, MmaInst, Note, Program, RegArray, Resource, Stmt};
 
-use crate::tensor_copies::BoxFunction;
+use crate::tensor_copies::EngineFunction;
 use crate::values::products::Flows;
 
 /// What the statements of a program use, and how.
@@ -23,8 +23,8 @@ pub(crate) struct Uses<'a> {
     pub(crate) insts: BTreeSet<Inst>,
     /// The products of a warp that it calls.
     pub(crate) products: BTreeSet<MmaInst>,
-    /// The functions by which it copies boxes.
-    pub(crate) boxes: BTreeSet<BoxFunction>,
+    /// The functions by which it tells the copy engine to copy.
+    pub(crate) boxes: BTreeSet<EngineFunction>,
     /// Whether it elects threads.
     pub(crate) elects: bool,
 }
@@ -152,9 +152,9 @@ impl<'a> Uses<'a> {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
             Stmt::TensorCopy(copy) => {
-                self.boxes.insert(BoxFunction::of(copy));
+                self.boxes.insert(EngineFunction::of(copy));
                 if copy.full().is_none() {
-                    self.memories[self.program.maps[copy.map].tensor.index()].writers.insert(op);
+                    self.memories[copy.part.tensor(&self.program.maps).index()].writers.insert(op);
                 }
             }
             Stmt::Elect { .. } => self.elects = true,

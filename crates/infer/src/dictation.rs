@@ -130,6 +130,7 @@ mod tests {
             widest_global: 16,
             copied_ahead: Default::default(),
             alone: Default::default(),
+            caching: Default::default(),
             always_shares: false,
             contracts: true,
             build_findings: Vec::new(),

@@ -101,6 +101,7 @@ impl Small {
             widest_global: WIDEST,
             copied_ahead: Default::default(),
             alone: Default::default(),
+            caching: Default::default(),
             always_shares: false,
             contracts: true,
             build_findings: Vec::new(),

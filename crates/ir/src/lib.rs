@@ -6,6 +6,7 @@
 
 mod arena;
 mod byte_floats;
+mod caching;
 mod counter;
 pub mod ends;
 mod halves;
@@ -19,6 +20,7 @@ pub mod tile;
 
 pub use arena::{Arena, Handle};
 pub use byte_floats::ByteFloat;
+pub use caching::Caching;
 pub use counter::Counter;
 pub use halves::{nearest_bf16, nearest_f16};
 pub use hw_index::{Dim, HwIndex};

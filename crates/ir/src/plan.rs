@@ -8,6 +8,9 @@ use tilewright_expr::Expr;
 use tilewright_layout::access::AccessKind;
 use tilewright_layout::weights::WEIGHTS;
 
+use crate::arena::Handle;
+use crate::tile::Parallel;
+
 /// Why a variant does not accept an op, in the user's terms, and what it would accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
@@ -132,6 +135,8 @@ pub struct OpPlan {
     pub executions: Expr,
     /// All variants of the op, in the order in which they are listed.
     pub considered: Vec<VariantResult>,
+    /// The parallel loop, if it is one.
+    pub parallel: Option<Handle<Parallel>>,
     /// The variant that was chosen.
     pub chosen: &'static str,
     /// Whether the user forced it.
@@ -146,7 +151,7 @@ impl OpPlan {
     /// A plan with this variant, for which none was compared with others.
     pub fn new(title: String, span: Span, executions: Expr, chosen: &'static str) -> OpPlan {
         let (considered, barriers) = (Vec::new(), Vec::new());
-        OpPlan { title, span, executions, considered, chosen, forced: false, floor: None, barriers }
+        OpPlan { title, span, executions, considered, parallel: None, chosen, forced: false, floor: None, barriers }
     }
 
     /// The facts of the variant that was chosen.

@@ -127,6 +127,7 @@ impl Builder {
             space,
             values: Vec::new(),
             alignment,
+            caching: kernel.caching_of(handle),
             span: buffer.span,
         };
         let memory = self.program.memories.push(memory);
@@ -286,7 +287,17 @@ impl Builder {
             return *known;
         }
         let (name, space, values) = (self.fresh("staged"), MemorySpace::Shared, Vec::new());
-        let memory = Memory { name, dtype, elements, stages: 1, space, values, alignment: SHARED_ALIGNMENT, span };
+        let memory = Memory {
+            name,
+            dtype,
+            elements,
+            stages: 1,
+            space,
+            values,
+            alignment: SHARED_ALIGNMENT,
+            caching: None,
+            span,
+        };
         let memory = self.program.memories.push(memory);
         self.staged.push((self.role, memory));
         memory
@@ -302,7 +313,17 @@ impl Builder {
     ) -> Handle<Memory> {
         let (name, space, values) = (self.fresh(base), MemorySpace::Shared, Vec::new());
         let elements = elements as i64;
-        self.program.memories.push(Memory { name, dtype, elements, stages: 1, space, values, alignment, span })
+        self.program.memories.push(Memory {
+            name,
+            dtype,
+            elements,
+            stages: 1,
+            space,
+            values,
+            alignment,
+            caching: None,
+            span,
+        })
     }
 
     /// Whether no element of two memories is the same, whatever is passed to the kernel.
@@ -358,6 +379,7 @@ impl Builder {
             name,
             dtype: if is_narrow { DType::I32 } else { DType::I64 },
             elements: values.len() as i64,
+            caching: None,
             stages: 1,
             space: MemorySpace::Table,
             values,

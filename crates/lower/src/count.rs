@@ -107,7 +107,7 @@ impl<'a> Tally<'a> {
                 self.add(times);
                 self.body(body);
             }
-            Stmt::TensorCopy(copy) => copy.coordinates.iter().for_each(|at| self.value(at)),
+            Stmt::TensorCopy(copy) => copy.part.exprs().iter().for_each(|at| self.value(at)),
             Stmt::Inst(call) => self.call(call, times),
         }
     }

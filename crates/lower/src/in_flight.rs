@@ -30,11 +30,11 @@ use tilewright_diag::{Diagnostic, counted_as};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, OpPlan};
 use tilewright_ir::thread::{Call, Inst, Memory, Stmt, Value, for_each_stmt};
-use tilewright_ir::tile::BoxMove;
+use tilewright_ir::tile::EngineMove;
 use tilewright_ir::{Counter, Handle, Scalar};
 
-use crate::boxes::barrier_call;
 use crate::builder::{Builder, regs};
+use crate::engine::barrier_call;
 use crate::pipeline::Team;
 use crate::sync::{Block, LoopBlock, OpBlock, name_in};
 use arriving::{Arriving, Awaited};
@@ -127,7 +127,7 @@ struct Waits<'a> {
     builder: &'a mut Builder,
     plans: &'a mut [OpPlan],
     /// How the copy engine executes the copies to tensors, by their plans.
-    stores: BTreeMap<usize, BoxMove>,
+    stores: BTreeMap<usize, EngineMove>,
     /// The copies to shared memory that it executes.
     loads: Vec<Load>,
     /// The loops around those that the walk has seen, by their plans.

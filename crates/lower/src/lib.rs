@@ -5,7 +5,6 @@
 //! (ties go to the earlier variant), or the cheapest one of the variant that the user forces. Barriers between
 //! dependent ops are derived from the memory that their statements access ([`sync`]); the user never writes them.
 
-mod boxes;
 mod builder;
 mod combine;
 mod conditions;
@@ -13,6 +12,7 @@ mod convert;
 mod copy;
 mod count;
 mod elements;
+mod engine;
 mod fill;
 mod fragment;
 mod fragment_registers;

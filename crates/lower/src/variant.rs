@@ -10,7 +10,7 @@ use tilewright_ir::tile::{Kernel, Op, OpKind};
 use crate::builder::Builder;
 use crate::conditions::merged;
 use crate::measure::measure;
-use crate::pipeline::{CP_ASYNC, TMA};
+use crate::pipeline::{BULK, CP_ASYNC, TMA};
 use crate::refusal::{Against, Refusal};
 
 /// An implementation of an op. `C` is the input that the op's variants share, `S` the type of their schedules.
@@ -269,7 +269,7 @@ fn reason(why: &Refusal) -> Reason {
 
 fn unknown_variant(name: &str, known: &[Offer], kernel: &Kernel, op: &Op) -> Diagnostic {
     let in_flight: &[&str] = match op.kind {
-        OpKind::CopyAsync => &[CP_ASYNC, TMA],
+        OpKind::CopyAsync => &[CP_ASYNC, BULK, TMA],
         kind if kind.is_atomic() => &[TMA],
         _ => &[],
     };

@@ -229,7 +229,7 @@ mod tests {
 
     fn memory(name: &str, dtype: DType, space: MemorySpace, values: Vec<i64>) -> Memory {
         let (name, elements, span) = (name.to_string(), 4096, Span::here());
-        Memory { name, dtype, elements, stages: 1, space, values, alignment: 128, span }
+        Memory { name, dtype, elements, stages: 1, space, values, alignment: 128, caching: None, span }
     }
 
     fn fixture(dtype: DType, threads: i64) -> Fixture {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tilewright::expr::Expr;
 use tilewright::ir::Handle;
-use tilewright::ir::thread::{BoxWay, Call, Memory, TensorCopy, TensorMapRecipe};
+use tilewright::ir::thread::{Call, EngineWay, Memory, TensorCopy, TensorMapRecipe, TensorPart};
 use tilewright::layout::descriptor::SwizzlePattern;
 
 use super::machine::{Machine, Order};
@@ -120,15 +120,13 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Starts to copy a box. Each of its elements goes to a place of its own.
+    /// Starts to copy a part of a tensor. Each of its elements goes to a place of its own.
     pub(super) fn tensor_copy(&mut self, copy: &TensorCopy, at: usize) -> Result<(), String> {
-        let map = &self.program.maps[copy.map];
-        let numbers = |exprs: &[Expr]| exprs.iter().map(|expr| self.expr(at, expr)).collect::<Result<Vec<_>, _>>();
-        let (extents, strides) = (numbers(&map.extents)?, numbers(&map.strides)?);
-        let elements = elements_of_box(map, &extents, &strides, &numbers(&copy.coordinates)?);
+        let of_tensor = copy.part.tensor(&self.program.maps);
         let (number, bytes) = self.bytes(at, &copy.shared, copy.bytes)?;
-        let width = map.boxes.bits / 8;
-        let (swizzle, tensor) = (map.boxes.swizzle, map.tensor.index());
+        let (elements, swizzle) = self.elements_of(&copy.part, copy.bytes, at)?;
+        let width = self.program.memories[of_tensor].dtype.bytes();
+        let tensor = of_tensor.index();
         let in_tensor = |place: i64| place as usize..(place + width) as usize;
         let places = elements.into_iter().enumerate().map(|(element, of_tensor)| {
             let place = swizzled(swizzle, bytes.start as i64 + element as i64 * width) as usize;
@@ -137,12 +135,12 @@ impl Machine<'_> {
         let places: Vec<(Bytes, Option<Range<usize>>)> = places.collect();
         let is_inside = |place: &Range<usize>| place.end <= self.memories[&tensor].len();
         if !places.iter().filter_map(|(_, of_tensor)| of_tensor.as_ref()).all(is_inside) {
-            return Err("a box is outside of the memory of its tensor".to_string());
+            return Err("a copy is outside of the memory of its tensor".to_string());
         }
         let full = match &copy.way {
-            BoxWay::ToShared { full } => full,
-            BoxWay::ToTensor { combined } => {
-                let combined = combined.map(|by| (by, self.program.memories[map.tensor].dtype));
+            EngineWay::ToShared { full } => full,
+            EngineWay::ToTensor { combined } => {
+                let combined = combined.map(|by| (by, self.program.memories[of_tensor].dtype));
                 let mut inside = places.into_iter().filter_map(|(shared, of_tensor)| Some((shared, of_tensor?)));
                 return inside.try_for_each(|(from, to)| self.start_store(at, from, (tensor, to), combined));
             }
@@ -158,6 +156,30 @@ impl Machine<'_> {
         match self.order {
             Order::Forwards => self.arrivals(barrier),
             Order::Backwards => Ok(()),
+        }
+    }
+
+    /// The first byte of each element of a part of a tensor, in the memory of the tensor, and how they are swizzled in shared
+    /// memory; `None` outside of the tensor.
+    fn elements_of(
+        &self,
+        part: &TensorPart,
+        bytes: i64,
+        at: usize,
+    ) -> Result<(Vec<Option<i64>>, SwizzlePattern), String> {
+        let numbers = |exprs: &[Expr]| exprs.iter().map(|expr| self.expr(at, expr)).collect::<Result<Vec<_>, _>>();
+        match part {
+            TensorPart::Run { first } => {
+                let width = self.program.memories[first.0].dtype.bytes();
+                let first = self.expr(at, &first.1)?;
+                let elements = (0..bytes / width).map(|element| Some((first + element) * width));
+                Ok((elements.collect(), SwizzlePattern::None))
+            }
+            TensorPart::Box { map, coordinates } => {
+                let map = &self.program.maps[*map];
+                let (extents, strides) = (numbers(&map.extents)?, numbers(&map.strides)?);
+                Ok((elements_of_box(map, &extents, &strides, &numbers(coordinates)?), map.boxes.swizzle))
+            }
         }
     }
 }

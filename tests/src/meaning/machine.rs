@@ -462,7 +462,12 @@ impl Machine<'_> {
             };
             for (element, places) in copies.places.iter().enumerate() {
                 let Some(first) = places.first() else { continue };
-                if let Some(other) = places.iter().find(|place| held(place) != held(first)) {
+                let dtype = self.program.registers[array].dtype;
+                let is_same = |place: &&(usize, usize)| match (held(place), held(first)) {
+                    (Some(one), Some(other)) => are_copies(dtype, &one, &other),
+                    (one, other) => one == other,
+                };
+                if let Some(other) = places.iter().find(|place| !is_same(place)) {
                     return Err(format!(
                         "after `{title}` threads {} and {} hold different copies of element {element} of `{}`",
                         first.0, other.0, copies.name
@@ -472,6 +477,13 @@ impl Machine<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether elements are the same, or both are NaN, whose bits are not specified.
+fn are_copies(dtype: DType, one: &[Option<u8>], other: &[Option<u8>]) -> bool {
+    let width = dtype.bytes() as usize;
+    let is_nan = |bytes: &[Option<u8>]| word(bytes).is_some_and(|bits| numbers::is_nan(dtype, bits));
+    one.chunks(width).zip(other.chunks(width)).all(|(one, other)| one == other || is_nan(one) && is_nan(other))
 }
 
 /// Whether threads synchronize in a statement, or a check follows it.

@@ -150,6 +150,22 @@ fn copies_that_differ_after_an_op_are_noticed() {
     assert!(why.ends_with("threads 5 and 6 hold different copies of element 0 of `r`"), "{why}");
 }
 
+/// The bits of a NaN are not specified.
+#[test]
+fn copies_that_are_nan_are_the_same() {
+    let mut program = program();
+    program.registers.iter_mut().for_each(|array| array.dtype = F32);
+    let places = vec![(5, 0), (6, 0)];
+    let run = |of: fn(u32) -> u32| {
+        let bytes: Vec<Option<u8>> = (0..64).flat_map(|at| of(at).to_le_bytes()).map(Some).collect();
+        let mut memories = Memories::from([(0, bytes), (1, vec![None; 256])]);
+        let copies = Copies { name: "r".to_string(), places: vec![places.clone()], bytes: 4 };
+        execute(&program, &mut memories, Order::Forwards, &[copies])
+    };
+    assert_eq!(run(|at| 0x7fc0_0000 + at), Ok(()));
+    assert!(run(|at| 0x3f80_0000 + at).is_err());
+}
+
 #[test]
 fn a_kernel_without_a_fault_is_right() {
     assert_eq!(check(&shifted(), &mut Rng::new(1, 1), Rules::ALL), Ok(Ended::Right));

@@ -35,6 +35,19 @@ fn fragments_on_threads_beyond_the_cta() {
 }
 
 #[test]
+fn tiles_that_no_cache_keeps() {
+    let streamed = kernel("k", |k| {
+        let y = k.output("y", F32, [64]).streamed();
+        let tile = k.shared("tile", F32, [64]).streamed();
+        let v = k.fragment("v", F32, [64]).in_l2();
+        k.fill(v, 0.0);
+        k.copy(tile, v);
+        k.copy(y, tile);
+    });
+    assert_mistake("tiles_that_no_cache_keeps", streamed);
+}
+
+#[test]
 fn fragments_that_are_set_apart() {
     let apart = kernel("k", |k| {
         let v = k.fragment("v", F32, [64]).alone();

@@ -68,10 +68,12 @@ fn additions_do_not_wait_for_each_other() {
 
 /// An atomic op on tiles.
 type Combine = fn(&mut KernelBuilder, Region, Buffer);
+/// What one does to numbers.
+type OfNumbers = fn(i64, i64) -> i64;
 
 #[test]
 fn other_operations_are_done_by_the_copy_engine_too() {
-    let operations: [(&str, Combine, fn(i64, i64) -> i64); 5] = [
+    let operations: [(&str, Combine, OfNumbers); 5] = [
         ("min", |k, y, tile| _ = k.atomic_min(y, tile), i64::min),
         ("max", |k, y, tile| _ = k.atomic_max(y, tile), i64::max),
         ("and", |k, y, tile| _ = k.atomic_and(y, tile), |a, b| a & b),
@@ -145,7 +147,7 @@ fn fragments_are_combined_with_memory() {
         });
     });
     assert!(compiled(&kernel).cuda().contains("atomicXor("));
-    let y = |at: i64| (0..4).fold(at, |y, row| y ^ (row * 64 + at) * 5) as f64;
+    let y = |at: i64| (0..4).fold(at, |y, row| y ^ ((row * 64 + at) * 5)) as f64;
     let [x, before] = [tensor(U32, &[4, 64], |at| (at * 5) as f64), tensor(U32, &[64], |at| at as f64)];
     check_all_in_schedules(&kernel, &[], &[x, before], &[tensor(U32, &[64], y)]);
 }

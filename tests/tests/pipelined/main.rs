@@ -8,6 +8,7 @@ mod loads;
 mod plans;
 mod registers;
 mod roles;
+mod runs;
 mod stores;
 mod stores_of_roles;
 mod tiles;

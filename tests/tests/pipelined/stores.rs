@@ -99,7 +99,7 @@ fn a_tile_is_written_again_when_it_has_been_read() {
         "__syncthreads",
         "fence_proxy_async",
         "__syncthreads",
-        "tensor_store_2d",
+        "bulk_store",
         "bulk_commit",
         "bulk_wait_read<0>",
     ];
@@ -139,7 +139,7 @@ fn a_tensor_is_read_before_and_after_a_copy_to_it() {
     });
     assert_eq!(
         calls(&kernel),
-        ["fence_proxy_async", "__syncthreads", "tensor_store_2d", "bulk_commit", "bulk_wait<0>", "__syncthreads"]
+        ["fence_proxy_async", "__syncthreads", "bulk_store", "bulk_commit", "bulk_wait<0>", "__syncthreads"]
     );
     let moved = |at: i64| number((7 - at / 32) * 32 + at % 32) + 1.0;
     let y = |at: i64| 2.0 * moved(at / 32 * 32 + 31 - at % 32);

@@ -374,7 +374,17 @@ fn emitted(dtype: DType, body: impl Fn(Handle<Memory>, Handle<RegArray>) -> Vec<
     let mut program = empty();
     let (space, span) = (MemorySpace::Global { read_only: false, may_alias: false }, Span::here());
     let (name, values) = ("x".to_string(), Vec::new());
-    let x = program.memories.push(Memory { name, dtype, elements: 32, stages: 1, space, values, alignment: 16, span });
+    let x = program.memories.push(Memory {
+        name,
+        dtype,
+        elements: 32,
+        stages: 1,
+        space,
+        values,
+        alignment: 16,
+        caching: None,
+        span,
+    });
     let a = array(&mut program, "a", dtype);
     program.body = body(x, a);
     let program = verify(program).unwrap_or_else(|found| panic!("{found:?}"));

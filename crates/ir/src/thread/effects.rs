@@ -300,7 +300,7 @@ impl Stmt {
             Stmt::For { counter, .. } => [&counter.begin, &counter.end].into_iter().for_each(visit),
             Stmt::TensorCopy(copy) => {
                 let full = copy.full().map(|(_, stage)| stage);
-                std::iter::once(&copy.shared.1).chain(full).chain(&copy.coordinates).for_each(visit)
+                std::iter::once(&copy.shared.1).chain(full).chain(copy.part.exprs()).for_each(visit)
             }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
             Stmt::Role { .. } | Stmt::Elect { .. } => {}
@@ -436,6 +436,7 @@ mod tests {
             space,
             values,
             alignment: 16,
+            caching: None,
             span: Span::here(),
         };
         Arena::new().push(memory)

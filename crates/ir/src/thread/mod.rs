@@ -19,7 +19,7 @@ pub use mma::{MmaInfo, MmaInst};
 pub use packed::{Packed, are_rounded, halves, is_pair, is_word};
 pub use program::{Call, Cond, Memory, MemorySpace, Mma, Note, Program, Stmt, Unroll, conjunction};
 pub use registers::{RegArray, Regs};
-pub use ring::{BoxWay, Ring, TensorCopy, TensorMapRecipe};
+pub use ring::{EngineWay, Ring, TensorCopy, TensorMapRecipe, TensorPart};
 pub use value::Value;
 pub use verify::{VerifiedProgram, verify};
 pub use walk::{Observer, walk};

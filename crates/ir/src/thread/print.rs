@@ -7,7 +7,7 @@ use tilewright_expr::{Expr, Var};
 use crate::arena::Handle;
 use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
 use crate::thread::registers::{RegArray, Regs};
-use crate::thread::ring::{BoxWay, Ring, TensorCopy, TensorMapRecipe};
+use crate::thread::ring::{EngineWay, Ring, TensorCopy, TensorMapRecipe, TensorPart};
 use crate::thread::value::Value;
 use crate::tile::AtomicOp;
 
@@ -40,9 +40,10 @@ impl fmt::Display for Program {
                 MemorySpace::SharedInside { of } => format!("shared, inside {},", self.memories[of].name),
                 MemorySpace::Table => "table".to_string(),
             };
-            let Memory { name, dtype, elements, stages, alignment, .. } = memory;
+            let Memory { name, dtype, elements, stages, alignment, caching, .. } = memory;
             let stages = if *stages == 1 { String::new() } else { format!(" in {stages} stages") };
-            writeln!(f, "  {space} {name}: {dtype}[{elements}]{stages} align {alignment}")?;
+            let caching = caching.map(|caching| format!(" {}", caching.name())).unwrap_or_default();
+            writeln!(f, "  {space} {name}: {dtype}[{elements}]{stages} align {alignment}{caching}")?;
         }
         for (_, map) in self.maps.iter() {
             writeln!(f, "  {}", self.map(map))?;
@@ -100,18 +101,21 @@ impl Program {
 
     /// `tensor_copy left[0] = a_map[t*32, y], 4096 bytes at t_full[0]`, or `tensor_copy c_map[x, y] += tile[0], 4096 bytes`
     fn tensor_copy(&self, copy: &TensorCopy) -> String {
-        let TensorCopy { map, shared, bytes, coordinates, way } = copy;
-        let coordinates: Vec<String> = coordinates.iter().map(Expr::to_string).collect();
-        let (map, at) = (&self.maps[*map].name, coordinates.join(", "));
+        let TensorCopy { part, shared, bytes, way } = copy;
         let place = |(memory, index): &(Handle<Memory>, Expr)| self.place(*memory, index);
+        let (name, part) = match part {
+            TensorPart::Box { map, coordinates } => {
+                let at: Vec<String> = coordinates.iter().map(Expr::to_string).collect();
+                ("tensor_copy", format!("{}[{}]", self.maps[*map].name, at.join(", ")))
+            }
+            TensorPart::Run { first } => ("bulk_copy", place(first)),
+        };
         let shared = place(shared);
         match way {
-            BoxWay::ToShared { full } => {
-                format!("tensor_copy {shared} = {map}[{at}], {bytes} bytes at {}", place(full))
-            }
-            BoxWay::ToTensor { combined } => {
+            EngineWay::ToShared { full } => format!("{name} {shared} = {part}, {bytes} bytes at {}", place(full)),
+            EngineWay::ToTensor { combined } => {
                 let sign = combined.map(AtomicOp::symbol).unwrap_or_default();
-                format!("tensor_copy {map}[{at}] {sign}= {shared}, {bytes} bytes")
+                format!("{name} {part} {sign}= {shared}, {bytes} bytes")
             }
         }
     }

@@ -4,6 +4,7 @@ use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
 
 use crate::arena::{Arena, Handle};
+use crate::caching::Caching;
 use crate::counter::Counter;
 use crate::plan::OpPlan;
 use crate::scalar::Scalar;
@@ -122,6 +123,8 @@ pub struct Memory {
     pub values: Vec<i64>,
     /// Bytes to which its first element is aligned.
     pub alignment: i64,
+    /// How accesses to it are cached, if the user says it.
+    pub caching: Option<Caching>,
     /// Where the user declared it.
     pub span: Span,
 }

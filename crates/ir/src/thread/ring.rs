@@ -4,7 +4,7 @@ use tilewright_expr::Expr;
 use tilewright_layout::DType;
 use tilewright_layout::descriptor::Boxes;
 
-use crate::arena::Handle;
+use crate::arena::{Arena, Handle};
 use crate::thread::program::{Memory, Stmt};
 use crate::tile::AtomicOp;
 
@@ -54,24 +54,64 @@ pub struct TensorMapRecipe {
     pub elements: DType,
 }
 
-/// One thread starts to copy a box between a tensor and shared memory (PTX ISA, "cp.async.bulk.tensor").
+/// One thread starts to copy a part of a tensor to shared memory, or from there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorCopy {
-    /// The map of the tensor.
-    pub map: Handle<TensorMapRecipe>,
-    /// The first element of the box in shared memory.
+    /// The part of the tensor.
+    pub part: TensorPart,
+    /// Its first element in shared memory.
     pub shared: (Handle<Memory>, Expr),
-    /// Bytes of the box.
+    /// Its bytes.
     pub bytes: i64,
-    /// The first index of the box in each dimension of the map, fastest first.
-    pub coordinates: Vec<Expr>,
-    /// Where the box goes, and what tells that it has arrived.
-    pub way: BoxWay,
+    /// Where it goes, and what tells that it has arrived.
+    pub way: EngineWay,
 }
 
-/// Where the copy engine moves a box.
+/// A part of a tensor that the copy engine moves.
 #[derive(Clone, Debug, PartialEq)]
-pub enum BoxWay {
+pub enum TensorPart {
+    /// A box (PTX ISA, "cp.async.bulk.tensor").
+    Box {
+        /// The map of the tensor.
+        map: Handle<TensorMapRecipe>,
+        /// The first index in each dimension of the map, fastest first.
+        coordinates: Vec<Expr>,
+    },
+    /// Neighbouring elements from this one on, in the tensor's memory (PTX ISA, "cp.async.bulk").
+    Run {
+        /// The memory, and the index there.
+        first: (Handle<Memory>, Expr),
+    },
+}
+
+impl TensorPart {
+    /// Its integer expressions.
+    pub fn exprs(&self) -> &[Expr] {
+        match self {
+            TensorPart::Box { coordinates, .. } => coordinates,
+            TensorPart::Run { first } => std::slice::from_ref(&first.1),
+        }
+    }
+
+    fn exprs_mut(&mut self) -> &mut [Expr] {
+        match self {
+            TensorPart::Box { coordinates, .. } => coordinates,
+            TensorPart::Run { first } => std::slice::from_mut(&mut first.1),
+        }
+    }
+
+    /// The memory of the tensor.
+    pub fn tensor(&self, maps: &Arena<TensorMapRecipe>) -> Handle<Memory> {
+        match self {
+            TensorPart::Box { map, .. } => maps[*map].tensor,
+            TensorPart::Run { first } => first.0,
+        }
+    }
+}
+
+/// Where the copy engine moves a part of a tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EngineWay {
     /// To shared memory: elements outside of the tensor are 0. When all bytes have arrived, they count at this barrier.
     ToShared {
         /// The memory of the barrier, and its index there.
@@ -90,16 +130,16 @@ impl TensorCopy {
     /// The barrier at which its bytes count, if it has one.
     pub fn full(&self) -> Option<&(Handle<Memory>, Expr)> {
         match &self.way {
-            BoxWay::ToShared { full } => Some(full),
-            BoxWay::ToTensor { .. } => None,
+            EngineWay::ToShared { full } => Some(full),
+            EngineWay::ToTensor { .. } => None,
         }
     }
 
-    /// Its places in shared memory: that of the box, and its barrier.
+    /// Its places in shared memory: where the part goes or comes from, and its barrier.
     pub fn places_mut(&mut self) -> impl Iterator<Item = &mut (Handle<Memory>, Expr)> {
         let full = match &mut self.way {
-            BoxWay::ToShared { full } => Some(full),
-            BoxWay::ToTensor { .. } => None,
+            EngineWay::ToShared { full } => Some(full),
+            EngineWay::ToTensor { .. } => None,
         };
         std::iter::once(&mut self.shared).chain(full)
     }
@@ -107,10 +147,10 @@ impl TensorCopy {
     /// Its integer expressions: indices in shared memory, and coordinates.
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let full = match &mut self.way {
-            BoxWay::ToShared { full } => Some(&mut full.1),
-            BoxWay::ToTensor { .. } => None,
+            EngineWay::ToShared { full } => Some(&mut full.1),
+            EngineWay::ToTensor { .. } => None,
         };
-        std::iter::once(&mut self.shared.1).chain(full).chain(&mut self.coordinates)
+        std::iter::once(&mut self.shared.1).chain(full).chain(self.part.exprs_mut())
     }
 }
 

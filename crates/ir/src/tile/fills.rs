@@ -12,7 +12,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
 use crate::tile::op::{Op, OpKind};
-use crate::tile::producer::TMA;
+use crate::tile::producer::{BULK, TMA};
 use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord};
 
@@ -111,7 +111,7 @@ impl Kernel {
     pub(super) fn boxes_in_flight(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
         let has_warp = self.threads >= LANES as i64;
         let ops = self.ops.iter().map(|(_, op)| op).filter(move |_| has_warp);
-        let is_open = |op: &&Op| op.variant.as_deref().is_none_or(|asked| asked == TMA);
+        let is_open = |op: &&Op| op.variant.as_deref().is_none_or(|asked| [BULK, TMA].contains(&asked));
         let is_async = |op: &Op| op.kind == OpKind::CopyAsync;
         ops.filter(is_open).filter_map(move |op| {
             let [dst, src] = &op.operands[..] else { return None };

@@ -1,6 +1,6 @@
 //! A kernel and its statements.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
@@ -8,6 +8,7 @@ use tilewright_layout::axis::{LANEID, WARPID};
 use tilewright_layout::{DType, Iter, Layout};
 
 use crate::arena::{Arena, Handle};
+use crate::caching::Caching;
 use crate::counter::Counter;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::combiner::Combiner;
@@ -60,6 +61,8 @@ pub struct Kernel {
     pub copied_ahead: BTreeSet<Handle<Buffer>>,
     /// The shared buffers whose storage no other may use ([`Kernel::shared_storage`]).
     pub alone: BTreeSet<Handle<Buffer>>,
+    /// How accesses to tensors are cached, where the user says it.
+    pub caching: BTreeMap<Handle<Buffer>, Caching>,
     /// Whether shared buffers whose lives do not meet have the same storage even where no more CTAs run on an SM then.
     pub always_shares: bool,
     /// Whether a product and the sum around it are fused into one operation, rounded once; see
@@ -154,9 +157,16 @@ impl Kernel {
     pub fn widest_access(&self, buffer: Handle<Buffer>) -> i64 {
         match self.buffers[buffer].space {
             Space::Global(_) if self.copied_ahead.contains(&self.storage(buffer)) => self.widest_global.min(WIDEST),
+            // CUDA has no cache hint for 32 bytes.
+            Space::Global(_) if self.caching_of(buffer).is_some() => self.widest_global.min(WIDEST),
             Space::Global(_) => self.widest_global,
             Space::Shared | Space::Fragment => WIDEST,
         }
+    }
+
+    /// How accesses to a buffer are cached, if the user says it.
+    pub fn caching_of(&self, buffer: Handle<Buffer>) -> Option<Caching> {
+        self.caching.get(&self.storage(buffer)).copied()
     }
 
     /// The buffer that owns the storage of `handle`: itself, or what it is a view of.

@@ -76,11 +76,11 @@ impl Kernel {
             }
         };
         for (inner, fills) in self.all_fills() {
-            let has_boxes = |at: &usize, placed: &Kernel| placed.box_fill(&inner.body[*at]).is_ok();
+            let has_boxes = |at: &usize, placed: &Kernel| placed.engine_fill(&inner.body[*at]).is_ok();
             place(&fills.buffers, &|placed| fills.statements.iter().all(|at| has_boxes(at, placed)));
         }
         for (op, shared) in self.boxes_in_flight() {
-            place(&BTreeSet::from([shared]), &|placed| placed.box_copy(op).is_ok());
+            place(&BTreeSet::from([shared]), &|placed| placed.engine_copy(op).best().is_ok());
         }
         found
     }

@@ -18,6 +18,8 @@ use crate::tile::role::Role;
 pub const TMA_WARP_SPECIALISED: &str = "tma_warp_specialised";
 /// The variant in which the copy engine executes copies: of ops, and of pipelined loops.
 pub const TMA: &str = "tma";
+/// The variant in which the copy engine moves a tile as a run of neighbouring elements, without a tensor map.
+pub const BULK: &str = "bulk";
 
 /// The kernel with a producer warp for the loops that ask for it, by their variant or by that of the options: the statements
 /// that copy ahead are those of the role `producer`, a warp more, and all others those of the role `consumer`. A kernel that

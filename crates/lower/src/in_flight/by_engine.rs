@@ -2,14 +2,14 @@
 
 use tilewright_expr::Expr;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{BoxWay, Call, Inst, Memory, MemorySpace, Program, RegArray, Stmt, TensorMapRecipe, Value};
-use tilewright_ir::tile::{BoxMove, ElementOp, Role};
+use tilewright_ir::thread::{Call, EngineWay, Inst, Memory, MemorySpace, Program, RegArray, Stmt, Value};
+use tilewright_ir::tile::{ElementOp, EngineMove, Role};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
 use super::start::Start;
-use crate::boxes::{barrier_call, bytes, copies, no_whole_warp};
 use crate::builder::regs;
+use crate::engine::{barrier_call, no_whole_warp};
 use crate::pipeline::Team;
 use crate::sync::{Block, OpBlock, for_each_op};
 
@@ -27,13 +27,13 @@ pub(super) struct Load {
 }
 
 impl Start<'_> {
-    /// Whether the copy engine can move boxes, with so many bytes of shared memory beside them, or why it cannot.
-    pub(super) fn by_engine(&self, moved: &BoxMove, beside: i64) -> Result<(), Reason> {
+    /// Whether the copy engine can move a tile, with so many bytes of shared memory beside them, or why it cannot.
+    pub(super) fn by_engine(&self, moved: &EngineMove, beside: i64) -> Result<(), Reason> {
         let program = &self.builder.program;
         let owner = program.owner(self.builder.memory(moved.shared));
         refused(program, self.builder.memory(moved.tensor), owner).map_or(Ok(()), Err)?;
         let memory = &program.memories[owner];
-        let alignment = moved.boxes.alignment();
+        let alignment = moved.alignment();
         let bytes = program.shared_bytes() - memory.shared_bytes() + aligned(memory, alignment).shared_bytes() + beside;
         let most = program.target.shared_bytes();
         if bytes > most {
@@ -43,35 +43,32 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// Lets the shared memory of boxes begin where boxes may, and gives the map of their tensor.
-    fn prepare(&mut self, moved: &BoxMove) -> Handle<TensorMapRecipe> {
+    /// Lets the shared memory of a tile begin where it may.
+    fn prepare(&mut self, moved: &EngineMove) {
         let owner = self.builder.program.owner(self.builder.memory(moved.shared));
-        let alignment = moved.boxes.alignment();
+        let alignment = moved.alignment();
         let memory = &mut self.builder.program.memories[owner];
         *memory = aligned(memory, alignment);
         self.builder.align(owner, alignment);
-        self.builder.tensor_map(moved)
     }
 
-    /// One thread starts the copies of boxes to a tensor, as a group.
-    pub(super) fn stored(&mut self, op: &OpBlock, moved: &BoxMove) -> Vec<Stmt> {
-        let map = self.prepare(moved);
+    /// One thread starts the copies of a tile to a tensor, as a group.
+    pub(super) fn stored(&mut self, op: &OpBlock, moved: &EngineMove) -> Vec<Stmt> {
+        self.prepare(moved);
         let shared = (self.builder.memory(moved.shared), &moved.place);
-        let program = &self.builder.program;
-        let mut body = copies(program, moved, map, shared, &BoxWay::ToTensor { combined: moved.combined });
+        let mut body = self.builder.copies(moved, shared, &EngineWay::ToTensor { combined: moved.combined });
         body.push(Stmt::from(Call::plain(Inst::BulkCommit)));
-        by_one(program, op, body)
+        by_one(&self.builder.program, op, body)
     }
 
-    /// One thread announces the bytes of boxes, and starts their copies to shared memory.
-    pub(super) fn loaded(&mut self, op: &OpBlock, moved: &BoxMove, is_once: bool) -> Vec<Stmt> {
-        let map = self.prepare(moved);
+    /// One thread announces the bytes of a tile, and starts its copies to shared memory.
+    pub(super) fn loaded(&mut self, op: &OpBlock, moved: &EngineMove, is_once: bool) -> Vec<Stmt> {
+        self.prepare(moved);
         let shared = self.builder.memory(moved.shared);
         let barrier = (self.barrier_of(op, shared, is_once), Expr::constant(0));
-        let mut body = vec![barrier_call(Inst::BarrierExpect, barrier.clone(), Some(Expr::constant(bytes(moved))))];
-        let program = &self.builder.program;
-        body.extend(copies(program, moved, map, (shared, &moved.place), &BoxWay::ToShared { full: barrier }));
-        by_one(program, op, body)
+        let mut body = vec![barrier_call(Inst::BarrierExpect, barrier.clone(), Some(Expr::constant(moved.bytes())))];
+        body.extend(self.builder.copies(moved, (shared, &moved.place), &EngineWay::ToShared { full: barrier }));
+        by_one(&self.builder.program, op, body)
     }
 
     /// The barrier of a copy to a shared memory.

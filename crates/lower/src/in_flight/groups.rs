@@ -30,7 +30,7 @@ impl Used {
                 used.writes.extend(access.effect.writes().then_some(memory));
             }
             if let Stmt::TensorCopy(copy) = stmt {
-                let tensor = program.owner(program.maps[copy.map].tensor);
+                let tensor = program.owner(copy.part.tensor(&program.maps));
                 if copy.full().is_some() { &mut used.reads } else { &mut used.writes }.insert(tensor);
             }
         });

@@ -7,13 +7,13 @@ use num_integer::Integer;
 use tilewright_expr::linear::linear;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Counter;
-use tilewright_ir::tile::BoxMove;
+use tilewright_ir::tile::EngineMove;
 
 /// A tile that a copy stores to a tensor, in the loops around the copy.
 pub(super) struct Stored<'a> {
     /// The plan of the copy.
     pub(super) plan: usize,
-    pub(super) moved: &'a BoxMove,
+    pub(super) moved: &'a EngineMove,
     pub(super) loops: &'a [Counter],
 }
 
@@ -22,7 +22,7 @@ impl Stored<'_> {
     /// moves on by its side or more, whatever the other loops do.
     fn differs_in_each_iteration(&self) -> bool {
         let several = self.loops.iter().filter(|counter| counter.most_trips() > 1);
-        let BoxMove { starts, sides, .. } = self.moved;
+        let EngineMove { starts, sides, .. } = self.moved;
         let moves_on = |start: &Expr, side: i64, counter: &Counter| {
             let others = self.loops.iter().filter(|other| other.var != counter.var);
             let depends_on_others = others.into_iter().any(|other| start.mentions(&other.var));

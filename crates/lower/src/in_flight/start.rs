@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Call, Inst, Memory, Stmt};
-use tilewright_ir::tile::BoxMove;
+use tilewright_ir::tile::{EngineMove, EngineOffers};
 use tilewright_ir::{Handle, SHARED_ALIGNMENT};
 
 use super::by_engine::Load;
 use super::groups::Used;
-use crate::boxes::{OF_AN_ISSUE, facts};
 use crate::builder::Builder;
+use crate::engine::{OF_AN_ISSUE, facts, variant};
 use crate::measure::measure;
-use crate::pipeline::{CP_ASYNC, TMA, asynchronous, unmet};
+use crate::pipeline::{BULK, CP_ASYNC, TMA, asynchronous, unmet};
 use crate::sync::{Block, Flight, FlightWay, OpBlock, for_each_op};
 
 /// Asynchronous copies while they get their statements.
@@ -24,7 +24,7 @@ pub(super) struct Start<'a> {
     /// Whether there are any.
     pub(super) started: bool,
     /// How the copy engine executes those to tensors that it does, by their plans.
-    pub(super) stores: BTreeMap<usize, BoxMove>,
+    pub(super) stores: BTreeMap<usize, EngineMove>,
     /// Those to shared memory that the copy engine executes.
     pub(super) loads: Vec<Load>,
     /// What copies to each shared memory for which no variant is asked for would cost.
@@ -70,10 +70,10 @@ impl<'a> Start<'a> {
     /// Adds what a copy to shared memory would cost.
     fn add_cost(&mut self, op: &OpBlock) {
         let Some(flight) = op.flight.as_ref().filter(|flight| flight.asked.is_none()) else { return };
-        let FlightWay::Load(boxes) = &flight.way else { return };
+        let FlightWay::Load(offers) = &flight.way else { return };
         let Some(fills) = self.filled(op) else { return };
-        let engine = boxes.as_ref().as_ref().ok().filter(|moved| self.by_engine(moved, SHARED_ALIGNMENT).is_ok());
-        let engine = engine.map(|moved| facts(moved).instructions + OF_AN_ISSUE);
+        let engine = self.possible(offers, SHARED_ALIGNMENT).best().ok();
+        let engine = engine.map(|moved| facts(&moved).instructions + OF_AN_ISSUE);
         let by_threads = self.by_threads(op);
         let threads = by_threads.as_ref().ok().map(|(_, facts)| facts.instructions);
         self.by_threads.insert(op.op, by_threads);
@@ -108,13 +108,13 @@ impl<'a> Start<'a> {
     fn op(&mut self, op: &mut OpBlock, is_once: bool) {
         let Some(flight) = op.flight.take() else { return };
         let made = match &flight.way {
-            FlightWay::Load(boxes) => self.load(op, &flight, boxes, is_once),
-            FlightWay::Store(boxes) => self.store(op, boxes),
+            FlightWay::Load(offers) => self.load(op, &flight, offers, is_once),
+            FlightWay::Store(offers) => self.store(op, &flight, offers),
             FlightWay::Other => self.refuse(op, CP_ASYNC, not_to_shared_memory()),
         };
         let plan = &mut self.plans[op.op];
         if let Some(asked) = flight.asked.filter(|asked| plan.considered.iter().all(|known| known.variant != *asked)) {
-            let reason = if asked == TMA { not_between() } else { not_to_shared_memory() };
+            let reason = if [BULK, TMA].contains(&asked) { not_between() } else { not_to_shared_memory() };
             plan.considered.push(VariantResult { variant: asked, answer: Err(vec![reason]) });
         }
         if let Some(body) = made {
@@ -132,47 +132,52 @@ impl<'a> Start<'a> {
         None
     }
 
+    /// Those of the engine's ways that are possible, with so many bytes of shared memory beside the tile.
+    fn possible(&self, offers: &EngineOffers, beside: i64) -> EngineOffers {
+        let possible = |moved: EngineMove| self.by_engine(&moved, beside).map(|()| moved);
+        let EngineOffers { run, boxes } = offers.clone();
+        EngineOffers { run: run.and_then(possible), boxes: boxes.and_then(possible) }
+    }
+
+    /// The way of the engine that is asked for, or the better one, if it is possible. Writes into the plan what was considered.
+    fn engine(&mut self, op: &OpBlock, flight: &Flight, offers: EngineOffers) -> Option<EngineMove> {
+        let considered = &mut self.plans[op.op].considered;
+        for (variant, offer) in [(BULK, &offers.run), (TMA, &offers.boxes)] {
+            let answer = offer.as_ref().map(facts).map_err(|reason| vec![reason.clone()]);
+            considered.push(VariantResult { variant, answer });
+        }
+        match flight.asked {
+            Some(BULK) => offers.run.ok(),
+            Some(TMA) => offers.boxes.ok(),
+            Some(_) => None,
+            None => offers.best().ok(),
+        }
+    }
+
     /// A copy to a tensor.
-    fn store(&mut self, op: &OpBlock, boxes: &Result<BoxMove, Reason>) -> Option<Vec<Stmt>> {
-        let possible = boxes.clone().and_then(|moved| self.by_engine(&moved, 0).map(|()| moved));
-        let moved = match possible {
-            Ok(moved) => moved,
-            Err(reason) => return self.refuse(op, TMA, reason),
-        };
-        let plan = &mut self.plans[op.op];
-        plan.considered.push(VariantResult { variant: TMA, answer: Ok(facts(&moved)) });
-        plan.chosen = TMA;
+    fn store(&mut self, op: &OpBlock, flight: &Flight, offers: &EngineOffers) -> Option<Vec<Stmt>> {
+        let moved = self.engine(op, flight, self.possible(offers, 0))?;
+        self.plans[op.op].chosen = variant(&moved);
         let body = self.stored(op, &moved);
         self.stores.insert(op.op, moved);
         Some(body)
     }
 
     /// A copy to shared memory: by threads or by the copy engine, whichever is asked for or is cheaper for the memory.
-    fn load(
-        &mut self,
-        op: &OpBlock,
-        flight: &Flight,
-        boxes: &Result<BoxMove, Reason>,
-        is_once: bool,
-    ) -> Option<Vec<Stmt>> {
+    fn load(&mut self, op: &OpBlock, flight: &Flight, offers: &EngineOffers, is_once: bool) -> Option<Vec<Stmt>> {
         let by_threads = self.by_threads.remove(&op.op).unwrap_or_else(|| self.by_threads(op));
-        let by_engine = boxes.clone().and_then(|moved| self.by_engine(&moved, SHARED_ALIGNMENT).map(|()| moved));
-        let of_engine = by_engine.as_ref().map(facts).map_err(Clone::clone);
+        let by_engine = self.engine(op, flight, self.possible(offers, SHARED_ALIGNMENT));
+        let answer = by_threads.as_ref().map(|(_, facts)| facts.clone()).map_err(|reason| vec![reason.clone()]);
+        self.plans[op.op].considered.push(VariantResult { variant: CP_ASYNC, answer });
         let is_for_engine =
             || self.filled(op).and_then(|fills| self.costs.get(&fills)).is_some_and(Costs::is_for_engine);
         let takes_engine = match flight.asked {
-            Some(asked) => asked == TMA,
-            None => of_engine.is_ok() && (by_threads.is_err() || is_for_engine()),
+            Some(asked) => asked != CP_ASYNC,
+            None => by_engine.is_some() && (by_threads.is_err() || is_for_engine()),
         };
-        let answers =
-            [(TMA, of_engine), (CP_ASYNC, by_threads.as_ref().map(|(_, facts)| facts.clone()).map_err(Clone::clone))];
-        for (variant, answer) in answers {
-            let answer = answer.map_err(|reason| vec![reason]);
-            self.plans[op.op].considered.push(VariantResult { variant, answer });
-        }
         match (takes_engine, by_engine, by_threads) {
-            (true, Ok(moved), _) => {
-                self.plans[op.op].chosen = TMA;
+            (true, Some(moved), _) => {
+                self.plans[op.op].chosen = variant(&moved);
                 Some(self.loaded(op, &moved, is_once))
             }
             (false, _, Ok((body, _))) => {

@@ -2,7 +2,7 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{OpPlan, Reason};
-use tilewright_ir::tile::{BoxMove, Loop, Op, OpKind, Stmt, Unroll};
+use tilewright_ir::tile::{BULK, EngineMove, EngineOffers, Loop, Op, OpKind, Stmt, Unroll};
 
 use super::kernel_lowering::{KernelLowering, Substitution, substituted, substituted_expr};
 use crate::in_flight::not_between;
@@ -47,7 +47,7 @@ impl KernelLowering<'_> {
         for (position, stmt) in inner.body.iter().enumerate() {
             let is_fill = fills.statements.contains(&position);
             let copy = if is_fill { self.asynchronous_copy(stmt, unrolled) } else { None };
-            let boxes = is_fill.then(|| self.box_fill(stmt, unrolled));
+            let boxes = is_fill.then(|| self.engine_fill(stmt, unrolled));
             match copy {
                 Some(block) => {
                     blocks.extend(boxes.map(|boxes| Fill { block: body.len(), boxes }));
@@ -74,11 +74,8 @@ impl KernelLowering<'_> {
     }
 
     /// How the copy engine executes a statement in a copy of an unrolled loop.
-    fn box_fill(&self, stmt: &Stmt, unrolled: &Substitution) -> Result<BoxMove, Reason> {
-        let mut fill = self.kernel.box_fill(stmt)?;
-        let BoxMove { coordinates, place, .. } = &mut fill;
-        coordinates.iter_mut().chain([place]).for_each(|expr| *expr = substituted_expr(expr, unrolled));
-        Ok(fill)
+    fn engine_fill(&self, stmt: &Stmt, unrolled: &Substitution) -> Result<EngineMove, Reason> {
+        Ok(self.kernel.engine_fill(stmt)?.map_exprs(&|expr| substituted_expr(expr, unrolled)))
     }
 
     /// A copy in vectors, if no variant is asked for and asynchronous copies can take it over. The cheapest variant for
@@ -97,8 +94,8 @@ impl KernelLowering<'_> {
         if asked.is_none() && (op.variant.is_some() || !is_store) {
             return self.op(&op);
         }
-        let boxes = if is_store { self.kernel.box_copy(&op) } else { Err(not_between()) };
-        let way = FlightWay::Store(Box::new(boxes));
+        let offers = if is_store { self.kernel.engine_copy(&op) } else { EngineOffers::refused(not_between()) };
+        let way = FlightWay::Store(Box::new(offers));
         let block = self.op(&Op { variant: None, ..op })?;
         self.plans[block.op].forced = asked.is_some();
         Ok(block.in_flight(Flight { asked, way }))
@@ -107,7 +104,7 @@ impl KernelLowering<'_> {
     /// A copy that may stay in flight until something needs it, if no other variant is asked for.
     pub(super) fn copy_async(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = self.with_variant(op);
-        let asked = [CP_ASYNC, TMA].into_iter().find(|name| op.variant.as_deref() == Some(name));
+        let asked = [CP_ASYNC, BULK, TMA].into_iter().find(|name| op.variant.as_deref() == Some(name));
         if op.variant.is_some() && asked.is_none() {
             return self.op(&op);
         }
@@ -122,11 +119,11 @@ impl KernelLowering<'_> {
 
     /// What may execute a copy that stays in flight.
     fn flight_way(&self, op: &Op) -> FlightWay {
-        let boxes = || Box::new(self.kernel.box_copy(op));
+        let offers = || Box::new(self.kernel.engine_copy(op));
         if self.kernel.is_to_tensor(op) {
-            FlightWay::Store(boxes())
+            FlightWay::Store(offers())
         } else if self.kernel.is_from_tensor(op) {
-            FlightWay::Load(boxes())
+            FlightWay::Load(offers())
         } else {
             FlightWay::Other
         }

@@ -25,6 +25,7 @@ impl KernelLowering<'_> {
     ) -> Result<OpBlock, Diagnostic> {
         let parallel = &self.kernel.parallels[handle];
         let block = self.in_role(parallel.role, |lowering| lowering.parallel_of_team(parallel, unrolled))?;
+        self.plans[block.op].parallel = Some(handle);
         Ok(block.of(self.kernel.part_of_cta(parallel.role)))
     }
 

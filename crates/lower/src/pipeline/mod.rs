@@ -20,7 +20,7 @@
 //! stores at its end.
 
 mod asynchronous;
-mod boxes;
+mod by_engine;
 mod choice;
 mod rotate;
 mod served;
@@ -35,8 +35,8 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
-pub(crate) use tilewright_ir::tile::TMA;
-use tilewright_ir::tile::{BoxMove, Role, TMA_WARP_SPECIALISED};
+pub(crate) use tilewright_ir::tile::{BULK, TMA};
+use tilewright_ir::tile::{EngineMove, Role, TMA_WARP_SPECIALISED};
 
 use crate::measure::measure;
 use crate::sync::{Block, OpBlock, role_of};
@@ -65,13 +65,18 @@ fn in_order() -> VariantResult {
     VariantResult { variant: SERIAL, answer: Ok(PlanFacts::without_accesses("nothing runs ahead", 0)) }
 }
 
-/// The error for a loop that cannot have the variant that the user asks for.
-pub(crate) fn unmet(plan: &OpPlan, asked: &str) -> Diagnostic {
-    if !VARIANTS.contains(&asked) {
-        return Diagnostic::error("P0401", format!("`pipelined` has no variant `{asked}`"))
-            .label(plan.span, plan.title.clone())
-            .help(format!("its variants are {}", VARIANTS.join(", ")));
+/// The error for a loop that is asked for a variant that it does not take.
+fn unmet_by_loop(plan: &OpPlan, asked: &str) -> Diagnostic {
+    if VARIANTS.contains(&asked) {
+        return unmet(plan, asked);
     }
+    Diagnostic::error("P0401", format!("`pipelined` has no variant `{asked}`"))
+        .label(plan.span, plan.title.clone())
+        .help(format!("its variants are {}", VARIANTS.join(", ")))
+}
+
+/// The error for a copy or a loop that cannot have the variant that the user asks for.
+pub(crate) fn unmet(plan: &OpPlan, asked: &str) -> Diagnostic {
     let message = format!("the variant `{asked}` cannot do this");
     let mut found = Diagnostic::error("P0402", message).label(plan.span, plan.title.clone());
     for one in plan.considered.iter().filter(|one| one.variant == asked) {
@@ -126,7 +131,7 @@ pub(crate) struct Fill {
     /// Its position in the body of the loop.
     pub(crate) block: usize,
     /// How the copy engine does the same, or why it cannot.
-    pub(crate) boxes: Result<BoxMove, Reason>,
+    pub(crate) boxes: Result<EngineMove, Reason>,
 }
 
 /// A block of a loop that runs ahead.
@@ -140,7 +145,7 @@ pub(crate) struct Copy {
     /// The role that executes it, if not all threads do.
     role: Option<Handle<Role>>,
     /// How the copy engine does the same, or why it cannot.
-    boxes: Result<BoxMove, Reason>,
+    boxes: Result<EngineMove, Reason>,
     /// All of its statements: with asynchronous copies, if these can do it, otherwise as they were lowered.
     statements: Vec<Stmt>,
     /// What runs ahead and what follows later, if asynchronous copies cannot do it.
@@ -243,13 +248,13 @@ impl RunsAhead {
     }
 
     /// The variant in which the copy engine fills stages.
-    fn by_boxes(&self) -> &'static str {
+    fn by_engine(&self) -> &'static str {
         if self.producer.is_ok() { TMA_WARP_SPECIALISED } else { TMA }
     }
 
     /// Whether the copy engine may fill the stages: a role that executes the copies is one for `tma` too.
-    fn may_be_boxes(&self) -> bool {
-        self.may_be(self.by_boxes()) || self.may_be(TMA)
+    fn may_be_engine(&self) -> bool {
+        self.may_be(self.by_engine()) || self.may_be(TMA)
     }
 
     /// Whether the user asks for a variant, or leaves the choice open.

@@ -13,7 +13,7 @@ use tilewright_ir::{Counter, Handle};
 use super::choice::{Ways, bytes_of_stage};
 use super::served::Served;
 use super::teams::Team;
-use super::{Copy, Halves, RunsAhead, SERIAL, in_order, unmet};
+use super::{Copy, Halves, RunsAhead, SERIAL, in_order, unmet_by_loop};
 use crate::builder::Builder;
 use crate::conditions::{settled, under};
 use crate::sync::{Block, Branch, LoopBlock, LoopRef, OpBlock, for_each_op, role_of};
@@ -44,7 +44,7 @@ impl<'a> Rotation<'a> {
     ) -> Vec<Block> {
         let mut rotation = Rotation { builder, plans, loops, found, depth: 0, served: Served::default() };
         let takes =
-            |ahead: &RunsAhead, inner: &LoopBlock| rotation.ways(ahead, &inner.inner.counter).takes_boxes(ahead);
+            |ahead: &RunsAhead, inner: &LoopBlock| rotation.ways(ahead, &inner.inner.counter).takes_engine(ahead);
         rotation.served = Served::of(&rotation.builder.program, &blocks, &takes);
         rotation.blocks(blocks)
     }
@@ -85,10 +85,10 @@ impl<'a> Rotation<'a> {
 
     fn rotate(&mut self, inner: LoopBlock, ahead: RunsAhead) -> Vec<Block> {
         let ways = self.ways(&ahead, &inner.inner.counter);
-        let takes_boxes = ways.takes_boxes(&ahead);
+        let takes_engine = ways.takes_engine(&ahead);
         let Ways { mut boxes, threads } = ways;
         let is_served = self.served.take(inner.inner.id, boxes.is_err());
-        if takes_boxes && !is_served {
+        if takes_engine && !is_served {
             let text = "another copy of this loop, which is unrolled, does not take it";
             boxes = Err(vec![Reason::new(text, "as many iterations in each")]);
         }
@@ -99,7 +99,7 @@ impl<'a> Rotation<'a> {
         plan.forced = ahead.variant.is_some();
         plan.considered = vec![of(ahead.by_threads(), threads_answer)];
         if !ahead.copies.is_empty() {
-            plan.considered.insert(0, of(ahead.by_boxes(), boxes_answer));
+            plan.considered.insert(0, of(ahead.by_engine(), boxes_answer));
         }
         let asks_for_producer = ahead.variant.as_deref() == Some(TMA_WARP_SPECIALISED);
         if let Some(reason) = ahead.producer.as_ref().err().filter(|_| asks_for_producer) {
@@ -107,8 +107,8 @@ impl<'a> Rotation<'a> {
         }
         match (boxes, threads) {
             (Ok(way), _) if is_served => {
-                plan.chosen = ahead.by_boxes();
-                self.rotated_by_boxes(inner, ahead, way)
+                plan.chosen = ahead.by_engine();
+                self.rotated_by_engine(inner, ahead, way)
             }
             (_, Ok((stages, _))) if ahead.may_be(ahead.by_threads()) => {
                 plan.chosen = ahead.by_threads();
@@ -118,7 +118,7 @@ impl<'a> Rotation<'a> {
                 plan.considered.push(in_order());
                 plan.chosen = SERIAL;
                 let asked = ahead.variant.as_deref().filter(|asked| *asked != SERIAL);
-                self.found.extend(asked.map(|asked| unmet(plan, asked)));
+                self.found.extend(asked.map(|asked| unmet_by_loop(plan, asked)));
                 vec![Block::Loop(inner)]
             }
         }

@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::plan::{Barrier, Reason};
+use tilewright_ir::plan::Barrier;
 use tilewright_ir::thread::{Cond, Inst, Stmt, Value, for_each_stmt};
-use tilewright_ir::tile::{BoxMove, Role};
+use tilewright_ir::tile::{EngineOffers, Role};
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::axis::Scope;
 
@@ -107,13 +107,13 @@ pub(crate) struct Flight {
     pub(crate) way: FlightWay,
 }
 
-/// What executes a copy that stays in flight. With each kind that the copy engine has: how it does it, or why it cannot.
+/// What executes a copy that stays in flight. With each kind that the copy engine has: how it does it.
 #[derive(Clone, Debug)]
 pub(crate) enum FlightWay {
     /// From a tensor to shared memory: threads, by asynchronous copies, or the copy engine.
-    Load(Box<Result<BoxMove, Reason>>),
+    Load(Box<EngineOffers>),
     /// From shared memory to a tensor: the copy engine.
-    Store(Box<Result<BoxMove, Reason>>),
+    Store(Box<EngineOffers>),
     /// Another copy, which nothing executes later.
     Other,
 }

@@ -76,11 +76,13 @@ impl<'r> Maker<'r> {
         for number in 0..rng.within(1..=2) {
             let extents = if rng.percent(70) { main } else { shape(rng) };
             let dtype = if rng.percent(80) { dtype } else { *rng.pick(&DTYPES) };
-            inputs.push(held(k.input(&format!("x{number}"), dtype, listed(extents)), dtype, extents));
+            let input = k.input(&format!("x{number}"), dtype, listed(extents));
+            inputs.push(held(randomly_cached(rng, input), dtype, extents));
         }
         let mut outputs = Vec::new();
         for number in 0..rng.within(1..=2) {
-            outputs.push(held(k.output(&format!("y{number}"), dtype, listed(main)), dtype, main));
+            let output = k.output(&format!("y{number}"), dtype, listed(main));
+            outputs.push(held(randomly_cached(rng, output), dtype, main));
         }
         if rng.percent(20) {
             // A view of part of an output, which other accesses may overlap.
@@ -550,5 +552,14 @@ impl<'r> Maker<'r> {
             1 => store.unique(),
             _ => {}
         }
+    }
+}
+
+/// A tensor, the accesses to which are sometimes cached in another way.
+fn randomly_cached(rng: &mut Rng, tensor: Buffer) -> Buffer {
+    match rng.within(0..=19) {
+        0 => tensor.streamed(),
+        1 => tensor.in_l2(),
+        _ => tensor,
     }
 }

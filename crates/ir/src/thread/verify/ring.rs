@@ -9,34 +9,60 @@ use crate::arena::Handle;
 use crate::thread::effects::for_each_stmt;
 use crate::thread::inst::Inst;
 use crate::thread::program::{Memory, MemorySpace, Stmt};
-use crate::thread::ring::{TensorCopy, TensorMapRecipe};
+use crate::thread::ring::{TensorCopy, TensorPart};
 
-/// A barrier: its memory and its index there.
+/// A run begins at multiples of as many bytes, and has multiples of them (PTX ISA, "cp.async.bulk").
+const RUN_UNIT: i64 = 16;
+
+/// A place: its memory and its index there.
 type Place = (Handle<Memory>, Expr);
 
 impl Checker<'_> {
-    /// A copy has as many coordinates as its map has dimensions, moves the bytes of its box from or to a place where a box may
-    /// begin, and counts at a barrier in shared memory if it fills that. One elected thread issues it.
+    /// A copy has as many coordinates as its map has dimensions, moves the bytes of its box, or whole units of a tensor in global
+    /// memory, from or to a place where these may begin, and counts at a barrier in shared memory if it fills that. One elected
+    /// thread issues it.
     pub(super) fn tensor_copy(&mut self, copy: &TensorCopy) {
-        let TensorCopy { map, shared, bytes, coordinates, .. } = copy;
+        let TensorCopy { part, shared, bytes, .. } = copy;
         let program = self.program;
-        let recipe = &program.maps[*map];
         let memory = |place: &Place| &program.memories[place.0];
-        let begins = memory(shared).alignment % recipe.boxes.alignment() == 0
-            && self.is_multiple(&shared.1, BOX_UNIT / memory(shared).dtype.bytes());
+        let begins_at = |place: &Place, alignment: i64, unit: i64| {
+            memory(place).alignment % alignment == 0 && self.is_multiple(&place.1, unit / memory(place).dtype.bytes())
+        };
+        let begins = match part {
+            TensorPart::Box { map, coordinates } => {
+                let boxes = &program.maps[*map].boxes;
+                coordinates.len() == boxes.sources.len()
+                    && *bytes == boxes.box_bytes()
+                    && begins_at(shared, boxes.alignment(), BOX_UNIT)
+            }
+            TensorPart::Run { first } => {
+                let is_global = matches!(memory(first).space, MemorySpace::Global { .. });
+                let dtypes = [memory(first).dtype, memory(shared).dtype];
+                is_global
+                    && dtypes[0] == dtypes[1]
+                    && bytes % RUN_UNIT == 0
+                    && begins_at(first, RUN_UNIT, RUN_UNIT)
+                    && begins_at(shared, RUN_UNIT, RUN_UNIT)
+            }
+        };
+        let tensor = part.tensor(&program.maps);
         let is_barrier = |place: &Place| memory(place).is_shared() && memory(place).dtype == DType::U64;
-        let is_written = matches!(program.memories[recipe.tensor].space, MemorySpace::Global { read_only: false, .. });
+        let is_written = matches!(program.memories[tensor].space, MemorySpace::Global { read_only: false, .. });
         let arrives = copy.full().map_or(is_written, is_barrier);
-        let fits = coordinates.len() == recipe.boxes.sources.len()
-            && *bytes == recipe.boxes.box_bytes()
-            && begins
-            && memory(shared).is_shared()
-            && arrives;
-        if !fits {
-            self.report("V0321", format!("a copy by `{}` has operands that it does not accept", recipe.name));
+        let title = self.title(part);
+        if !(begins && memory(shared).is_shared() && arrives) {
+            self.report("V0321", format!("{title} has operands that it does not accept"));
         }
         if !self.is_elected {
-            self.report("V0321", format!("more than one thread copies by `{}`", recipe.name));
+            self.report("V0321", format!("more than one thread starts {title}"));
+        }
+    }
+
+    /// A copy in messages.
+    fn title(&self, part: &TensorPart) -> String {
+        match part {
+            TensorPart::Box { map, .. } => format!("a copy by `{}`", self.program.maps[*map].name),
+            TensorPart::Run { first } => format!("a copy of a run of `{}`", self.program.memories[first.0].name),
         }
     }
 
@@ -53,15 +79,14 @@ impl Checker<'_> {
 
     /// What one thread copies to tensors belongs to a group that it commits afterwards.
     pub(super) fn committed(&mut self, body: &[Stmt]) {
-        let mut open: Option<Handle<TensorMapRecipe>> = None;
+        let mut open: Option<TensorPart> = None;
         for_each_stmt(body, &mut |stmt| match stmt {
-            Stmt::TensorCopy(copy) if copy.full().is_none() => open = Some(copy.map),
+            Stmt::TensorCopy(copy) if copy.full().is_none() => open = Some(copy.part.clone()),
             Stmt::Inst(call) if call.inst == Inst::BulkCommit => open = None,
             _ => {}
         });
-        if let Some(map) = open {
-            let text = format!("a copy by `{}` belongs to no group", self.program.maps[map].name);
-            self.report("V0321", text);
+        if let Some(part) = open {
+            self.report("V0321", format!("{} belongs to no group", self.title(&part)));
         }
     }
 
@@ -118,12 +143,14 @@ mod tests {
     use crate::target::Target;
     use crate::thread::inst::Inst;
     use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt, Unroll};
-    use crate::thread::ring::{BoxWay, TensorCopy, TensorMapRecipe};
+    use crate::thread::ring::{EngineWay, TensorCopy, TensorMapRecipe, TensorPart};
     use crate::thread::verify::verify;
+
+    use super::Place;
 
     fn memory(name: &str, dtype: DType, space: MemorySpace, alignment: i64) -> Memory {
         let (name, values, span) = (name.to_string(), Vec::new(), Span::here());
-        Memory { name, dtype, elements: 4096, stages: 1, space, values, alignment, span }
+        Memory { name, dtype, elements: 4096, stages: 1, space, values, alignment, caching: None, span }
     }
 
     /// The findings for a copy of 16 rows of 64 halves, of which `bytes` are announced, after a change.
@@ -138,7 +165,7 @@ mod tests {
         change: impl FnOnce(&mut TensorCopy, Handle<Memory>),
         copied: impl FnOnce(TensorCopy) -> Stmt,
     ) -> Vec<String> {
-        said_in(true, |mut copy, tile, barrier| {
+        said_in(true, |mut copy, [_, tile], barrier| {
             change(&mut copy, tile);
             let arguments = vec![Expr::constant(bytes)];
             let expect = Call { memory: vec![barrier], arguments, ..Call::plain(Inst::BarrierExpect) };
@@ -147,11 +174,8 @@ mod tests {
         })
     }
 
-    /// The findings for statements that are made of a copy from a tensor, the memory of its tile, and its barrier.
-    fn said_in(
-        read_only: bool,
-        body: impl FnOnce(TensorCopy, Handle<Memory>, (Handle<Memory>, Expr)) -> Vec<Stmt>,
-    ) -> Vec<String> {
+    /// The findings for statements that are made of a copy from a tensor, the memories of tensor and tile, and its barrier.
+    fn said_in(read_only: bool, body: impl FnOnce(TensorCopy, [Handle<Memory>; 2], Place) -> Vec<Stmt>) -> Vec<String> {
         let mut program = Program::new("k", Target::Sm100a, 64);
         let space = MemorySpace::Global { read_only, may_alias: false };
         let tensor = program.memories.push(memory("a", DType::F16, space, 32));
@@ -172,9 +196,9 @@ mod tests {
         };
         let map = program.maps.push(map);
         let barrier = (full, Expr::constant(2));
-        let coordinates = [0, 16].map(Expr::constant).to_vec();
-        let (shared, way) = ((tile, Expr::constant(0)), BoxWay::ToShared { full: barrier.clone() });
-        program.body = body(TensorCopy { map, shared, bytes: 2048, coordinates, way }, tile, barrier);
+        let part = TensorPart::Box { map, coordinates: [0, 16].map(Expr::constant).to_vec() };
+        let (shared, way) = ((tile, Expr::constant(0)), EngineWay::ToShared { full: barrier.clone() });
+        program.body = body(TensorCopy { part, shared, bytes: 2048, way }, [tensor, tile], barrier);
         verify(program).map_or_else(|found| found.iter().map(ToString::to_string).collect(), |_| Vec::new())
     }
 
@@ -206,23 +230,30 @@ mod tests {
 
     #[test]
     fn one_elected_thread_copies() {
-        assert_eq!(said(2048, false, |_, _| {}), ["internal error[V0321]: more than one thread copies by `a_map`"]);
+        assert_eq!(
+            said(2048, false, |_, _| {}),
+            ["internal error[V0321]: more than one thread starts a copy by `a_map`"]
+        );
     }
 
     #[test]
     fn a_copy_has_the_operands_of_its_map() {
         let expected = "internal error[V0321]: a copy by `a_map` has operands that it does not accept";
-        let short = said(2048, true, |copy, _| copy.coordinates.truncate(1));
+        let short = said(2048, true, |copy, _| {
+            let TensorPart::Box { coordinates, .. } = &mut copy.part else { return };
+            coordinates.truncate(1);
+        });
         let unaligned = said(2048, true, |copy, tile| copy.shared = (tile, Expr::constant(32)));
         assert_eq!([short, unaligned], [[expected], [expected]]);
-        let elsewhere = said(2048, true, |copy, tile| copy.way = BoxWay::ToShared { full: (tile, Expr::constant(2)) });
+        let elsewhere =
+            said(2048, true, |copy, tile| copy.way = EngineWay::ToShared { full: (tile, Expr::constant(2)) });
         assert!(elsewhere.contains(&expected.to_string()), "{elsewhere:?}");
     }
 
     /// The findings for the copy in the other direction, if one thread also executes `more` after it.
     fn said_of_store(read_only: bool, more: Option<Inst>) -> Vec<String> {
         said_in(read_only, |copy, _, _| {
-            let copy = TensorCopy { way: BoxWay::ToTensor { combined: None }, ..copy };
+            let copy = TensorCopy { way: EngineWay::ToTensor { combined: None }, ..copy };
             let more = more.map(|inst| Stmt::from(Call::plain(inst)));
             vec![Stmt::Elect { body: std::iter::once(Stmt::from(copy)).chain(more).collect() }]
         })
@@ -234,6 +265,25 @@ mod tests {
         let expected = "internal error[V0321]: a copy by `a_map` belongs to no group";
         assert_eq!(said_of_store(false, None), [expected]);
         assert_eq!(said_of_store(false, Some(Inst::CopyAsyncCommit)), [expected]);
+    }
+
+    /// The findings for a copy of so many bytes of `a` from an element on, to another one of the tile.
+    fn said_of_run(bytes: i64, [first, to]: [i64; 2]) -> Vec<String> {
+        said_in(false, |_, [tensor, tile], _| {
+            let part = TensorPart::Run { first: (tensor, Expr::constant(first)) };
+            let way = EngineWay::ToTensor { combined: None };
+            let copy = TensorCopy { part, shared: (tile, Expr::constant(to)), bytes, way };
+            vec![Stmt::Elect { body: vec![Stmt::from(copy), Stmt::from(Call::plain(Inst::BulkCommit))] }]
+        })
+    }
+
+    #[test]
+    fn a_run_is_whole_units_from_a_multiple_of_them_on() {
+        assert_eq!(said_of_run(2048, [8, 16]), Vec::<String>::new());
+        let expected = "internal error[V0321]: a copy of a run of `a` has operands that it does not accept";
+        for (bytes, places) in [(2048, [4, 0]), (2048, [0, 4]), (2056, [0, 0])] {
+            assert_eq!(said_of_run(bytes, places), [expected], "{bytes} {places:?}");
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ fn memory(name: &str, space: MemorySpace, elements: i64) -> Memory {
         space,
         values: Vec::new(),
         alignment: 16,
+        caching: None,
         span: Span::here(),
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn check(kernels: &KernelsByRole<'_>, target: Target, found: &mut Vec
         check_view(kernel, handle, found);
     }
     check_parameters(kernel, found);
+    check_caching(kernel, found);
     check_shared(kernel, target, found);
 }
 
@@ -362,6 +363,18 @@ fn check_parameters(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0271", message).label(last, "the last one").help(
             "a tensor takes 8 bytes and a size 4; pass tensors of one shape as one tensor with one more dimension",
         ));
+    }
+}
+
+/// Checks that buffers for whose accesses the user says how they are cached are tensors.
+fn check_caching(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
+    for (handle, caching) in &kernel.caching {
+        let buffer = &kernel.buffers[*handle];
+        if !matches!(buffer.space, Space::Global(_)) {
+            let message = format!("`{}` is {}, but it is not in global memory", buffer.name, caching.name());
+            let finding = Diagnostic::error("K0280", message).label(buffer.span, "this buffer");
+            found.push(finding.help(format!("leave out .{}(): only global memory is cached", caching.method())));
+        }
     }
 }
 

@@ -18,6 +18,7 @@ fn program(dtype: DType) -> (Program, Handle<Memory>, Handle<RegArray>) {
         space: MemorySpace::Global { read_only: false, may_alias: false },
         values: Vec::new(),
         alignment: 16,
+        caching: None,
         span: Span::here(),
     });
     let array = program.registers.push(RegArray { name: "r".to_string(), dtype, len: 8, vector: 1 });

@@ -16,6 +16,7 @@ fn memories<const N: usize>() -> [Handle<Memory>; N] {
         space: MemorySpace::Shared,
         values: Vec::new(),
         alignment: 16,
+        caching: None,
         span: Span::here(),
     };
     std::array::from_fn(|at| arena.push(memory(at)))

@@ -21,44 +21,44 @@ use tilewright_diag::counted_as;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, PlanFacts, Reason, VariantResult};
-use tilewright_ir::thread::{BoxWay, Call, Cond, Inst, Memory, Ring, Stmt, TensorMapRecipe, Unroll};
-use tilewright_ir::tile::BoxMove;
+use tilewright_ir::thread::{Call, Cond, EngineWay, Inst, Memory, Ring, Stmt, Unroll};
+use tilewright_ir::tile::{EngineMove, MovedPart};
 use tilewright_ir::{Counter, Handle, HwIndex, SHARED_ALIGNMENT};
 use tilewright_layout::access::LANES;
 
+use super::RunsAhead;
 use super::rotate::{Iteration, Rotation, stage_names};
 use super::teams::{Team, Teams};
-use super::{RunsAhead, TMA};
-use crate::boxes::{self, OF_A_BOX, OF_AN_ISSUE, barrier_call, no_whole_warp};
 use crate::conditions::{settled, under};
+use crate::engine::{OF_A_COPY, OF_AN_ISSUE, barrier_call, facts, no_whole_warp, variant};
 use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 
 /// Instructions of a warp in an iteration beside those that issue copies: it waits for a stage, and arrives when it has read it.
 const OF_AN_ITERATION: i64 = 8;
 
 /// How boxes fill the stages of a loop.
-pub(super) struct ByBoxes {
+pub(super) struct ByEngine {
     pub(super) stages: i64,
     /// The copies of an iteration.
-    fills: Vec<BoxMove>,
+    fills: Vec<EngineMove>,
     pub(super) facts: PlanFacts,
 }
 
-impl ByBoxes {
+impl ByEngine {
     /// Instructions of the busiest warp in an iteration.
-    fn instructions(fills: &[BoxMove]) -> i64 {
-        OF_AN_ITERATION + OF_AN_ISSUE + fills.iter().map(|fill| fill.boxes.copies.len() as i64).sum::<i64>() * OF_A_BOX
+    fn instructions(fills: &[EngineMove]) -> i64 {
+        OF_AN_ITERATION + OF_AN_ISSUE + fills.iter().map(|fill| fill.copies() as i64).sum::<i64>() * OF_A_COPY
     }
 }
 
 /// Bytes that the copies of an iteration bring.
-fn bytes(fills: &[BoxMove]) -> i64 {
-    fills.iter().map(boxes::bytes).sum()
+fn bytes(fills: &[EngineMove]) -> i64 {
+    fills.iter().map(EngineMove::bytes).sum()
 }
 
 impl Rotation<'_> {
     /// How boxes fill the stages of a loop. Error: why they do not.
-    pub(super) fn by_boxes(&self, ahead: &RunsAhead, counter: &Counter) -> Result<ByBoxes, Vec<Reason>> {
+    pub(super) fn by_engine(&self, ahead: &RunsAhead, counter: &Counter) -> Result<ByEngine, Vec<Reason>> {
         let mut reasons: Vec<Reason> = no_whole_warp(self.builder.program.threads).into_iter().collect();
         for copy in &ahead.copies {
             if let Err(Reason { text, accepted }) = &copy.boxes {
@@ -68,46 +68,46 @@ impl Rotation<'_> {
         if !reasons.is_empty() {
             return Err(reasons);
         }
-        let fills: Vec<BoxMove> = ahead.copies.iter().filter_map(|copy| copy.boxes.clone().ok()).collect();
+        let fills: Vec<EngineMove> = ahead.copies.iter().filter_map(|copy| copy.boxes.clone().ok()).collect();
         let aligned = |memory: Handle<Memory>| {
             let of_memory = fills.iter().filter(|fill| self.owner(fill) == memory);
-            of_memory.map(|fill| fill.boxes.alignment()).max().unwrap_or(SHARED_ALIGNMENT)
+            of_memory.map(|fill| fill.alignment()).max().unwrap_or(SHARED_ALIGNMENT)
         };
         // The barriers of a loop take as much as two buffers at most.
         let barriers = self.served.count().max(1) * 2 * SHARED_ALIGNMENT;
         let stages = self.stages(ahead, counter, self.asked(ahead), barriers, &aligned)?;
-        let boxes: usize = fills.iter().map(|fill| fill.boxes.copies.len()).sum();
+        let copies: usize = fills.iter().map(EngineMove::copies).sum();
+        let are_boxes = fills.iter().all(|fill| matches!(fill.part, MovedPart::Boxes { .. }));
+        let [one, several] = if are_boxes { ["box", "boxes"] } else { ["copy", "copies"] };
         let summary = format!(
             "{}; one thread issues {}",
             self.summary(ahead, counter, stages),
-            counted_as(boxes, "box", "boxes"),
+            counted_as(copies, one, several),
         );
-        let facts = PlanFacts::without_accesses(summary, ByBoxes::instructions(&fills));
-        Ok(ByBoxes { stages, fills, facts })
+        let facts = PlanFacts::without_accesses(summary, ByEngine::instructions(&fills));
+        Ok(ByEngine { stages, fills, facts })
     }
 
     /// The memory that a statement fills.
-    fn owner(&self, fill: &BoxMove) -> Handle<Memory> {
+    fn owner(&self, fill: &EngineMove) -> Handle<Memory> {
         self.builder.program.owner(self.builder.memory(fill.shared))
     }
 
     /// A loop whose stages boxes fill, with what comes before and after it.
-    pub(super) fn rotated_by_boxes(&mut self, inner: LoopBlock, ahead: RunsAhead, way: ByBoxes) -> Vec<Block> {
-        let ByBoxes { stages, fills, .. } = way;
+    pub(super) fn rotated_by_engine(&mut self, inner: LoopBlock, ahead: RunsAhead, way: ByEngine) -> Vec<Block> {
+        let ByEngine { stages, fills, .. } = way;
         for fill in &fills {
             let owner = self.owner(fill);
-            self.builder.align(owner, fill.boxes.alignment());
+            self.builder.align(owner, fill.alignment());
         }
         self.stretch(&ahead, stages);
-        self.choose_boxes(&ahead, &fills);
+        self.choose_engine(&ahead, &fills);
         let is_shared = ahead.memories().into_iter().any(|memory| self.builder.program.ring_of(memory).is_some());
         let teams = Teams::of(&self.builder.program, &ahead, &inner.body);
         let ring = self.ring(&ahead, &inner.inner.counter, stages, &teams.users);
-        let maps = fills.iter().map(|fill| self.builder.tensor_map(fill)).collect();
         let numbers = Iteration::of(self.builder, &inner.inner.counter, stages);
-        let copies = BoxCopies {
+        let copies = EngineCopies {
             fills,
-            maps,
             ring: ring.clone(),
             teams,
             plan: ahead.plan,
@@ -124,7 +124,7 @@ impl Rotation<'_> {
         } else if self.depth > 0 {
             begin.body.insert(0, Stmt::from(Call::plain(Inst::SyncWarp)));
         }
-        let main = self.main_of_boxes(inner, &ahead, &copies, numbers);
+        let main = self.main_by_engine(inner, &ahead, &copies, numbers);
         let mut all = vec![Block::Op(begin), Block::Loop(main)];
         if self.depth > 0 {
             all.push(Block::Op(self.end(&copies)));
@@ -133,11 +133,11 @@ impl Rotation<'_> {
     }
 
     /// Writes into the plans of the statements how they run ahead.
-    fn choose_boxes(&mut self, ahead: &RunsAhead, fills: &[BoxMove]) {
+    fn choose_engine(&mut self, ahead: &RunsAhead, fills: &[EngineMove]) {
         for (copy, fill) in ahead.copies.iter().zip(fills) {
             let plan = &mut self.plans[copy.plan];
-            plan.chosen = TMA;
-            plan.considered.push(VariantResult { variant: TMA, answer: Ok(boxes::facts(fill)) });
+            plan.chosen = variant(fill);
+            plan.considered.push(VariantResult { variant: variant(fill), answer: Ok(facts(fill)) });
         }
     }
 
@@ -157,8 +157,8 @@ impl Rotation<'_> {
     }
 
     /// The barriers begin, and the copies of the first iterations start.
-    fn begin(&mut self, copies: &BoxCopies, numbers: &Iteration) -> OpBlock {
-        let BoxCopies { ring, teams, plan, title, .. } = copies;
+    fn begin(&mut self, copies: &EngineCopies, numbers: &Iteration) -> OpBlock {
+        let EngineCopies { ring, teams, plan, title, .. } = copies;
         let Iteration { counter, .. } = numbers;
         let stage = Var::new(self.builder.fresh("stage"), 0, ring.stages - 1);
         let at = Expr::var(&stage);
@@ -183,15 +183,15 @@ impl Rotation<'_> {
     }
 
     /// Starts the copies of the iteration that is so far behind the first one, if there is one.
-    fn first_issue(&self, copies: &BoxCopies, counter: &Counter, ahead: &Expr) -> Vec<Stmt> {
+    fn first_issue(&mut self, copies: &EngineCopies, counter: &Counter, ahead: &Expr) -> Vec<Stmt> {
         let iteration = normalize(&(ahead * counter.step + counter.begin.clone()));
         let exists = Cond::Less(iteration.clone(), counter.end.clone());
         settled(under(&[exists], self.issue(copies, counter, &iteration, ahead)))
     }
 
     /// The barriers end, so that they may begin again.
-    fn end(&mut self, copies: &BoxCopies) -> OpBlock {
-        let BoxCopies { ring, teams, plan, title, .. } = copies;
+    fn end(&mut self, copies: &EngineCopies) -> OpBlock {
+        let EngineCopies { ring, teams, plan, title, .. } = copies;
         let stage = Var::new(self.builder.fresh("stage"), 0, ring.stages - 1);
         let invalid = |memory: Handle<Memory>| barrier_call(Inst::BarrierInvalidate, (memory, Expr::var(&stage)), None);
         let body = std::iter::once(ring.full).chain(ring.empty).map(invalid).collect();
@@ -210,15 +210,15 @@ impl Rotation<'_> {
     }
 
     /// The loop, in which copies are ahead of what uses them.
-    fn main_of_boxes(
+    fn main_by_engine(
         &mut self,
         inner: LoopBlock,
         ahead: &RunsAhead,
-        copies: &BoxCopies,
+        copies: &EngineCopies,
         numbers: Iteration,
     ) -> LoopBlock {
         let LoopBlock { inner, barrier, body, .. } = inner;
-        let BoxCopies { ring, teams, plan, title, .. } = copies;
+        let EngineCopies { ring, teams, plan, title, .. } = copies;
         let exists = Cond::Less(numbers.next.clone(), numbers.counter.end.clone());
         let issue = self.issue(copies, &numbers.counter, &numbers.next, &numbers.next_stage);
         let waits = ring.empty.map(|empty| {
@@ -261,29 +261,25 @@ impl Rotation<'_> {
     }
 
     /// Announces the bytes of an iteration, and starts its copies, to a stage.
-    fn issue(&self, copies: &BoxCopies, counter: &Counter, iteration: &Expr, stage: &Expr) -> Vec<Stmt> {
-        let BoxCopies { fills, maps, ring, .. } = copies;
+    fn issue(&mut self, copies: &EngineCopies, counter: &Counter, iteration: &Expr, stage: &Expr) -> Vec<Stmt> {
+        let EngineCopies { fills, ring, .. } = copies;
         let barrier = (ring.full, stage.clone());
         let of_iteration = |var: &Var| (*var == counter.var).then(|| iteration.clone());
         let mut all = vec![barrier_call(Inst::BarrierExpect, barrier.clone(), Some(Expr::constant(bytes(fills))))];
-        for (fill, map) in fills.iter().zip(maps) {
+        for fill in fills {
+            let fill = fill.clone().map_exprs(&|expr| expr.substitute(&of_iteration));
             let memory = self.builder.memory(fill.shared);
-            let program = &self.builder.program;
-            let first = fill.place.substitute(&of_iteration) + stage * program.memories[memory].stage_elements();
-            let coordinates = fill.coordinates.iter().map(|at| at.substitute(&of_iteration)).collect();
-            let fill = BoxMove { coordinates, ..fill.clone() };
-            let way = BoxWay::ToShared { full: barrier.clone() };
-            all.extend(boxes::copies(program, &fill, *map, (memory, &first), &way));
+            let first = fill.place.clone() + stage * self.builder.program.memories[memory].stage_elements();
+            let way = EngineWay::ToShared { full: barrier.clone() };
+            all.extend(self.builder.copies(&fill, (memory, &first), &way));
         }
         all
     }
 }
 
 /// The copies of an iteration, and the ring that they fill.
-struct BoxCopies {
-    fills: Vec<BoxMove>,
-    /// The tensor map of each.
-    maps: Vec<Handle<TensorMapRecipe>>,
+struct EngineCopies {
+    fills: Vec<EngineMove>,
     ring: Ring,
     teams: Teams,
     /// The plan of the loop, and its title.

@@ -1,4 +1,5 @@
-//! Statements that the copy engine can execute: boxes of a tensor that fill a tile in shared memory, or get its elements.
+//! Statements that the copy engine can execute: boxes of a tensor, or neighbouring elements of it, that fill a tile in shared
+//! memory, or get its elements.
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
@@ -14,6 +15,9 @@ use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::Op;
 use crate::tile::value::{Access, Coord, Value};
 
+/// Runs begin at multiples of as many bytes and have multiples of them (PTX ISA, "cp.async.bulk").
+const RUN_UNIT: i64 = 16;
+
 /// The most boxes of a statement: one thread issues them one after the other.
 const MOST_BOXES: usize = 16;
 
@@ -22,7 +26,7 @@ const LEAST_AMBIGUOUS: i64 = (1 << 32) - (1 << 16);
 
 /// A statement as the copy engine executes it: it copies boxes between a tensor and a shared buffer, or combines them with what is there.
 #[derive(Clone, Debug)]
-pub struct BoxMove {
+pub struct EngineMove {
     /// The tensor.
     pub tensor: Handle<Buffer>,
     /// Elements from the first of the tensor's memory to the first of the tensor.
@@ -35,10 +39,8 @@ pub struct BoxMove {
     pub starts: Vec<Expr>,
     /// Elements of the tile along each of them.
     pub sides: Vec<i64>,
-    /// The boxes.
-    pub boxes: Boxes,
-    /// The first index of the first box in each dimension of the map, fastest first.
-    pub coordinates: Vec<Expr>,
+    /// What is moved of the tensor.
+    pub part: MovedPart,
     /// The shared buffer.
     pub shared: Handle<Buffer>,
     /// The place of the tile in it, in elements before its swizzle.
@@ -47,10 +49,84 @@ pub struct BoxMove {
     pub combined: Option<AtomicOp>,
 }
 
-impl BoxMove {
-    /// The coordinates of a box.
-    pub fn coordinates_of(&self, copy: &BoxCopy) -> Vec<Expr> {
-        self.coordinates.iter().zip(&copy.offset).map(|(first, offset)| normalize(&(first + *offset))).collect()
+/// What the copy engine moves of a tensor.
+#[derive(Clone, Debug)]
+pub enum MovedPart {
+    /// Boxes, by a tensor map.
+    Boxes {
+        /// The boxes.
+        boxes: Boxes,
+        /// The first index of the first box in each dimension of the map, fastest first.
+        coordinates: Vec<Expr>,
+    },
+    /// Neighbouring elements, all of which are inside of the tensor.
+    Run {
+        /// The first of them, from the beginning of the tensor's memory on.
+        first: Expr,
+        /// Their bytes.
+        bytes: i64,
+    },
+}
+
+/// The coordinates of a box among those of a tile.
+pub fn coordinates_of(coordinates: &[Expr], copy: &BoxCopy) -> Vec<Expr> {
+    coordinates.iter().zip(&copy.offset).map(|(first, offset)| normalize(&(first + *offset))).collect()
+}
+
+impl EngineMove {
+    /// Copies that the engine is told to make.
+    pub fn copies(&self) -> usize {
+        match &self.part {
+            MovedPart::Boxes { boxes, .. } => boxes.copies.len(),
+            MovedPart::Run { .. } => 1,
+        }
+    }
+
+    /// Bytes that they move.
+    pub fn bytes(&self) -> i64 {
+        match &self.part {
+            MovedPart::Boxes { boxes, .. } => boxes.copies.len() as i64 * boxes.box_bytes(),
+            MovedPart::Run { bytes, .. } => *bytes,
+        }
+    }
+
+    /// The shared memory of the tile begins at a multiple of as many bytes.
+    pub fn alignment(&self) -> i64 {
+        match &self.part {
+            MovedPart::Boxes { boxes, .. } => boxes.alignment(),
+            MovedPart::Run { .. } => RUN_UNIT,
+        }
+    }
+
+    /// The same with every expression replaced that says where a copy begins.
+    pub fn map_exprs(mut self, change: &dyn Fn(&Expr) -> Expr) -> EngineMove {
+        self.place = change(&self.place);
+        match &mut self.part {
+            MovedPart::Boxes { coordinates, .. } => coordinates.iter_mut().for_each(|at| *at = change(at)),
+            MovedPart::Run { first, .. } => *first = change(first),
+        }
+        self
+    }
+}
+
+/// How the copy engine moves a tile in each of its ways, or why it does not.
+#[derive(Clone, Debug)]
+pub struct EngineOffers {
+    /// As one run of neighbouring elements.
+    pub run: Result<EngineMove, Reason>,
+    /// In boxes.
+    pub boxes: Result<EngineMove, Reason>,
+}
+
+impl EngineOffers {
+    /// Why the engine does neither.
+    pub fn refused(reason: Reason) -> EngineOffers {
+        EngineOffers { run: Err(reason.clone()), boxes: Err(reason) }
+    }
+
+    /// A run, which takes one copy and no map, otherwise boxes.
+    pub fn best(self) -> Result<EngineMove, Reason> {
+        self.run.or(self.boxes)
     }
 }
 
@@ -61,7 +137,25 @@ struct Move {
     from: Access,
 }
 
+/// The tiles of a move: the shared buffer and the tensor, and where they are in these.
+#[derive(Clone)]
+struct Tiles<'a> {
+    shared: (Handle<Buffer>, &'a Buffer),
+    tensor: (Handle<Buffer>, &'a Buffer),
+    /// The part of the tensor.
+    side: Side,
+    /// Where the tensor begins in its memory, its extents, and the distances of neighbours.
+    start: i64,
+    extents: Vec<Expr>,
+    strides: Vec<Expr>,
+    /// The layout of the tile in shared memory, and the place of its first element.
+    layout: Layout,
+    place: Expr,
+    combined: Option<AtomicOp>,
+}
+
 /// One side of a move: the index of the first element, and the variable that each dimension counts.
+#[derive(Clone)]
 struct Side {
     starts: Vec<Expr>,
     vars: Vec<Option<Var>>,
@@ -70,9 +164,9 @@ struct Side {
 impl Kernel {
     /// How the copy engine executes a statement that fills a shared buffer from a tensor that is only read. Error: why it
     /// cannot.
-    pub fn box_fill(&self, stmt: &Stmt) -> Result<BoxMove, Reason> {
+    pub fn engine_fill(&self, stmt: &Stmt) -> Result<EngineMove, Reason> {
         let Move { vars, to, from } = self.one_move(stmt)?;
-        self.box_move(&vars, &to, &from)
+        self.engine_move(&vars, &to, &from, None).best()
     }
 
     /// Whether an op of two tiles goes from shared memory to a tensor.
@@ -91,28 +185,28 @@ impl Kernel {
         Some([dst, src].map(|tile| self.buffers[tile.buffer].space))
     }
 
-    /// How the copy engine executes an op that copies a tile between a tensor and a shared buffer, or combines it with a tensor. Error:
-    /// why it cannot.
-    pub fn box_copy(&self, op: &Op) -> Result<BoxMove, Reason> {
-        if self.is_to_tensor(op) { self.box_store(op) } else { self.box_load(op) }
+    /// How the copy engine executes an op that copies a tile between a tensor and a shared buffer, or combines it with a tensor.
+    pub fn engine_copy(&self, op: &Op) -> EngineOffers {
+        let Move { vars, to, from } = match self.move_of_op(op) {
+            Ok(moved) => moved,
+            Err(reason) => return EngineOffers::refused(reason),
+        };
+        if !self.is_to_tensor(op) {
+            return self.engine_move(&vars, &to, &from, None);
+        }
+        let EngineOffers { run, boxes } = self.engine_move(&vars, &from, &to, op.kind.atomic());
+        EngineOffers { run, boxes: boxes.and_then(|moved| self.beginning_inside(moved)) }
     }
 
-    /// How the copy engine executes an op that copies a tile of a tensor to a shared buffer. Error: why it cannot.
-    fn box_load(&self, op: &Op) -> Result<BoxMove, Reason> {
-        let Move { vars, to, from } = self.move_of_op(op)?;
-        self.box_move(&vars, &to, &from)
-    }
-
-    /// How the copy engine executes an op that copies a shared buffer to a tensor, or combines it with what is there. Error: why it cannot.
-    fn box_store(&self, op: &Op) -> Result<BoxMove, Reason> {
-        let Move { vars, to, from } = self.move_of_op(op)?;
-        let moved = BoxMove { combined: op.kind.atomic(), ..self.box_move(&vars, &from, &to)? };
+    /// Boxes that are stored. Error: one may begin where it is not.
+    fn beginning_inside(&self, moved: EngineMove) -> Result<EngineMove, Reason> {
+        let MovedPart::Boxes { boxes, coordinates } = &moved.part else { return Ok(moved) };
         // What lies before the first element of a row is no place to store to: an H200 does not. Beyond 2^31, an index is negative.
         let is_inside = |first: &Expr| first.range().lo >= 0 && first.range().hi <= i64::from(i32::MAX);
-        let firsts = moved.boxes.copies.iter().filter_map(|copy| moved.coordinates_of(copy).into_iter().next());
+        let firsts = boxes.copies.iter().filter_map(|copy| coordinates_of(coordinates, copy).into_iter().next());
         match firsts.into_iter().find(|first| !is_inside(first)) {
             Some(first) => {
-                let name = &self.buffers[to.buffer].name;
+                let name = &self.buffers[moved.tensor].name;
                 let text = format!("a box may begin at `{first}` in a row of `{name}`");
                 Err(Reason::new(text, "boxes that begin at 0 to 2^31 - 1"))
             }
@@ -121,7 +215,22 @@ impl Kernel {
     }
 
     /// How the copy engine moves elements between shared memory and a tensor.
-    fn box_move(&self, vars: &[Var], shared: &Access, tensor: &Access) -> Result<BoxMove, Reason> {
+    fn engine_move(&self, vars: &[Var], shared: &Access, tensor: &Access, combined: Option<AtomicOp>) -> EngineOffers {
+        let tiles = match self.moved_tiles(vars, shared, tensor, combined) {
+            Ok(tiles) => tiles,
+            Err(reason) => return EngineOffers::refused(reason),
+        };
+        EngineOffers { run: self.run(&tiles), boxes: self.boxes(&tiles) }
+    }
+
+    /// What boxes and runs have in common.
+    fn moved_tiles(
+        &self,
+        vars: &[Var],
+        shared: &Access,
+        tensor: &Access,
+        combined: Option<AtomicOp>,
+    ) -> Result<Tiles<'_>, Reason> {
         let [of_shared, of_tensor] = [shared, tensor].map(|access| side(access, vars));
         let (of_shared, of_tensor) = (of_shared?, of_tensor?);
         let [to, from] = [shared, tensor].map(|access| &self.buffers[access.buffer]);
@@ -139,34 +248,86 @@ impl Kernel {
             let text = format!("`{}` begins {start} elements into its memory", from.name);
             return Err(Reason::new(text, format!("multiples of {ROW_UNIT} bytes")));
         }
-        let known = known_dimensions(from, &of_tensor, &extents, &strides)?;
         let (layout, place) = placed(to, &of_shared)?;
-        let (bits, sides) = (from.dtype.bytes() * 8, of_tensor.extents());
-        let boxes = Boxes::of(&known, &sides, &layout, bits).map_err(|error| no_boxes(from, to, &error))?;
+        Ok(Tiles {
+            shared: (shared.buffer, to),
+            tensor: (tensor.buffer, from),
+            side: of_tensor,
+            start,
+            extents,
+            strides,
+            layout,
+            place,
+            combined,
+        })
+    }
+
+    /// A move with what all have in common.
+    fn move_of(&self, tiles: &Tiles<'_>, part: MovedPart) -> EngineMove {
+        let Tiles { start, extents, strides, place, combined, .. } = tiles.clone();
+        EngineMove {
+            tensor: self.storage(tiles.tensor.0),
+            start,
+            extents,
+            strides,
+            starts: tiles.side.starts.clone(),
+            sides: tiles.side.extents(),
+            part,
+            shared: tiles.shared.0,
+            place,
+            combined,
+        }
+    }
+
+    /// The boxes that a tile is. Error: why it is none.
+    fn boxes(&self, tiles: &Tiles<'_>) -> Result<EngineMove, Reason> {
+        let Tiles { shared: (_, to), tensor: (_, from), side, extents, strides, layout, place, .. } = tiles;
+        let known = known_dimensions(from, side, extents, strides)?;
+        let bits = from.dtype.bytes() * 8;
+        let boxes = Boxes::of(&known, &side.extents(), layout, bits).map_err(|error| no_boxes(from, to, &error))?;
         if boxes.copies.len() > MOST_BOXES {
             let text = format!("`{}` takes {} boxes of `{}`", to.name, boxes.copies.len(), from.name);
             return Err(Reason::new(text, format!("at most {MOST_BOXES}")));
         }
-        let unit = boxes.alignment() / to.dtype.bytes();
-        if place.multiple() % unit != 0 {
-            let text = format!("the tile begins at element {place} of `{}`", to.name);
-            return Err(Reason::new(text, format!("multiples of {unit}")));
+        begins_at(to, place, boxes.alignment())?;
+        let coordinates = coordinates(&boxes, side, from)?;
+        Ok(self.move_of(tiles, MovedPart::Boxes { boxes, coordinates }))
+    }
+
+    /// The neighbouring elements that a tile is, in shared memory and in the tensor. Error: why it is none.
+    fn run(&self, tiles: &Tiles<'_>) -> Result<EngineMove, Reason> {
+        let Tiles { shared: (_, to), tensor: (_, from), side, start, extents, strides, layout, place, combined } =
+            tiles;
+        if combined.is_some() {
+            return Err(Reason::new("elements are combined with those of the tensor", "copies"));
         }
-        let coordinates = coordinates(&boxes, &of_tensor, from)?;
-        let (tensor, shared, starts) = (self.storage(tensor.buffer), shared.buffer, of_tensor.starts);
-        Ok(BoxMove {
-            tensor,
-            start,
-            extents,
-            strides,
-            starts,
-            sides,
-            boxes,
-            coordinates,
-            shared,
-            place,
-            combined: None,
-        })
+        let sides = side.extents();
+        let is_beyond = |at: &usize| !self.lies_inside(&side.starts[*at], sides[*at], &extents[*at]);
+        if let Some(at) = (0..sides.len()).find(is_beyond) {
+            let text = format!("the tile may reach beyond dimension {at} of `{}`", from.name);
+            return Err(Reason::new(text, "tiles that are inside of the tensor for all sizes, CTAs and iterations"));
+        }
+        let of_shared = match layout {
+            Layout::Tile(tile) => tensor_strides(tile, &sides, to.dtype.bytes() * 8).ok(),
+            Layout::Compose(_) | Layout::Table(_) => None,
+        };
+        let of_shared = of_shared.map(|strides| strides.into_iter().map(Expr::constant).collect::<Vec<_>>());
+        for (buffer, strides) in [(to, of_shared.as_ref()), (from, Some(strides))] {
+            if !strides.is_some_and(|strides| are_neighbours(&sides, strides)) {
+                let text = format!("the elements of the tile are not one after the other in `{}`", buffer.name);
+                return Err(Reason::new(text, "whole rows in their order, not swizzled"));
+            }
+        }
+        let places = side.starts.iter().zip(strides).map(|(first, stride)| first * stride);
+        let first = normalize(&places.fold(Expr::constant(*start), |sum, place| sum + place));
+        let unit = RUN_UNIT / from.dtype.bytes();
+        let bytes = sides.iter().product::<i64>() * from.dtype.bytes();
+        if first.multiple() % unit != 0 || bytes % RUN_UNIT != 0 {
+            let text = format!("the tile is {bytes} bytes from element {first} of `{}` on", from.name);
+            return Err(Reason::new(text, format!("multiples of {RUN_UNIT} bytes")));
+        }
+        begins_at(to, place, RUN_UNIT)?;
+        Ok(self.move_of(tiles, MovedPart::Run { first, bytes }))
     }
 
     /// What a copy by all threads moves, or an atomic op.
@@ -299,6 +460,26 @@ fn placed(buffer: &Buffer, side: &Side) -> Result<(Layout, Expr), Reason> {
         Some(swizzle) => Layout::Compose(ComposeLayout::new(swizzle, tile).map_err(|_| unusual())?),
     };
     Ok((layout, normalize(&placed.start)))
+}
+
+/// A tile of shared memory begins at a multiple of so many bytes. Error: it may not.
+fn begins_at(shared: &Buffer, place: &Expr, bytes: i64) -> Result<(), Reason> {
+    let unit = bytes / shared.dtype.bytes();
+    if place.multiple() % unit == 0 {
+        return Ok(());
+    }
+    let text = format!("the tile begins at element {place} of `{}`", shared.name);
+    Err(Reason::new(text, format!("multiples of {unit}")))
+}
+
+/// Whether the elements of a tile are one after the other in memory, in their order.
+fn are_neighbours(sides: &[i64], strides: &[Expr]) -> bool {
+    let mut next = 1;
+    sides.iter().zip(strides).rev().filter(|(side, _)| **side > 1).all(|(side, stride)| {
+        let is_next = stride.as_const() == Some(next);
+        next *= side;
+        is_next
+    })
 }
 
 fn no_boxes(tensor: &Buffer, shared: &Buffer, error: &LayoutError) -> Reason {
