@@ -59,6 +59,34 @@ fn elements_are_combined_in_any_order() {
     }
 }
 
+/// Up to 16 bytes of neighbouring elements are one instruction, at the edge fewer.
+#[test]
+fn neighbours_are_added_together() {
+    let of_halves =
+        [(F16, ["atomic_add_f16x8(", "atomic_add_f16x4("]), (BF16, ["atomic_add_bf16x8(", "atomic_add_bf16x4("])];
+    for (dtype, wide) in of_halves.into_iter().chain([(F32, ["atomic_add_x4("; 2])]) {
+        for (unit, wide) in [8, 1].into_iter().zip(wide) {
+            let kernel = kernel("rows", |k| {
+                let (m, n) = (k.size("m").max(1 << 12), k.size("n").multiple_of(unit));
+                let x = k.input("x", dtype, (m, n));
+                let y = k.accumulator("y", dtype, (n,));
+                let [bx, by] = k.grid([n.ceil_div(512), m.into()]);
+                k.threads(64);
+                let held = k.fragment("held", dtype, [512]);
+                k.copy(held, x.sub((by, at(bx * 512, 512))));
+                k.atomic_add(y.sub((at(bx * 512, 512),)), held);
+            });
+            let artifact = compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("the kernel is right");
+            assert!(artifact.cuda().contains(wide), "{}", artifact.cuda());
+            for (m, n) in [(1, unit), (3, 520), (5, 1000 + unit)] {
+                let x = |at: i64| (at * 7 % 13) as f64 - 6.0;
+                let y = tensor(dtype, &[n], |at| (0..m).map(|row| x(row * n + at)).fold(0.0, |sum, more| sum + more));
+                check(&kernel, &[("m", m), ("n", n)], &[tensor(dtype, &[m, n], x)], &[y], Tolerance::EXACT);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_lies_beyond_the_edge_changes_nothing() {
     let kernel = kernel("least", |k| {

@@ -89,6 +89,40 @@ fn vectors_with_a_hint_have_at_most_16_bytes() {
     assert!(!plan(true).contains("32 B"), "{}", plan(true));
 }
 
+/// Of a tensor that the kernel writes, too, only stores have the hint: CUDA's functions for loads are in no order with others.
+#[test]
+fn what_the_kernel_writes_is_loaded_as_always() {
+    let kernel = kernel("updated", |k| {
+        let y = k.inout("y", F32, [64]).in_l2();
+        k.threads(64);
+        k.serial("t", 0..4, |k, _| {
+            k.parallel([64], |k, [i]| k.store(y, (i,), y.at((i,)) * 2.0 + 1.0));
+        });
+    });
+    let artifact = compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("it compiles");
+    assert!(artifact.cuda().contains("__stcg(&") && !artifact.cuda().contains("__ldcg"), "{}", artifact.cuda());
+    let y = tensor(F32, &[64], |at| (at * 16 + 15) as f64);
+    check(&kernel, &[], &[tensor(F32, &[64], |at| at as f64)], &[y], Tolerance::EXACT);
+}
+
+/// A hint is one of the memory, by whatever name.
+#[test]
+fn a_view_has_the_hint_of_its_tensor() {
+    for of_view in [false, true] {
+        let kernel = kernel("viewed", |k| {
+            let (x, y) = (k.input("x", F32, [4, 64]), k.output("y", F32, [64, 4]));
+            k.threads(64);
+            let turned = k.transposed("turned", x, [1, 0]);
+            let _ = if of_view { turned.streamed() } else { x.streamed() };
+            k.copy(y, turned);
+        });
+        let artifact = compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("it compiles");
+        assert!(artifact.cuda().contains("__ldcs(&"), "{}", artifact.cuda());
+        let [x, y] = [tensor(F32, &[4, 64], |at| at as f64), tensor(F32, &[64, 4], |at| (at % 4 * 64 + at / 4) as f64)];
+        check(&kernel, &[], &[x], &[y], Tolerance::EXACT);
+    }
+}
+
 /// Atomic operations and the copy engine are not concerned.
 #[test]
 fn other_instructions_are_as_they_were() {

@@ -3,7 +3,7 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::tile::{Buffer, Direction, DynamicShape, Space, element_index, index_title};
-use tilewright_ir::{Handle, Kernel};
+use tilewright_ir::{GLOBAL_ALIGNMENT, Handle, Kernel};
 use tilewright_layout::{Iter, Layout, TileLayout};
 
 use crate::parameter::Parameter;
@@ -73,7 +73,7 @@ impl LaunchShape {
                 shape,
                 layout,
                 direction,
-                alignment: 16,
+                alignment: GLOBAL_ALIGNMENT,
             });
         }
         Ok(LaunchShape { grid: [x?, y?, z?], values, is_bound, parameters, buffers })

@@ -35,8 +35,8 @@ impl Buffer {
         self
     }
 
-    /// For a tensor: each element is used once, so that caches evict it first. Threads load and store with `__ldcs` and `__stcs`,
-    /// at most 16 bytes at once; the copy engine takes no hint.
+    /// For a tensor and its views: each element is used once, so that caches evict it first. Threads load with `__ldcs` what the
+    /// kernel only reads, and store with `__stcs`, at most 16 bytes at once; the copy engine takes no hint.
     ///
     /// ```
     /// use tilewright_dsl::kernel;
@@ -53,8 +53,9 @@ impl Buffer {
         self.cached(Caching::Streamed)
     }
 
-    /// For a tensor: elements are cached in L2 only, not in the L1 cache of an SM, which other data keeps. Threads load and store
-    /// with `__ldcg` and `__stcg`, at most 16 bytes at once; the copy engine does not use L1.
+    /// For a tensor and its views: elements are cached in L2 only, not in the L1 cache of an SM, which other data keeps. Threads
+    /// load with `__ldcg` what the kernel only reads, and store with `__stcg`, at most 16 bytes at once; the copy engine does not
+    /// use L1.
     ///
     /// ```
     /// use tilewright_dsl::kernel;

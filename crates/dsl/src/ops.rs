@@ -84,9 +84,9 @@ macro_rules! atomic_ops {
 }
 
 atomic_ops! {
-    /// The lesser of `dst` and `src` replaces every element of `dst`, atomically.
+    /// `dst = min(dst, src)`, element by element, atomically.
     atomic_min => Min;
-    /// The greater of `dst` and `src` replaces every element of `dst`, atomically.
+    /// `dst = max(dst, src)`, element by element, atomically.
     atomic_max => Max;
     /// `dst &= src`, element by element, atomically.
     atomic_and => And;

@@ -12,9 +12,9 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, Mma, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction, is_word,
+    Call, Cond, Inst, Memory, MemorySpace, Mma, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction, is_word,
 };
-use tilewright_ir::{Counter, Dim, Handle, HwIndex};
+use tilewright_ir::{Caching, Counter, Dim, Handle, HwIndex};
 use tilewright_layout::DType;
 
 use crate::asynchronous;
@@ -249,7 +249,7 @@ impl<'a> Printer<'a> {
             Stmt::Declare(array) => self.declare(&[*array])?,
             Stmt::Load { to, memory, index } => {
                 let (target, place) = (self.regs(to)?, self.place(*memory, index, to, true)?);
-                let source = match self.program.memories[*memory].caching {
+                let source = match self.caching_of_loads(*memory) {
                     Some(caching) => format!("{}(&{place})", caching.functions()[0]),
                     None => place,
                 };
@@ -450,6 +450,14 @@ impl<'a> Printer<'a> {
                 Ok(format!("make_{}({})", vector_type(*dtype, count)?, parts?.join(", ")))
             }
         }
+    }
+
+    /// How loads are cached. Of memory that the kernel writes, they have no hint: nvcc may move CUDA's functions for it, which are
+    /// no accesses to memory in its eyes, across stores and barriers.
+    fn caching_of_loads(&self, memory: Handle<Memory>) -> Option<Caching> {
+        let memory = &self.program.memories[memory];
+        let is_only_read = matches!(memory.space, MemorySpace::Global { read_only: true, may_alias: false });
+        memory.caching.filter(|_| is_only_read)
     }
 
     /// The type through which registers move. Vectors of 32 bytes consist of words of 64 bits; so do the shorter vectors of

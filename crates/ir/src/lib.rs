@@ -25,6 +25,6 @@ pub use counter::Counter;
 pub use halves::{nearest_bf16, nearest_f16};
 pub use hw_index::{Dim, HwIndex};
 pub use scalar::Scalar;
-pub use target::{SHARED_ALIGNMENT, Target, padded_shared_bytes};
+pub use target::{GLOBAL_ALIGNMENT, SHARED_ALIGNMENT, Target, padded_shared_bytes};
 pub use thread::{Program, VerifiedProgram};
 pub use tile::{Kernel, VerifiedKernel};

@@ -1,6 +1,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// Alignment in bytes that is assumed of pointer arguments. CUDA and the virtual GPU align allocations to 256.
+pub const GLOBAL_ALIGNMENT: i64 = 32;
+
 /// Alignment of every shared buffer in bytes: the width of all banks.
 pub const SHARED_ALIGNMENT: i64 = 128;
 

@@ -10,14 +10,11 @@ use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::tile::{
     Buffer, CopiedTiles, Direction, Kernel, OpKind, Role, ScalarParameter, SharedStorage, Space,
 };
-use tilewright_ir::{Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
+use tilewright_ir::{GLOBAL_ALIGNMENT, Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::map::Map;
 use tilewright_layout::{DType, Layout};
 
 use crate::fragment_registers::FragmentRegisters;
-
-/// Alignment in bytes that is assumed of pointer arguments. CUDA and the virtual GPU align allocations to 256.
-const GLOBAL_ALIGNMENT: i64 = 32;
 
 pub(crate) struct Builder {
     /// The program built so far.

@@ -104,7 +104,9 @@ impl Builder {
         let tensor = self.memory(moved.tensor);
         let EngineMove { start, extents, strides, .. } = moved;
         let elements = match (self.program.memories[tensor].dtype, moved.combined) {
-            (DType::I64, None | Some(AtomicOp::Add)) => DType::U64,
+            (dtype, Some(AtomicOp::Min | AtomicOp::Max)) => dtype,
+            (DType::I64, _) => DType::U64,
+            (DType::I32, Some(AtomicOp::And | AtomicOp::Or | AtomicOp::Xor)) => DType::U32,
             (dtype, _) => dtype,
         };
         let is_same = |map: &TensorMapRecipe| {

@@ -270,7 +270,7 @@ fn reason(why: &Refusal) -> Reason {
 fn unknown_variant(name: &str, known: &[Offer], kernel: &Kernel, op: &Op) -> Diagnostic {
     let in_flight: &[&str] = match op.kind {
         OpKind::CopyAsync => &[CP_ASYNC, BULK, TMA],
-        kind if kind.is_atomic() => &[TMA],
+        kind if kind.is_atomic() => &[BULK, TMA],
         _ => &[],
     };
     let known: Vec<&str> = known.iter().map(|offer| offer.variant).chain(in_flight.iter().copied()).collect();

@@ -123,7 +123,13 @@ impl Machine<'_> {
     /// Starts to copy a part of a tensor. Each of its elements goes to a place of its own.
     pub(super) fn tensor_copy(&mut self, copy: &TensorCopy, at: usize) -> Result<(), String> {
         let of_tensor = copy.part.tensor(&self.program.maps);
-        let (number, bytes) = self.bytes(at, &copy.shared, copy.bytes)?;
+        let (number, bytes) = self.range(at, &copy.shared, copy.bytes)?;
+        if bytes.start % 16 != 0 {
+            return Err(format!(
+                "misaligned: the copy engine moves bytes from byte {} of shared memory on",
+                bytes.start
+            ));
+        }
         let (elements, swizzle) = self.elements_of(&copy.part, copy.bytes, at)?;
         let width = self.program.memories[of_tensor].dtype.bytes();
         let tensor = of_tensor.index();

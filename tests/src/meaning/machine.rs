@@ -432,8 +432,23 @@ impl Machine<'_> {
         self.bytes(at, &(handle, index.clone()), bytes)
     }
 
-    /// So many bytes of memory from an element on.
+    /// So many bytes of memory from an element on, which a thread may access at once.
     pub(super) fn bytes(
+        &self,
+        at: usize,
+        place: &(Handle<Memory>, Expr),
+        bytes: i64,
+    ) -> Result<(usize, std::ops::Range<usize>), String> {
+        let (number, range) = self.range(at, place, bytes)?;
+        if range.start as i64 % bytes != 0 && bytes.count_ones() == 1 {
+            let name = &self.program.memories[place.0].name;
+            return Err(format!("misaligned: thread {at} moves {bytes} bytes at byte {} of `{name}`", range.start));
+        }
+        Ok((number, range))
+    }
+
+    /// So many bytes of memory from an element on.
+    pub(super) fn range(
         &self,
         at: usize,
         (handle, index): &(Handle<Memory>, Expr),
@@ -445,9 +460,6 @@ impl Machine<'_> {
         let size = self.memories.get(&number).map_or(0, Vec::len) as i64;
         if first < 0 || first + bytes > size {
             return Err(format!("thread {at} accesses byte {first} of `{}`, which has {size}", memory.name));
-        }
-        if first % bytes != 0 && bytes.count_ones() == 1 {
-            return Err(format!("misaligned: thread {at} moves {bytes} bytes at byte {first} of `{}`", memory.name));
         }
         Ok((number, first as usize..(first + bytes) as usize))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tilewright::infer::{Inferred, Origin};
-use tilewright::ir::thread::{Program, Stmt};
+use tilewright::ir::thread::{Program, Stmt, TURN};
 use tilewright::ir::tile::{self, Access, Kernel};
 
 /// The least and the greatest vector width, in elements, by the name of the memory and whether it is written.
@@ -51,7 +51,7 @@ fn is_loop(stmt: &tile::Stmt) -> bool {
 /// Whether a long nest has become a loop over turns.
 fn has_turns(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| {
-        let is_over_turns = matches!(stmt, Stmt::For { counter, .. } if counter.var.name().starts_with("turn"));
+        let is_over_turns = matches!(stmt, Stmt::For { counter, .. } if counter.var.name().starts_with(TURN));
         is_over_turns || has_turns(stmt.inner())
     })
 }

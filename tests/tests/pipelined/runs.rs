@@ -68,15 +68,19 @@ fn a_run_is_taken_before_boxes() {
     check_all_in_schedules(&open, &[("n", 3072)], &[], &[tensor(F32, &[3072], |at| at as f64)]);
 }
 
-/// Whole rows of a matrix, from a row on that a loop shifts.
+/// Whole rows of a matrix, from a row on that a loop shifts; rows of 64 could have a swizzle.
 #[test]
 fn whole_rows_are_a_run() {
+    [40, 64].into_iter().for_each(check_rows);
+}
+
+fn check_rows(cols: i64) {
     let kernel = kernel("rows", |k| {
         let m = k.size("m").multiple_of(8);
-        let x = k.input("x", F16, (m, 40));
-        let y = k.output("y", F16, (m, 40));
+        let x = k.input("x", F16, (m, cols));
+        let y = k.output("y", F16, (m, cols));
         k.threads(64);
-        let tile = k.shared("tile", F16, [8, 40]);
+        let tile = k.shared("tile", F16, [8, cols]);
         k.serial("t", ..m / 8, |k, t| {
             let rows = |tensor: Buffer, first: Expr| tensor.sub((at(first, 8), ..));
             k.copy_async(tile, rows(x, m - 8 - t * 8)).variant("bulk");
@@ -84,8 +88,57 @@ fn whole_rows_are_a_run() {
         });
     });
     for m in [8, 40] {
-        let y = |at: i64| number((m - 8 - at / 320 * 8) * 40 + at % 320);
-        check_all_in_schedules(&kernel, &[("m", m)], &[tensor(F16, &[m, 40], number)], &[tensor(F16, &[m, 40], y)]);
+        let tile = 8 * cols;
+        let y = |at: i64| number((m - 8 - at / tile * 8) * cols + at % tile);
+        let [x, y] = [tensor(F16, &[m, cols], number), tensor(F16, &[m, cols], y)];
+        check_all_in_schedules(&kernel, &[("m", m)], &[x], &[y]);
+    }
+}
+
+/// Threads store to a tensor before the engine reads it, and use it after the engine has written it.
+#[test]
+fn threads_and_runs_use_the_same_tensor() {
+    let kernel = kernel("both", |k| {
+        let y = k.inout("y", F32, [4, 64]);
+        k.threads(64);
+        let tile = k.shared("tile", F32, [64]);
+        let own = k.fragment("own", F32, [64]);
+        for row in 0..3 {
+            k.parallel([64], |k, [i]| k.store(y, (row, 63 - i), y.at((row, 63 - i)) + 1.0));
+            k.copy_async(tile, y.sub((row, ..))).variant("bulk");
+            k.copy_async(y.sub((row + 1, ..)), tile).variant("bulk");
+            k.copy(own, y.sub((row + 1, ..)));
+            k.parallel([64], |k, [i]| k.store(y, (row, i), own.at((i,)) * 2.0));
+        }
+    });
+    let y = |at: i64| {
+        let (row, first) = (at / 64, number(at % 64));
+        if row < 3 { 2.0 * (first + (row + 1) as f64) } else { first + 3.0 }
+    };
+    check_all_in_schedules(&kernel, &[], &[tensor(F32, &[4, 64], number)], &[tensor(F32, &[4, 64], y)]);
+}
+
+/// Stages of 16 bytes.
+#[test]
+fn short_stages_begin_where_runs_may() {
+    let kernel = kernel("short", |k| {
+        let n = k.size("n").multiple_of(4);
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [4]);
+        k.threads(32);
+        let (tile, sum) = (k.shared("tile", F32, [4]), k.fragment("sum", F32, [4]));
+        k.fill(sum, 0.0);
+        k.pipelined("t", ..n / 4, Stages::of(3).variant("tma"), |k, t| {
+            k.copy(tile, x.sub((at(t * 4, 4),)));
+            k.parallel([4], |k, [i]| k.store(sum, (i,), sum.at((i,)) + tile.at((3 - i,))));
+        });
+        k.copy(y, sum);
+    });
+    assert_eq!(started(&kernel), ["bulk_copy", "bulk_copy"]);
+    for tiles in [1, 2, 7] {
+        let y = |i: i64| (0..tiles).map(|tile| number(tile * 4 + 3 - i)).sum::<f64>() + 0.0;
+        let x = tensor(F32, &[tiles * 4], number);
+        check_all_in_schedules(&kernel, &[("n", tiles * 4)], &[x], &[tensor(F32, &[4], y)]);
     }
 }
 

@@ -116,6 +116,8 @@ impl Inst {
     pub fn atomic(self) -> Option<Inst> {
         match self {
             Inst::AtomicAddX2 | Inst::AtomicAddX4 => Some(Inst::AtomicAdd),
+            Inst::AtomicAddF16X2 | Inst::AtomicAddF16X4 | Inst::AtomicAddF16X8 => Some(Inst::AtomicAdd),
+            Inst::AtomicAddBf16X2 | Inst::AtomicAddBf16X4 | Inst::AtomicAddBf16X8 => Some(Inst::AtomicAdd),
             _ => {
                 matches!(self.info().memory, [one] if one.effect == Effect::Update && one.may_be_global).then_some(self)
             }
@@ -147,9 +149,9 @@ const fn copied(bytes: i64) -> [MemoryOperand; 2] {
 /// An element in any memory that is combined with a register.
 const ATOMIC: MemoryOperand = MemoryOperand { may_be_global: true, bytes: None, lanes: LANES, effect: Effect::Update };
 
-/// So many adjacent elements of 4 bytes, each of which is combined with a register.
-const fn adjacent(elements: i64) -> MemoryOperand {
-    MemoryOperand { bytes: Some(4 * elements), ..ATOMIC }
+/// So many bytes of adjacent elements, each of which is combined with a register.
+const fn adjacent(bytes: i64) -> MemoryOperand {
+    MemoryOperand { bytes: Some(bytes), ..ATOMIC }
 }
 
 /// A barrier in shared memory: an element of 8 bytes.
@@ -248,7 +250,7 @@ instructions! {
         cuda: "atomic_add_x2(&%, %, %)",
         ptx: "red.global.add.v2.f32",
         registers: &[RegisterOperand::Element; 2],
-        memory: const { &[adjacent(2)] },
+        memory: const { &[adjacent(8)] },
         function: &[
             "__device__ __forceinline__ void atomic_add_x2(float* to, float a, float b) {",
             "  asm volatile(\"red.global.add.v2.f32 [%0], {%1, %2};\"",
@@ -262,11 +264,97 @@ instructions! {
         cuda: "atomic_add_x4(&%, %, %, %, %)",
         ptx: "red.global.add.v4.f32",
         registers: &[RegisterOperand::Element; 4],
-        memory: const { &[adjacent(4)] },
+        memory: const { &[adjacent(16)] },
         function: &[
             "__device__ __forceinline__ void atomic_add_x4(float* to, float a, float b, float c, float d) {",
             "  asm volatile(\"red.global.add.v4.f32 [%0], {%1, %2, %3, %4};\"",
             "               :: \"l\"(__cvta_generic_to_global(to)), \"f\"(a), \"f\"(b), \"f\"(c), \"f\"(d) : \"memory\");",
+            "}",
+        ],
+    }
+    /// Two registers are added to two adjacent elements of f16 in global memory, each atomically (PTX ISA, `red`, packed types).
+    AtomicAddF16X2 {
+        name: "atomic_add_f16x2",
+        cuda: "atomic_add_f16x2(&%, %, %)",
+        ptx: "red.global.add.noftz.f16x2",
+        registers: &[RegisterOperand::Element; 2],
+        memory: const { &[adjacent(4)] },
+        function: &[
+            "__device__ __forceinline__ void atomic_add_f16x2(unsigned short* to, unsigned short a, unsigned short b) {",
+            "  asm volatile(\"red.global.add.noftz.f16x2 [%0], %1;\"",
+            "               :: \"l\"(__cvta_generic_to_global(to)), \"r\"(a | b << 16) : \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`AtomicAddF16X2`](Inst::AtomicAddF16X2), for four elements (PTX ISA, `red`, vectors from sm_90 on).
+    AtomicAddF16X4 {
+        name: "atomic_add_f16x4",
+        cuda: "atomic_add_f16x4(&%, %, %, %, %)",
+        ptx: "red.global.add.noftz.v2.f16x2",
+        registers: &[RegisterOperand::Element; 4],
+        memory: const { &[adjacent(8)] },
+        function: &[
+            "__device__ __forceinline__ void atomic_add_f16x4(unsigned short* to, unsigned short a, unsigned short b, unsigned short c, unsigned short d) {",
+            "  asm volatile(\"red.global.add.noftz.v2.f16x2 [%0], {%1, %2};\"",
+            "               :: \"l\"(__cvta_generic_to_global(to)), \"r\"(a | b << 16), \"r\"(c | d << 16) : \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`AtomicAddF16X2`](Inst::AtomicAddF16X2), for eight elements (PTX ISA, `red`, vectors from sm_90 on).
+    AtomicAddF16X8 {
+        name: "atomic_add_f16x8",
+        cuda: "atomic_add_f16x8(&%, %, %, %, %, %, %, %, %)",
+        ptx: "red.global.add.noftz.v4.f16x2",
+        registers: &[RegisterOperand::Element; 8],
+        memory: const { &[adjacent(16)] },
+        function: &[
+            "__device__ __forceinline__ void atomic_add_f16x8(unsigned short* to, unsigned short a, unsigned short b, unsigned short c, unsigned short d,",
+            "                                                 unsigned short e, unsigned short f, unsigned short g, unsigned short h) {",
+            "  asm volatile(\"red.global.add.noftz.v4.f16x2 [%0], {%1, %2, %3, %4};\"",
+            "               :: \"l\"(__cvta_generic_to_global(to)), \"r\"(a | b << 16), \"r\"(c | d << 16), \"r\"(e | f << 16), \"r\"(g | h << 16) : \"memory\");",
+            "}",
+        ],
+    }
+    /// Two registers are added to two adjacent elements of bf16 in global memory, each atomically (PTX ISA, `red`, packed types).
+    AtomicAddBf16X2 {
+        name: "atomic_add_bf16x2",
+        cuda: "atomic_add_bf16x2(&%, %, %)",
+        ptx: "red.global.add.noftz.bf16x2",
+        registers: &[RegisterOperand::Element; 2],
+        memory: const { &[adjacent(4)] },
+        function: &[
+            "__device__ __forceinline__ void atomic_add_bf16x2(unsigned short* to, unsigned short a, unsigned short b) {",
+            "  asm volatile(\"red.global.add.noftz.bf16x2 [%0], %1;\"",
+            "               :: \"l\"(__cvta_generic_to_global(to)), \"r\"(a | b << 16) : \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`AtomicAddBf16X2`](Inst::AtomicAddBf16X2), for four elements (PTX ISA, `red`, vectors from sm_90 on).
+    AtomicAddBf16X4 {
+        name: "atomic_add_bf16x4",
+        cuda: "atomic_add_bf16x4(&%, %, %, %, %)",
+        ptx: "red.global.add.noftz.v2.bf16x2",
+        registers: &[RegisterOperand::Element; 4],
+        memory: const { &[adjacent(8)] },
+        function: &[
+            "__device__ __forceinline__ void atomic_add_bf16x4(unsigned short* to, unsigned short a, unsigned short b, unsigned short c, unsigned short d) {",
+            "  asm volatile(\"red.global.add.noftz.v2.bf16x2 [%0], {%1, %2};\"",
+            "               :: \"l\"(__cvta_generic_to_global(to)), \"r\"(a | b << 16), \"r\"(c | d << 16) : \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`AtomicAddBf16X2`](Inst::AtomicAddBf16X2), for eight elements (PTX ISA, `red`, vectors from sm_90 on).
+    AtomicAddBf16X8 {
+        name: "atomic_add_bf16x8",
+        cuda: "atomic_add_bf16x8(&%, %, %, %, %, %, %, %, %)",
+        ptx: "red.global.add.noftz.v4.bf16x2",
+        registers: &[RegisterOperand::Element; 8],
+        memory: const { &[adjacent(16)] },
+        function: &[
+            "__device__ __forceinline__ void atomic_add_bf16x8(unsigned short* to, unsigned short a, unsigned short b, unsigned short c, unsigned short d,",
+            "                                                 unsigned short e, unsigned short f, unsigned short g, unsigned short h) {",
+            "  asm volatile(\"red.global.add.noftz.v4.bf16x2 [%0], {%1, %2, %3, %4};\"",
+            "               :: \"l\"(__cvta_generic_to_global(to)), \"r\"(a | b << 16), \"r\"(c | d << 16), \"r\"(e | f << 16), \"r\"(g | h << 16) : \"memory\");",
             "}",
         ],
     }

@@ -197,6 +197,9 @@ pub struct Note {
     pub plan: usize,
 }
 
+/// With what the names of variables begin that count the turns in which threads execute a long nest.
+pub const TURN: &str = "turn";
+
 /// A comparison of index expressions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cond {

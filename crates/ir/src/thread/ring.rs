@@ -49,8 +49,8 @@ pub struct TensorMapRecipe {
     pub strides: Vec<Expr>,
     /// What a copy moves.
     pub boxes: Boxes,
-    /// What the elements are for the copy engine. Its sums are of `u64`, not of `i64` (PTX ISA, "cp.reduce.async.bulk.tensor"),
-    /// which are the same bits; its minima are of both.
+    /// What the elements are for the copy engine: it compares signed integers, but adds those of 64 bits, and combines bits, as
+    /// unsigned ones, with the same results (PTX ISA, "cp.reduce.async.bulk.tensor").
     pub elements: DType,
 }
 
@@ -66,6 +66,9 @@ pub struct TensorCopy {
     /// Where it goes, and what tells that it has arrived.
     pub way: EngineWay,
 }
+
+/// Runs begin at multiples of as many bytes and have multiples of them (PTX ISA, "cp.async.bulk").
+pub const RUN_UNIT: i64 = 16;
 
 /// A part of a tensor that the copy engine moves.
 #[derive(Clone, Debug, PartialEq)]

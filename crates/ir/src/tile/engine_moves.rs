@@ -9,14 +9,12 @@ use tilewright_layout::{ComposeLayout, Layout, LayoutError};
 
 use crate::arena::Handle;
 use crate::plan::Reason;
+use crate::thread::RUN_UNIT;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{AtomicOp, ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::Op;
 use crate::tile::value::{Access, Coord, Value};
-
-/// Runs begin at multiples of as many bytes and have multiples of them (PTX ISA, "cp.async.bulk").
-const RUN_UNIT: i64 = 16;
 
 /// The most boxes of a statement: one thread issues them one after the other.
 const MOST_BOXES: usize = 16;
@@ -299,7 +297,8 @@ impl Kernel {
         let Tiles { shared: (_, to), tensor: (_, from), side, start, extents, strides, layout, place, combined } =
             tiles;
         if combined.is_some() {
-            return Err(Reason::new("elements are combined with those of the tensor", "copies"));
+            let text = "a run replaces elements of the tensor, it does not combine them";
+            return Err(Reason::new(text, "copies, and `tma` for atomic ops"));
         }
         let sides = side.extents();
         let is_beyond = |at: &usize| !self.lies_inside(&side.starts[*at], sides[*at], &extents[*at]);

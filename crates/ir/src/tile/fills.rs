@@ -179,7 +179,7 @@ impl Kernel {
         let title = format!("parallel {}", vars.join(", "));
         let is_plain = |element: &ElementStmt| matches!(element, ElementStmt::Store { .. } | ElementStmt::Let { .. });
         if !parallel.body.iter().all(is_plain) {
-            let text = format!("`{title}` has conditions, inner loops or atomic additions");
+            let text = format!("`{title}` has conditions, inner loops or atomic operations");
             return Err(Reason::new(text, "named values and stores"));
         }
         let (mut to, mut from) = (Vec::new(), Vec::new());

@@ -164,9 +164,10 @@ impl Kernel {
         }
     }
 
-    /// How accesses to a buffer are cached, if the user says it.
+    /// How accesses to a buffer and to all that share its storage are cached, if the user says it of one of them.
     pub fn caching_of(&self, buffer: Handle<Buffer>) -> Option<Caching> {
-        self.caching.get(&self.storage(buffer)).copied()
+        let storage = self.storage(buffer);
+        self.caching.iter().find(|(handle, _)| self.storage(**handle) == storage).map(|(_, caching)| *caching)
     }
 
     /// The buffer that owns the storage of `handle`: itself, or what it is a view of.

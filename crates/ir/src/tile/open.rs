@@ -11,6 +11,7 @@ use crate::target::{Target, padded_shared_bytes};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::kernel::Kernel;
 use crate::tile::op::{Op, OpClass};
+use crate::tile::producer::BULK;
 
 impl Kernel {
     /// The shared buffers whose layout the compiler may choose: those for which only a shape of several rows was
@@ -79,9 +80,15 @@ impl Kernel {
             let has_boxes = |at: &usize, placed: &Kernel| placed.engine_fill(&inner.body[*at]).is_ok();
             place(&fills.buffers, &|placed| fills.statements.iter().all(|at| has_boxes(at, placed)));
         }
-        for (op, shared) in self.boxes_in_flight() {
+        for (op, shared) in self.boxes_in_flight().filter(|(op, _)| op.variant.as_deref() != Some(BULK)) {
             place(&BTreeSet::from([shared]), &|placed| placed.engine_copy(op).best().is_ok());
         }
+        // A run takes rows as they are.
+        let runs = self.boxes_in_flight().filter(|(op, _)| op.variant.as_deref() == Some(BULK));
+        let dense = runs
+            .filter(|(_, shared)| open.contains(shared))
+            .filter_map(|(_, shared)| Some((shared, self.buffers[shared].layout.clone()?)));
+        found.extend(dense);
         found
     }
 

@@ -1,14 +1,21 @@
 //! Atomic additions to neighbouring elements, as one instruction.
 //!
-//! Two or four elements of f32 in global memory whose first is aligned to all of them can be added to at once, which takes
-//! one request of the warp instead of two or four to the same sectors. Each element is still changed on its own.
+//! Elements of f32, f16 or bf16 in global memory, up to 16 bytes of them, whose first is aligned to all of them, can be added to at
+//! once, which takes one request of the warp instead of several to the same sectors. Each element is still changed on its own.
 
 use tilewright_expr::linear::normalize;
 use tilewright_ir::thread::{Call, Inst, Memory, Program, Regs, Resource, Stmt};
 use tilewright_layout::DType;
 
-/// The instructions, by the number of elements.
-const WIDTHS: [(usize, Inst); 2] = [(4, Inst::AtomicAddX4), (2, Inst::AtomicAddX2)];
+/// The instructions for several elements of a type, by their number, the widest first.
+fn widths(dtype: DType) -> &'static [(usize, Inst)] {
+    match dtype {
+        DType::F32 => &[(4, Inst::AtomicAddX4), (2, Inst::AtomicAddX2)],
+        DType::F16 => &[(8, Inst::AtomicAddF16X8), (4, Inst::AtomicAddF16X4), (2, Inst::AtomicAddF16X2)],
+        DType::BF16 => &[(8, Inst::AtomicAddBf16X8), (4, Inst::AtomicAddBf16X4), (2, Inst::AtomicAddBf16X2)],
+        _ => &[],
+    }
+}
 
 /// The statements with neighbouring additions joined. An addition may come after statements on registers that follow it.
 pub(super) fn with_atomic_vectors(program: &Program, body: Vec<Stmt>) -> Vec<Stmt> {
@@ -34,9 +41,9 @@ pub(super) fn with_atomic_vectors(program: &Program, body: Vec<Stmt>) -> Vec<Stm
     out
 }
 
-/// Whether it is an addition to an element of f32 in global memory.
+/// Whether it is an addition to an element in global memory of a type that has vectors.
 fn is_addition(program: &Program, call: &Call) -> bool {
-    let is_one = |memory: &Memory| memory.is_global() && memory.dtype == DType::F32;
+    let is_one = |memory: &Memory| memory.is_global() && !widths(memory.dtype).is_empty();
     call.inst == Inst::AtomicAdd && call.memory.iter().all(|(memory, _)| is_one(&program.memories[*memory]))
 }
 
@@ -78,8 +85,10 @@ impl Run<'_> {
         let mut calls = std::mem::take(&mut self.calls);
         while let Some(first) = calls.first() {
             let fits = |width: usize| calls.len() >= width && self.is_aligned(first, width);
-            let (width, inst) = WIDTHS.into_iter().find(|(width, _)| fits(*width)).unwrap_or((1, Inst::AtomicAdd));
             let memory = first.memory.clone();
+            let dtype = memory.first().map(|(memory, _)| self.program.memories[*memory].dtype);
+            let widths = dtype.map_or(&[][..], widths).iter().copied();
+            let (width, inst) = widths.into_iter().find(|(width, _)| fits(*width)).unwrap_or((1, Inst::AtomicAdd));
             let from = calls.drain(..width).flat_map(|call| call.from).collect();
             out.push(Stmt::from(Call { from, memory, ..Call::plain(inst) }));
         }

@@ -7,7 +7,7 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::points::{Splits, extent};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Counter;
-use tilewright_ir::thread::{Stmt, Unroll};
+use tilewright_ir::thread::{Stmt, TURN, Unroll};
 use tilewright_ir::tile::vectors::Movable;
 use tilewright_ir::tile::{Bound, Kernel, Space};
 use tilewright_layout::map::{Map, NONE};
@@ -92,7 +92,7 @@ impl Repeated {
     /// `None` if a group of iterations ends inside the range of a variable that it does not divide.
     fn of(kernel: &Kernel, builder: &mut Builder, nest: &Nest, turns: Turns) -> Option<Repeated> {
         let (threads, adjacent) = (nest.steps.threads(), turns.adjacent);
-        let turn = Var::new(builder.fresh("turn"), 0, turns.whole as i64 - 1);
+        let turn = Var::new(builder.fresh(TURN), 0, turns.whole as i64 - 1);
         let most = (turns.whole - 1) * turns.of_turn + (threads - 1) * turns.of_thread;
         let group = Var::new(builder.fresh("at"), 0, most as i64);
         let digits = Digits::of(&nest.vars, adjacent as i64, &group)?;

@@ -27,7 +27,7 @@ pub(super) struct Load {
 }
 
 impl Start<'_> {
-    /// Whether the copy engine can move a tile, with so many bytes of shared memory beside them, or why it cannot.
+    /// Whether the copy engine can move a tile, with so many bytes of shared memory beside it, or why it cannot.
     pub(super) fn by_engine(&self, moved: &EngineMove, beside: i64) -> Result<(), Reason> {
         let program = &self.builder.program;
         let owner = program.owner(self.builder.memory(moved.shared));

@@ -89,7 +89,7 @@ impl KernelLowering<'_> {
     /// is asked for.
     pub(super) fn atomic(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = self.with_variant(op);
-        let asked = (op.variant.as_deref() == Some(TMA)).then_some(TMA);
+        let asked = [BULK, TMA].into_iter().find(|name| op.variant.as_deref() == Some(name));
         let is_store = self.kernel.is_to_tensor(&op);
         if asked.is_none() && (op.variant.is_some() || !is_store) {
             return self.op(&op);

@@ -20,7 +20,7 @@ macro_rules! variants_of_ops {
         /// The names of the variants of all ops.
         pub(super) fn all_names() -> BTreeSet<&'static str> {
             let lists = [$($($list as &'static dyn Variants),+),*];
-            lists.iter().flat_map(|list| list.names()).chain(pipeline::VARIANTS).collect()
+            lists.iter().flat_map(|list| list.names()).chain(pipeline::VARIANTS).chain([pipeline::BULK]).collect()
         }
     };
 }

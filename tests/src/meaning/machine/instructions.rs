@@ -197,7 +197,7 @@ fn stored_matrices(inst: Inst) -> Option<(usize, bool)> {
 /// How an atomic instruction combines an element with a register.
 fn atomic_operation(inst: Inst) -> Option<ElementOp> {
     match inst {
-        Inst::AtomicAdd | Inst::AtomicAddX2 | Inst::AtomicAddX4 => Some(ElementOp::Add),
+        inst if inst.atomic() == Some(Inst::AtomicAdd) => Some(ElementOp::Add),
         Inst::AtomicMin => Some(ElementOp::Min),
         Inst::AtomicMax => Some(ElementOp::Max),
         Inst::AtomicAnd => Some(ElementOp::And),

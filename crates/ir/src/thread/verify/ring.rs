@@ -9,10 +9,7 @@ use crate::arena::Handle;
 use crate::thread::effects::for_each_stmt;
 use crate::thread::inst::Inst;
 use crate::thread::program::{Memory, MemorySpace, Stmt};
-use crate::thread::ring::{TensorCopy, TensorPart};
-
-/// A run begins at multiples of as many bytes, and has multiples of them (PTX ISA, "cp.async.bulk").
-const RUN_UNIT: i64 = 16;
+use crate::thread::ring::{EngineWay, RUN_UNIT, TensorCopy, TensorPart};
 
 /// A place: its memory and its index there.
 type Place = (Handle<Memory>, Expr);
@@ -40,6 +37,7 @@ impl Checker<'_> {
                 let dtypes = [memory(first).dtype, memory(shared).dtype];
                 is_global
                     && dtypes[0] == dtypes[1]
+                    && !matches!(copy.way, EngineWay::ToTensor { combined: Some(_) })
                     && bytes % RUN_UNIT == 0
                     && begins_at(first, RUN_UNIT, RUN_UNIT)
                     && begins_at(shared, RUN_UNIT, RUN_UNIT)

@@ -498,13 +498,14 @@ fn check_atomic(kernel: &Kernel, op: &Op, by: AtomicOp, [dst, src]: [&Tile; 2], 
     let in_memory = |tile: &Tile| kernel.buffers[tile.buffer].space != Space::Fragment;
     if in_memory(dst) && in_memory(src) && !kernel.is_to_tensor(op) {
         let title = kernel.op_title(op);
-        let message =
-            format!("`{title}` combines memory with memory; only shared memory can be, and only with a tensor");
+        let message = format!(
+            "`{title}` combines memory with memory; only shared memory can be combined, and only with a tensor"
+        );
         let of = tile_title(kernel, src);
         found.push(
             Diagnostic::error("K0262", message)
                 .label(op.span, "this op")
-                .help(format!("copy `{of}` into a fragment and take that, or do it element by element in k.parallel")),
+                .help(format!("copy `{of}` into a fragment and use that, or do it element by element in k.parallel")),
         );
     }
 }

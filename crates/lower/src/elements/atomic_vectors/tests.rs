@@ -60,6 +60,14 @@ fn neighbours_are_joined_as_far_as_they_are_aligned() {
 }
 
 #[test]
+fn halves_are_joined_up_to_16_bytes() {
+    use Inst::{AtomicAdd, AtomicAddBf16X4, AtomicAddF16X2, AtomicAddF16X4};
+    assert_eq!(joined(DType::F16, 0, 8), [AtomicAddF16X4, AtomicAddF16X4], "the first is a multiple of 4");
+    assert_eq!(joined(DType::F16, 2, 3), [AtomicAddF16X2, AtomicAdd]);
+    assert_eq!(joined(DType::BF16, 0, 4), [AtomicAddBf16X4]);
+}
+
+#[test]
 fn other_types_have_no_vectors() {
     assert_eq!(joined(DType::F64, 0, 2), [Inst::AtomicAdd; 2]);
     assert_eq!(joined(DType::I32, 0, 2), [Inst::AtomicAdd; 2]);
