@@ -113,14 +113,14 @@ pub(crate) fn functions(program: &Program, uses: &Uses) -> Vec<String> {
         false => &[],
     };
     let lines = map.iter().chain(elect).map(|line| line.to_string());
-    lines.chain(uses.boxes.iter().flat_map(|function| function.lines())).collect()
+    lines.chain(uses.engine.iter().flat_map(|function| function.lines())).collect()
 }
 
 /// The names that those lines define.
 pub(crate) fn names(program: &Program, uses: &Uses) -> Vec<&'static str> {
     let map = (!program.maps.is_empty()).then_some(TENSOR_MAP);
     let elect = uses.elects.then_some(ELECT);
-    map.into_iter().chain(elect).chain(uses.boxes.iter().map(|function| function.name())).collect()
+    map.into_iter().chain(elect).chain(uses.engine.iter().map(|function| function.name())).collect()
 }
 
 /// The names of the coordinates.

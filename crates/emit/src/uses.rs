@@ -24,7 +24,7 @@ pub(crate) struct Uses<'a> {
     /// The products of a warp that it calls.
     pub(crate) products: BTreeSet<MmaInst>,
     /// The functions by which it tells the copy engine to copy.
-    pub(crate) boxes: BTreeSet<EngineFunction>,
+    pub(crate) engine: BTreeSet<EngineFunction>,
     /// Whether it elects threads.
     pub(crate) elects: bool,
 }
@@ -65,7 +65,7 @@ impl<'a> Uses<'a> {
             arrays: vec![ArrayUses::default(); program.registers.len()],
             insts: BTreeSet::new(),
             products: BTreeSet::new(),
-            boxes: BTreeSet::new(),
+            engine: BTreeSet::new(),
             elects: false,
         };
         uses.body(&program.body, None);
@@ -152,7 +152,7 @@ impl<'a> Uses<'a> {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
             Stmt::TensorCopy(copy) => {
-                self.boxes.insert(EngineFunction::of(copy));
+                self.engine.insert(EngineFunction::of(copy));
                 if copy.full().is_none() {
                     self.memories[copy.part.tensor(&self.program.maps).index()].writers.insert(op);
                 }

@@ -4,7 +4,7 @@
 //! phase; see [`arriving`].
 //!
 //! Each other copy is a group of its own: of asynchronous copies, of which every thread has a part (PTX ISA,
-//! "cp.async.commit_group"), or of boxes that one thread lets the copy engine move to a tensor (PTX ISA,
+//! "cp.async.commit_group"), or of tiles that one thread lets the copy engine move to a tensor (PTX ISA,
 //! "cp.async.bulk.commit_group").
 //! Before the first statement that uses what a group fills, or writes what it reads, each thread waits until that group has
 //! arrived, and a barrier follows. Groups of a kind arrive in their order, so a wait names how many later ones may be pending:
@@ -78,7 +78,7 @@ pub(crate) fn with_waits(
 struct State {
     /// Groups of asynchronous copies.
     threads: Pending,
-    /// Groups of boxes that go to tensors.
+    /// Groups of tiles that go to tensors.
     engine: Pending,
     /// Boxes that come to shared memory.
     arriving: Arriving,

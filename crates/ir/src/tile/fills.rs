@@ -108,7 +108,7 @@ impl Kernel {
 
     /// The ops that the copy engine may execute between shared memory and tensors, beside those that run ahead in loops, and the
     /// storages in shared memory.
-    pub(super) fn boxes_in_flight(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
+    pub(super) fn moves_in_flight(&self) -> impl Iterator<Item = (&Op, Handle<Buffer>)> {
         let has_warp = self.threads >= LANES as i64;
         let ops = self.ops.iter().map(|(_, op)| op).filter(move |_| has_warp);
         let is_open = |op: &&Op| op.variant.as_deref().is_none_or(|asked| [BULK, TMA].contains(&asked));

@@ -63,7 +63,7 @@ impl Kernel {
     fn with_box_swizzles(&self) -> BTreeMap<Handle<Buffer>, Layout> {
         let mut found = BTreeMap::new();
         let open = self.open_buffers();
-        let mut place = |buffers: &BTreeSet<Handle<Buffer>>, has_boxes: &dyn Fn(&Kernel) -> bool| {
+        let mut place = |buffers: &BTreeSet<Handle<Buffer>>, is_by_engine: &dyn Fn(&Kernel) -> bool| {
             let is_open = |handle: &&Handle<Buffer>| open.contains(handle);
             let layouts: Vec<(Handle<Buffer>, Layout)> = buffers
                 .iter()
@@ -72,19 +72,19 @@ impl Kernel {
                 .collect();
             let mut placed = self.clone();
             let is_placed = layouts.iter().all(|(handle, layout)| placed.place(*handle, layout).is_ok());
-            if is_placed && has_boxes(&placed) {
+            if is_placed && is_by_engine(&placed) {
                 found.extend(layouts);
             }
         };
         for (inner, fills) in self.all_fills() {
-            let has_boxes = |at: &usize, placed: &Kernel| placed.engine_fill(&inner.body[*at]).is_ok();
-            place(&fills.buffers, &|placed| fills.statements.iter().all(|at| has_boxes(at, placed)));
+            let is_by_engine = |at: &usize, placed: &Kernel| placed.engine_fill(&inner.body[*at]).is_ok();
+            place(&fills.buffers, &|placed| fills.statements.iter().all(|at| is_by_engine(at, placed)));
         }
-        for (op, shared) in self.boxes_in_flight().filter(|(op, _)| op.variant.as_deref() != Some(BULK)) {
+        for (op, shared) in self.moves_in_flight().filter(|(op, _)| op.variant.as_deref() != Some(BULK)) {
             place(&BTreeSet::from([shared]), &|placed| placed.engine_copy(op).best().is_ok());
         }
         // A run takes rows as they are.
-        let runs = self.boxes_in_flight().filter(|(op, _)| op.variant.as_deref() == Some(BULK));
+        let runs = self.moves_in_flight().filter(|(op, _)| op.variant.as_deref() == Some(BULK));
         let dense = runs
             .filter(|(_, shared)| open.contains(shared))
             .filter_map(|(_, shared)| Some((shared, self.buffers[shared].layout.clone()?)));

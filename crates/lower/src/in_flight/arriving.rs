@@ -1,4 +1,4 @@
-//! Copies of boxes to shared memory that may be in flight.
+//! Copies of tiles to shared memory by the copy engine that may be in flight.
 //!
 //! The bytes of copies to a tile count at a barrier of the tile (PTX ISA, "mbarrier"): what threads wait for is its latest phase. To
 //! wait for it again does no harm, so paths on which a copy has started and others need no distinction.

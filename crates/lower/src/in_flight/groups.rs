@@ -62,7 +62,7 @@ impl Threads {
         op.role.map_or(Threads::All, Threads::Of)
     }
 
-    /// The thread that starts the copies of boxes of an op.
+    /// The thread that starts the copies of an op by the copy engine.
     pub(super) fn of_one(op: &OpBlock) -> Threads {
         Threads::One(op.role)
     }

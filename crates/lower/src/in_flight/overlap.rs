@@ -1,6 +1,6 @@
-//! Whether boxes that are stored in different iterations, or by different copies, are apart.
+//! Whether tiles that are stored in different iterations, or by different copies, are apart.
 //!
-//! Copies of boxes are in no order, so those that may store to the same elements wait for each other. This is decided dimension by
+//! Copies by the engine are in no order, so those that may store to the same elements wait for each other. This is decided dimension by
 //! dimension; what is not found apart so only waits.
 
 use num_integer::Integer;

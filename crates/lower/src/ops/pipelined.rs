@@ -47,10 +47,10 @@ impl KernelLowering<'_> {
         for (position, stmt) in inner.body.iter().enumerate() {
             let is_fill = fills.statements.contains(&position);
             let copy = if is_fill { self.asynchronous_copy(stmt, unrolled) } else { None };
-            let boxes = is_fill.then(|| self.engine_fill(stmt, unrolled));
+            let by_engine = is_fill.then(|| self.engine_fill(stmt, unrolled));
             match copy {
                 Some(block) => {
-                    blocks.extend(boxes.map(|boxes| Fill { block: body.len(), boxes }));
+                    blocks.extend(by_engine.map(|by_engine| Fill { block: body.len(), by_engine }));
                     self.keep(Ok(block), &mut body);
                 }
                 None => {
@@ -62,7 +62,9 @@ impl KernelLowering<'_> {
                             ahead.against.push(Reason::new(text, "copies without `.variant`"));
                             ahead.leave_out(&self.builder.program, op);
                         }
-                        Some(_) if is_fill => blocks.extend(boxes.map(|boxes| Fill { block: first, boxes })),
+                        Some(_) if is_fill => {
+                            blocks.extend(by_engine.map(|by_engine| Fill { block: first, by_engine }))
+                        }
                         Some(_) | None => {}
                     }
                 }

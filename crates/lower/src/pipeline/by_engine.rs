@@ -36,7 +36,7 @@ use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 /// Instructions of a warp in an iteration beside those that issue copies: it waits for a stage, and arrives when it has read it.
 const OF_AN_ITERATION: i64 = 8;
 
-/// How boxes fill the stages of a loop.
+/// How the copy engine fills the stages of a loop.
 pub(super) struct ByEngine {
     pub(super) stages: i64,
     /// The copies of an iteration.
@@ -57,18 +57,18 @@ fn bytes(fills: &[EngineMove]) -> i64 {
 }
 
 impl Rotation<'_> {
-    /// How boxes fill the stages of a loop. Error: why they do not.
+    /// How the copy engine fills the stages of a loop. Error: why it does not.
     pub(super) fn by_engine(&self, ahead: &RunsAhead, counter: &Counter) -> Result<ByEngine, Vec<Reason>> {
         let mut reasons: Vec<Reason> = no_whole_warp(self.builder.program.threads).into_iter().collect();
         for copy in &ahead.copies {
-            if let Err(Reason { text, accepted }) = &copy.boxes {
+            if let Err(Reason { text, accepted }) = &copy.by_engine {
                 reasons.push(Reason::new(format!("`{}`: {text}", copy.title), accepted.clone()));
             }
         }
         if !reasons.is_empty() {
             return Err(reasons);
         }
-        let fills: Vec<EngineMove> = ahead.copies.iter().filter_map(|copy| copy.boxes.clone().ok()).collect();
+        let fills: Vec<EngineMove> = ahead.copies.iter().filter_map(|copy| copy.by_engine.clone().ok()).collect();
         let aligned = |memory: Handle<Memory>| {
             let of_memory = fills.iter().filter(|fill| self.owner(fill) == memory);
             of_memory.map(|fill| fill.alignment()).max().unwrap_or(SHARED_ALIGNMENT)
@@ -93,7 +93,7 @@ impl Rotation<'_> {
         self.builder.program.owner(self.builder.memory(fill.shared))
     }
 
-    /// A loop whose stages boxes fill, with what comes before and after it.
+    /// A loop whose stages the copy engine fills, with what comes before and after it.
     pub(super) fn rotated_by_engine(&mut self, inner: LoopBlock, ahead: RunsAhead, way: ByEngine) -> Vec<Block> {
         let ByEngine { stages, fills, .. } = way;
         for fill in &fills {

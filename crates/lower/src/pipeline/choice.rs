@@ -16,7 +16,7 @@ const MOST_CHOSEN: i64 = 8;
 
 /// How the copies of a loop may run ahead, or why not: by the copy engine, and by threads in so many stages.
 pub(super) struct Ways {
-    pub(super) boxes: Result<ByEngine, Vec<Reason>>,
+    pub(super) engine: Result<ByEngine, Vec<Reason>>,
     pub(super) threads: Result<(i64, PlanFacts), Vec<Reason>>,
 }
 
@@ -24,9 +24,9 @@ impl Ways {
     /// Whether the copy engine is asked for, or takes fewer instructions, or allows more stages.
     pub(super) fn takes_engine(&self, ahead: &RunsAhead) -> bool {
         ahead.may_be_engine()
-            && match (&self.boxes, &self.threads) {
-                (Ok(boxes), Ok((stages, facts))) => {
-                    let is_cheaper = boxes.facts.instructions < facts.instructions || boxes.stages > *stages;
+            && match (&self.engine, &self.threads) {
+                (Ok(engine), Ok((stages, facts))) => {
+                    let is_cheaper = engine.facts.instructions < facts.instructions || engine.stages > *stages;
                     is_cheaper || ahead.variant.is_some()
                 }
                 (Ok(_), Err(_)) => true,
@@ -38,7 +38,7 @@ impl Ways {
 impl Rotation<'_> {
     /// The ways in which the copies of a loop may run ahead.
     pub(super) fn ways(&self, ahead: &RunsAhead, counter: &Counter) -> Ways {
-        Ways { boxes: self.by_engine(ahead, counter), threads: self.by_threads(ahead, counter) }
+        Ways { engine: self.by_engine(ahead, counter), threads: self.by_threads(ahead, counter) }
     }
 
     /// How threads fill the stages of a loop, and how many there are. Error: why they do not.

@@ -131,7 +131,7 @@ pub(crate) struct Fill {
     /// Its position in the body of the loop.
     pub(crate) block: usize,
     /// How the copy engine does the same, or why it cannot.
-    pub(crate) boxes: Result<EngineMove, Reason>,
+    pub(crate) by_engine: Result<EngineMove, Reason>,
 }
 
 /// A block of a loop that runs ahead.
@@ -145,7 +145,7 @@ pub(crate) struct Copy {
     /// The role that executes it, if not all threads do.
     role: Option<Handle<Role>>,
     /// How the copy engine does the same, or why it cannot.
-    boxes: Result<EngineMove, Reason>,
+    by_engine: Result<EngineMove, Reason>,
     /// All of its statements: with asynchronous copies, if these can do it, otherwise as they were lowered.
     statements: Vec<Stmt>,
     /// What runs ahead and what follows later, if asynchronous copies cannot do it.
@@ -167,8 +167,18 @@ impl Copy {
             }
         };
         let facts = measure(program, &statements, 0, String::new(), i64::MAX);
-        let (Fill { block, boxes }, fills) = (fill.clone(), filled(program, &op.body));
-        Ok(Copy { block, plan: op.op, title: op.title.clone(), role: op.role, boxes, statements, halves, facts, fills })
+        let (Fill { block, by_engine }, fills) = (fill.clone(), filled(program, &op.body));
+        Ok(Copy {
+            block,
+            plan: op.op,
+            title: op.title.clone(),
+            role: op.role,
+            by_engine,
+            statements,
+            halves,
+            facts,
+            fills,
+        })
     }
 
     /// The variant of the op.

@@ -86,26 +86,26 @@ impl<'a> Rotation<'a> {
     fn rotate(&mut self, inner: LoopBlock, ahead: RunsAhead) -> Vec<Block> {
         let ways = self.ways(&ahead, &inner.inner.counter);
         let takes_engine = ways.takes_engine(&ahead);
-        let Ways { mut boxes, threads } = ways;
-        let is_served = self.served.take(inner.inner.id, boxes.is_err());
+        let Ways { mut engine, threads } = ways;
+        let is_served = self.served.take(inner.inner.id, engine.is_err());
         if takes_engine && !is_served {
             let text = "another copy of this loop, which is unrolled, does not take it";
-            boxes = Err(vec![Reason::new(text, "as many iterations in each")]);
+            engine = Err(vec![Reason::new(text, "as many iterations in each")]);
         }
         let of = |variant, answer| VariantResult { variant, answer };
-        let boxes_answer = boxes.as_ref().map(|boxes| boxes.facts.clone()).map_err(Clone::clone);
+        let answer_of_engine = engine.as_ref().map(|engine| engine.facts.clone()).map_err(Clone::clone);
         let threads_answer = threads.as_ref().map(|(_, facts)| facts.clone()).map_err(Clone::clone);
         let plan = &mut self.plans[ahead.plan];
         plan.forced = ahead.variant.is_some();
         plan.considered = vec![of(ahead.by_threads(), threads_answer)];
         if !ahead.copies.is_empty() {
-            plan.considered.insert(0, of(ahead.by_engine(), boxes_answer));
+            plan.considered.insert(0, of(ahead.by_engine(), answer_of_engine));
         }
         let asks_for_producer = ahead.variant.as_deref() == Some(TMA_WARP_SPECIALISED);
         if let Some(reason) = ahead.producer.as_ref().err().filter(|_| asks_for_producer) {
             plan.considered.insert(0, of(TMA_WARP_SPECIALISED, Err(vec![reason.clone()])));
         }
-        match (boxes, threads) {
+        match (engine, threads) {
             (Ok(way), _) if is_served => {
                 plan.chosen = ahead.by_engine();
                 self.rotated_by_engine(inner, ahead, way)

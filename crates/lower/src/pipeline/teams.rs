@@ -1,4 +1,4 @@
-//! Who takes part in a loop whose stages boxes fill: all threads, or those of roles.
+//! Who takes part in a loop whose stages the copy engine fills: all threads, or those of roles.
 
 use std::collections::BTreeSet;
 
