@@ -34,8 +34,8 @@ const MOST_CONVERSIONS: usize = 64;
 const OF_A_CONVERSION: u64 = 1 << 20;
 
 /// The kernel with a layout for every fragment that is used (a view has that of its owner), every parallel loop, and
-/// every op whose elements move one by one to or from fragments, or are combined with memory. Layouts that were written are kept. If
-/// the kernel allows conversions, fragments may be copied through shared memory. Errors: those of [`crate::infer`].
+/// every op whose elements move one by one to or from fragments, or are combined with memory. Layouts that were written are
+/// kept. If the kernel allows conversions, fragments may be copied through shared memory. Errors: those of [`crate::infer`].
 pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
     let (mut kernel, inferred) = placed(kernel)?;
     let fragments: Vec<Handle<Buffer>> = kernel

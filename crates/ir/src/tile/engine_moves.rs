@@ -22,7 +22,8 @@ const MOST_BOXES: usize = 16;
 /// From this index on, a box may reach an index that is 0 in 32 bits.
 const LEAST_AMBIGUOUS: i64 = (1 << 32) - (1 << 16);
 
-/// A statement as the copy engine executes it: it copies boxes between a tensor and a shared buffer, or combines them with what is there.
+/// A statement as the copy engine executes it: it copies a tile between a tensor and a shared buffer, or combines it with what is
+/// there.
 #[derive(Clone, Debug)]
 pub struct EngineMove {
     /// The tensor.

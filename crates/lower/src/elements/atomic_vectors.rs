@@ -1,7 +1,8 @@
 //! Atomic additions to neighbouring elements, as one instruction.
 //!
-//! Elements of f32, f16 or bf16 in global memory, up to 16 bytes of them, whose first is aligned to all of them, can be added to at
-//! once, which takes one request of the warp instead of several to the same sectors. Each element is still changed on its own.
+//! Elements of f32, f16 or bf16 in global memory, up to 16 bytes of them, whose first is aligned to all of them, can be added
+//! to at once, which takes one request of the warp instead of several to the same sectors. Each element is still changed on its
+//! own.
 
 use tilewright_expr::linear::normalize;
 use tilewright_ir::thread::{Call, Inst, Memory, Program, Regs, Resource, Stmt};

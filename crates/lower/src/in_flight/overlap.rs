@@ -1,7 +1,7 @@
 //! Whether tiles that are stored in different iterations, or by different copies, are apart.
 //!
-//! Copies by the engine are in no order, so those that may store to the same elements wait for each other. This is decided dimension by
-//! dimension; what is not found apart so only waits.
+//! Copies by the engine are in no order, so those that may store to the same elements wait for each other. This is decided
+//! dimension by dimension; what is not found apart so only waits.
 
 use num_integer::Integer;
 use tilewright_expr::linear::linear;

@@ -2,7 +2,8 @@
 //!
 //! Two accesses meet where they touch a common byte, so views of one buffer are compared by position. An access outside
 //! of a global tensor touches nothing, nor does one under a condition that does not hold. Atomic operations of one
-//! kind do not conflict with each other. What the user claims about a store ([`Claim`]) is trusted here; the virtual GPU checks it.
+//! kind do not conflict with each other. What the user claims about a store ([`Claim`]) is trusted here; the virtual GPU
+//! checks it.
 //!
 //! Where an index depends on data, or where more than [`MOST_POINTS`] accesses would have to be listed and algebra does
 //! not decide, the loop is rejected.
