@@ -240,19 +240,8 @@ mod tests {
     fn run(dtype: DType, threads: i64, lanes: i64, inst: Inst, argument: i64) -> Result<Vec<i64>, String> {
         let (mut memories, mut registers) = (Arena::new(), Arena::new());
         let [a, b] = [("a", true), ("b", false)].map(|(name, read_only)| {
-            let (name, values) = (name.to_string(), Vec::new());
-            let (space, span) = (MemorySpace::Global { read_only, may_alias: false }, Span::here());
-            memories.push(Memory {
-                name,
-                dtype,
-                elements: 512,
-                stages: 1,
-                space,
-                values,
-                alignment: 16,
-                caching: None,
-                span,
-            })
+            let space = MemorySpace::Global { read_only, may_alias: false };
+            memories.push(Memory::new(name, dtype, 512, (space, 16), Span::here()))
         });
         let array = registers.push(RegArray { name: "r".to_string(), dtype: B32, len: 2, vector: 1 });
         let word = |at: i64| Regs { array, first: Expr::constant(at), count: 1, step: 1 };

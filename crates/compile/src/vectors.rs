@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tilewright_infer::{Inferred, Origin};
-use tilewright_ir::thread::{Program, Stmt, TURN, for_each_stmt};
+use tilewright_ir::thread::{Program, Stmt, for_each_stmt, has_turns};
 use tilewright_ir::tile::Parallel;
 use tilewright_ir::{Handle, Kernel};
 
@@ -50,15 +50,6 @@ fn widest(program: &Program) -> Widest<'_> {
             let most = found.entry((parallel, program.memories[memory].name.as_str(), writes)).or_default();
             *most = registers.count.max(*most as i64) as usize;
         });
-    });
-    found
-}
-
-/// Whether a loop over turns is among statements.
-fn has_turns(body: &[Stmt]) -> bool {
-    let mut found = false;
-    for_each_stmt(body, &mut |stmt| {
-        found |= matches!(stmt, Stmt::For { counter, .. } if counter.var.name().starts_with(TURN));
     });
     found
 }

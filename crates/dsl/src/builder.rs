@@ -534,7 +534,8 @@ impl<'k> KernelBuilder<'k> {
                 kernel.build_findings.extend(mistakes.chain(warnings));
                 kernel.sizes = sizes.into_iter().map(|size| size.parameter).collect();
                 kernel.alone = alone;
-                kernel.caching = caching;
+                kernel.caching =
+                    caching.into_iter().map(|(handle, caching)| (kernel.storage(handle), caching)).collect();
             }
             None => {
                 let defect = Diagnostic::internal("K0213", "the handles of a kernel are lost while it is being built");

@@ -191,18 +191,7 @@ mod tests {
     use super::*;
 
     fn memory(name: &str, space: MemorySpace) -> Memory {
-        let (dtype, values, span) = (DType::I32, Vec::new(), Span::here());
-        Memory {
-            name: name.to_string(),
-            dtype,
-            elements: 8,
-            stages: 1,
-            space,
-            values,
-            alignment: 16,
-            caching: None,
-            span,
-        }
+        Memory::new(name, DType::I32, 8, (space, 16), Span::here())
     }
 
     /// A program with these parameters, a table, eight registers in two vectors, and a lookup of two entries.

@@ -135,17 +135,8 @@ mod tests {
             notes.push(Note { title: title.to_string(), details: Vec::new(), span: Span::here(), plan })
         };
         let (first, second) = (note("first", 3), note("second", 7));
-        let memory = memories.push(Memory {
-            name: "m".to_string(),
-            dtype: DType::F32,
-            elements: 1,
-            stages: 1,
-            space: tilewright_ir::thread::MemorySpace::Shared,
-            values: Vec::new(),
-            alignment: 16,
-            caching: None,
-            span: Span::here(),
-        });
+        let place = (tilewright_ir::thread::MemorySpace::Shared, 16);
+        let memory = memories.push(Memory::new("m", DType::F32, 1, place, Span::here()));
         let mut lines = Lines::default();
         for note in [None, Some(first), Some(first), Some(second)] {
             lines.push(note);

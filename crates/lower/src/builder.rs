@@ -116,18 +116,9 @@ impl Builder {
             return;
         }
         let alignment = if matches!(buffer.space, Space::Shared) { SHARED_ALIGNMENT } else { GLOBAL_ALIGNMENT };
-        let memory = Memory {
-            name: buffer.name.clone(),
-            dtype: buffer.dtype,
-            elements: buffer.span_elements(),
-            stages: 1,
-            space,
-            values: Vec::new(),
-            alignment,
-            caching: kernel.caching_of(handle),
-            span: buffer.span,
-        };
-        let memory = self.program.memories.push(memory);
+        let elements = buffer.span_elements();
+        let memory = Memory::new(&buffer.name, buffer.dtype, elements, (space, alignment), buffer.span);
+        let memory = self.program.memories.push(Memory { caching: kernel.caching_of(handle), ..memory });
         self.memories.insert(handle, memory);
     }
 
@@ -283,18 +274,8 @@ impl Builder {
         if let Some((_, known)) = self.staged.iter().find(fits) {
             return *known;
         }
-        let (name, space, values) = (self.fresh("staged"), MemorySpace::Shared, Vec::new());
-        let memory = Memory {
-            name,
-            dtype,
-            elements,
-            stages: 1,
-            space,
-            values,
-            alignment: SHARED_ALIGNMENT,
-            caching: None,
-            span,
-        };
+        let place = (MemorySpace::Shared, SHARED_ALIGNMENT);
+        let memory = Memory::new(self.fresh("staged"), dtype, elements, place, span);
         let memory = self.program.memories.push(memory);
         self.staged.push((self.role, memory));
         memory
@@ -308,19 +289,9 @@ impl Builder {
         (elements, alignment): (usize, i64),
         span: Span,
     ) -> Handle<Memory> {
-        let (name, space, values) = (self.fresh(base), MemorySpace::Shared, Vec::new());
-        let elements = elements as i64;
-        self.program.memories.push(Memory {
-            name,
-            dtype,
-            elements,
-            stages: 1,
-            space,
-            values,
-            alignment,
-            caching: None,
-            span,
-        })
+        let place = (MemorySpace::Shared, alignment);
+        let memory = Memory::new(self.fresh(base), dtype, elements as i64, place, span);
+        self.program.memories.push(memory)
     }
 
     /// Whether no element of two memories is the same, whatever is passed to the kernel.
@@ -372,17 +343,9 @@ impl Builder {
         }
         let name = self.fresh(base);
         let is_narrow = values.iter().all(|value| i32::try_from(*value).is_ok());
-        self.program.memories.push(Memory {
-            name,
-            dtype: if is_narrow { DType::I32 } else { DType::I64 },
-            elements: values.len() as i64,
-            caching: None,
-            stages: 1,
-            space: MemorySpace::Table,
-            values,
-            alignment: 16,
-            span,
-        })
+        let dtype = if is_narrow { DType::I32 } else { DType::I64 };
+        let table = Memory::new(name, dtype, values.len() as i64, (MemorySpace::Table, 16), span);
+        self.program.memories.push(Memory { values, ..table })
     }
 
     /// Binds `value` to a variable. Constants are returned as they are; a value that `body` already binds keeps its

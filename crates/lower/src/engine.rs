@@ -7,7 +7,7 @@ use tilewright_ir::plan::{PlanFacts, Reason};
 use tilewright_ir::thread::{
     Call, EngineWay, Inst, Memory, MemorySpace, Stmt, TensorCopy, TensorMapRecipe, TensorPart,
 };
-use tilewright_ir::tile::{AtomicOp, BULK, EngineMove, MovedPart, TMA, coordinates_of};
+use tilewright_ir::tile::{AtomicOp, EngineMove, MovedPart, coordinates_of};
 use tilewright_ir::{Handle, SHARED_ALIGNMENT};
 use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
@@ -39,15 +39,7 @@ pub(crate) fn facts(moved: &EngineMove) -> PlanFacts {
         }
         MovedPart::Run { bytes, .. } => format!("a run of {bytes} B"),
     };
-    PlanFacts::without_accesses(summary, moved.copies() as i64 * OF_A_COPY)
-}
-
-/// The variant in which the copy engine executes a statement.
-pub(crate) fn variant(moved: &EngineMove) -> &'static str {
-    match &moved.part {
-        MovedPart::Boxes { .. } => TMA,
-        MovedPart::Run { .. } => BULK,
-    }
+    PlanFacts::without_accesses(summary, moved.copy_count() as i64 * OF_A_COPY)
 }
 
 /// An instruction on a barrier.
@@ -58,17 +50,8 @@ pub(crate) fn barrier_call(inst: Inst, barrier: (Handle<Memory>, Expr), argument
 impl Builder {
     /// Shared memory for so many barriers.
     pub(crate) fn barriers(&mut self, name: &str, count: i64, span: Span) -> Handle<Memory> {
-        let memory = Memory {
-            name: self.fresh(name),
-            dtype: DType::U64,
-            elements: count,
-            stages: 1,
-            space: MemorySpace::Shared,
-            values: Vec::new(),
-            alignment: SHARED_ALIGNMENT,
-            caching: None,
-            span,
-        };
+        let place = (MemorySpace::Shared, SHARED_ALIGNMENT);
+        let memory = Memory::new(self.fresh(name), DType::U64, count, place, span);
         self.program.memories.push(memory)
     }
 

@@ -228,8 +228,7 @@ mod tests {
     }
 
     fn memory(name: &str, dtype: DType, space: MemorySpace, values: Vec<i64>) -> Memory {
-        let (name, elements, span) = (name.to_string(), 4096, Span::here());
-        Memory { name, dtype, elements, stages: 1, space, values, alignment: 128, caching: None, span }
+        Memory { values, ..Memory::new(name, dtype, 4096, (space, 128), Span::here()) }
     }
 
     fn fixture(dtype: DType, threads: i64) -> Fixture {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tilewright::infer::{Inferred, Origin};
-use tilewright::ir::thread::{Program, Stmt, TURN};
+use tilewright::ir::thread::{Program, Stmt, has_turns};
 use tilewright::ir::tile::{self, Access, Kernel};
 
 /// The least and the greatest vector width, in elements, by the name of the memory and whether it is written.
@@ -46,14 +46,6 @@ fn is_loop(stmt: &tile::Stmt) -> bool {
         tile::Stmt::Loop(_) => true,
         tile::Stmt::If(branch) => branch.then.iter().chain(&branch.otherwise).any(is_loop),
     }
-}
-
-/// Whether a long nest has become a loop over turns.
-fn has_turns(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| {
-        let is_over_turns = matches!(stmt, Stmt::For { counter, .. } if counter.var.name().starts_with(TURN));
-        is_over_turns || has_turns(stmt.inner())
-    })
 }
 
 fn note<'a>(widths: &mut Widths<'a>, key: (&'a str, bool), (least, most): (usize, usize)) {

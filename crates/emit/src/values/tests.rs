@@ -372,19 +372,8 @@ fn sums_in_memory_have_the_type_that_cuda_has() {
 /// The CUDA text of a program with a global array `x` and a register `a`.
 fn emitted(dtype: DType, body: impl Fn(Handle<Memory>, Handle<RegArray>) -> Vec<Stmt>) -> String {
     let mut program = empty();
-    let (space, span) = (MemorySpace::Global { read_only: false, may_alias: false }, Span::here());
-    let (name, values) = ("x".to_string(), Vec::new());
-    let x = program.memories.push(Memory {
-        name,
-        dtype,
-        elements: 32,
-        stages: 1,
-        space,
-        values,
-        alignment: 16,
-        caching: None,
-        span,
-    });
+    let space = MemorySpace::Global { read_only: false, may_alias: false };
+    let x = program.memories.push(Memory::new("x", dtype, 32, (space, 16), Span::here()));
     let a = array(&mut program, "a", dtype);
     program.body = body(x, a);
     let program = verify(program).unwrap_or_else(|found| panic!("{found:?}"));

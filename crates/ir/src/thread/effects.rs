@@ -427,19 +427,7 @@ mod tests {
     }
 
     fn memory() -> Handle<Memory> {
-        let (name, space, values) = ("t".to_string(), MemorySpace::Shared, Vec::new());
-        let memory = Memory {
-            name,
-            dtype: DType::F32,
-            elements: 64,
-            stages: 1,
-            space,
-            values,
-            alignment: 16,
-            caching: None,
-            span: Span::here(),
-        };
-        Arena::new().push(memory)
+        Arena::new().push(Memory::new("t", DType::F32, 64, (MemorySpace::Shared, 16), Span::here()))
     }
 
     fn reads(stmt: &Stmt) -> Vec<String> {

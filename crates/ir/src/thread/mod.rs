@@ -17,7 +17,7 @@ pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt, f
 pub use inst::{Inst, InstInfo, MemoryOperand, RegisterOperand};
 pub use mma::{MmaInfo, MmaInst};
 pub use packed::{Packed, are_rounded, halves, is_pair, is_word};
-pub use program::{Call, Cond, Memory, MemorySpace, Mma, Note, Program, Stmt, TURN, Unroll, conjunction};
+pub use program::{Call, Cond, Memory, MemorySpace, Mma, Note, Program, Stmt, TURN, Unroll, conjunction, has_turns};
 pub use registers::{RegArray, Regs};
 pub use ring::{EngineWay, RUN_UNIT, Ring, TensorCopy, TensorMapRecipe, TensorPart};
 pub use value::Value;

@@ -130,6 +130,18 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Memory that is no table, of one stage, and cached as usual.
+    pub fn new(
+        name: impl Into<String>,
+        dtype: DType,
+        elements: i64,
+        (space, alignment): (MemorySpace, i64),
+        span: Span,
+    ) -> Memory {
+        let (name, values) = (name.into(), Vec::new());
+        Memory { name, dtype, elements, stages: 1, space, values, alignment, caching: None, span }
+    }
+
     /// Whether it is a parameter.
     pub fn is_global(&self) -> bool {
         matches!(self.space, MemorySpace::Global { .. })
@@ -199,6 +211,14 @@ pub struct Note {
 
 /// With what the names of variables begin that count the turns in which threads execute a long nest.
 pub const TURN: &str = "turn";
+
+/// Whether a loop over turns is among statements.
+pub fn has_turns(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| {
+        let is_over_turns = matches!(stmt, Stmt::For { counter, .. } if counter.var.name().starts_with(TURN));
+        is_over_turns || has_turns(stmt.inner())
+    })
+}
 
 /// A comparison of index expressions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

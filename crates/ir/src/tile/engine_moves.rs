@@ -14,6 +14,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::{AtomicOp, ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::Op;
+use crate::tile::producer::{BULK, TMA};
 use crate::tile::value::{Access, Coord, Value};
 
 /// The most boxes of a statement: one thread issues them one after the other.
@@ -73,8 +74,16 @@ pub fn coordinates_of(coordinates: &[Expr], copy: &BoxCopy) -> Vec<Expr> {
 }
 
 impl EngineMove {
-    /// Copies that the engine is told to make.
-    pub fn copies(&self) -> usize {
+    /// The variant of an op that is executed so.
+    pub fn variant(&self) -> &'static str {
+        match &self.part {
+            MovedPart::Boxes { .. } => TMA,
+            MovedPart::Run { .. } => BULK,
+        }
+    }
+
+    /// The number of copies that one thread issues.
+    pub fn copy_count(&self) -> usize {
         match &self.part {
             MovedPart::Boxes { boxes, .. } => boxes.copies.len(),
             MovedPart::Run { .. } => 1,

@@ -61,7 +61,7 @@ pub struct Kernel {
     pub copied_ahead: BTreeSet<Handle<Buffer>>,
     /// The shared buffers whose storage no other may use ([`Kernel::shared_storage`]).
     pub alone: BTreeSet<Handle<Buffer>>,
-    /// How accesses to tensors are cached, where the user says it.
+    /// How accesses to tensors and their views are cached, where the user says it; by the owner of the storage.
     pub caching: BTreeMap<Handle<Buffer>, Caching>,
     /// Whether shared buffers whose lives do not meet have the same storage even where no more CTAs run on an SM then.
     pub always_shares: bool,
@@ -164,10 +164,9 @@ impl Kernel {
         }
     }
 
-    /// How accesses to a buffer and to all that share its storage are cached, if the user says it of one of them.
+    /// How accesses to a buffer are cached, if the user says it of it, its owner or another view.
     pub fn caching_of(&self, buffer: Handle<Buffer>) -> Option<Caching> {
-        let storage = self.storage(buffer);
-        self.caching.iter().find(|(handle, _)| self.storage(**handle) == storage).map(|(_, caching)| *caching)
+        self.caching.get(&self.storage(buffer)).copied()
     }
 
     /// The buffer that owns the storage of `handle`: itself, or what it is a view of.

@@ -11,7 +11,7 @@ use tilewright_ir::{Handle, SHARED_ALIGNMENT};
 use super::by_engine::Load;
 use super::groups::Used;
 use crate::builder::Builder;
-use crate::engine::{OF_AN_ISSUE, facts, variant};
+use crate::engine::{OF_AN_ISSUE, facts};
 use crate::measure::measure;
 use crate::pipeline::{BULK, CP_ASYNC, TMA, asynchronous, unmet};
 use crate::sync::{Block, Flight, FlightWay, OpBlock, for_each_op};
@@ -157,7 +157,7 @@ impl<'a> Start<'a> {
     /// A copy to a tensor.
     fn store(&mut self, op: &OpBlock, flight: &Flight, offers: &EngineOffers) -> Option<Vec<Stmt>> {
         let moved = self.engine(op, flight, self.possible(offers, 0))?;
-        self.plans[op.op].chosen = variant(&moved);
+        self.plans[op.op].chosen = moved.variant();
         let body = self.stored(op, &moved);
         self.stores.insert(op.op, moved);
         Some(body)
@@ -177,7 +177,7 @@ impl<'a> Start<'a> {
         };
         match (takes_engine, by_engine, by_threads) {
             (true, Some(moved), _) => {
-                self.plans[op.op].chosen = variant(&moved);
+                self.plans[op.op].chosen = moved.variant();
                 Some(self.loaded(op, &moved, is_once))
             }
             (false, _, Ok((body, _))) => {

@@ -30,7 +30,7 @@ use super::RunsAhead;
 use super::rotate::{Iteration, Rotation, stage_names};
 use super::teams::{Team, Teams};
 use crate::conditions::{settled, under};
-use crate::engine::{OF_A_COPY, OF_AN_ISSUE, barrier_call, facts, no_whole_warp, variant};
+use crate::engine::{OF_A_COPY, OF_AN_ISSUE, barrier_call, facts, no_whole_warp};
 use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 
 /// Instructions of a warp in an iteration beside those that issue copies: it waits for a stage, and arrives when it has read it.
@@ -47,7 +47,7 @@ pub(super) struct ByEngine {
 impl ByEngine {
     /// Instructions of the busiest warp in an iteration.
     fn instructions(fills: &[EngineMove]) -> i64 {
-        OF_AN_ITERATION + OF_AN_ISSUE + fills.iter().map(|fill| fill.copies() as i64).sum::<i64>() * OF_A_COPY
+        OF_AN_ITERATION + OF_AN_ISSUE + fills.iter().map(|fill| fill.copy_count() as i64).sum::<i64>() * OF_A_COPY
     }
 }
 
@@ -76,7 +76,7 @@ impl Rotation<'_> {
         // The barriers of a loop take as much as two buffers at most.
         let barriers = self.served.count().max(1) * 2 * SHARED_ALIGNMENT;
         let stages = self.stages(ahead, counter, self.asked(ahead), barriers, &aligned)?;
-        let copies: usize = fills.iter().map(EngineMove::copies).sum();
+        let copies: usize = fills.iter().map(EngineMove::copy_count).sum();
         let are_boxes = fills.iter().all(|fill| matches!(fill.part, MovedPart::Boxes { .. }));
         let [one, several] = if are_boxes { ["box", "boxes"] } else { ["copy", "copies"] };
         let summary = format!(
@@ -136,8 +136,8 @@ impl Rotation<'_> {
     fn choose_engine(&mut self, ahead: &RunsAhead, fills: &[EngineMove]) {
         for (copy, fill) in ahead.copies.iter().zip(fills) {
             let plan = &mut self.plans[copy.plan];
-            plan.chosen = variant(fill);
-            plan.considered.push(VariantResult { variant: variant(fill), answer: Ok(facts(fill)) });
+            plan.chosen = fill.variant();
+            plan.considered.push(VariantResult { variant: fill.variant(), answer: Ok(facts(fill)) });
         }
     }
 

@@ -147,8 +147,7 @@ mod tests {
     use super::Place;
 
     fn memory(name: &str, dtype: DType, space: MemorySpace, alignment: i64) -> Memory {
-        let (name, values, span) = (name.to_string(), Vec::new(), Span::here());
-        Memory { name, dtype, elements: 4096, stages: 1, space, values, alignment, caching: None, span }
+        Memory::new(name, dtype, 4096, (space, alignment), Span::here())
     }
 
     /// The findings for a copy of 16 rows of 64 halves, of which `bytes` are announced, after a change.

@@ -19,17 +19,7 @@ struct Fixture {
 }
 
 fn memory(name: &str, space: MemorySpace, elements: i64) -> Memory {
-    Memory {
-        name: name.to_string(),
-        dtype: DType::F32,
-        elements,
-        stages: 1,
-        space,
-        values: Vec::new(),
-        alignment: 16,
-        caching: None,
-        span: Span::here(),
-    }
+    Memory::new(name, DType::F32, elements, (space, 16), Span::here())
 }
 
 fn fixture() -> Fixture {

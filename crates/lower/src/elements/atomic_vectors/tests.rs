@@ -10,17 +10,8 @@ use crate::builder::regs;
 /// A program with a tensor that is aligned to 16 bytes, and an array of registers.
 fn program(dtype: DType) -> (Program, Handle<Memory>, Handle<RegArray>) {
     let mut program = Program::new("k", Target::Sm90a, 32);
-    let memory = program.memories.push(Memory {
-        name: "x".to_string(),
-        dtype,
-        elements: 1024,
-        stages: 1,
-        space: MemorySpace::Global { read_only: false, may_alias: false },
-        values: Vec::new(),
-        alignment: 16,
-        caching: None,
-        span: Span::here(),
-    });
+    let space = MemorySpace::Global { read_only: false, may_alias: false };
+    let memory = program.memories.push(Memory::new("x", dtype, 1024, (space, 16), Span::here()));
     let array = program.registers.push(RegArray { name: "r".to_string(), dtype, len: 8, vector: 1 });
     (program, memory, array)
 }

@@ -8,17 +8,8 @@ use super::*;
 /// Handles of some memories.
 fn memories<const N: usize>() -> [Handle<Memory>; N] {
     let mut arena = Arena::new();
-    let memory = |at: usize| Memory {
-        name: format!("m{at}"),
-        dtype: DType::F32,
-        elements: 1,
-        stages: 1,
-        space: MemorySpace::Shared,
-        values: Vec::new(),
-        alignment: 16,
-        caching: None,
-        span: Span::here(),
-    };
+    let place = (MemorySpace::Shared, 16);
+    let memory = |at: usize| Memory::new(format!("m{at}"), DType::F32, 1, place, Span::here());
     std::array::from_fn(|at| arena.push(memory(at)))
 }
 
