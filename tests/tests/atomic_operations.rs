@@ -1,11 +1,12 @@
 //! Atomic operations on elements of shared and global memory.
 
 use tilewright::compile::{Options, compile};
+use tilewright::dsl::AtomicRef;
 use tilewright::prelude::*;
 use tilewright::runtime::Tolerance;
 use tilewright_tests::pages::{check, tensor};
 
-type Change = fn(&mut Elements, Buffer, Expr, Value);
+type Change = for<'k> fn(&mut Elements<'k>, Buffer, Expr, Value) -> AtomicRef<'k>;
 type Combine = fn(i64, i64) -> i64;
 
 const OPERATIONS: [(&str, Change, Combine); 6] = [

@@ -43,6 +43,7 @@ mod moving_tiles;
 mod names;
 mod neighbouring_elements;
 mod offline;
+mod old_elements;
 mod on_gpu;
 mod open_layouts;
 mod other_compilers;

@@ -80,7 +80,7 @@ fn collect_writes(
 ) {
     let (to, claim) = match element {
         ElementStmt::Store { to, claim, .. } => (Some(to), *claim),
-        ElementStmt::Atomic { to, .. } => (Some(to), Claim::None),
+        ElementStmt::Atomic(atomic) => (Some(&atomic.to), Claim::None),
         ElementStmt::Let { .. } | ElementStmt::If { .. } | ElementStmt::For { .. } => (None, Claim::None),
     };
     if let Some(to) = to.filter(|to| kernel.storage(to.buffer) == storage) {

@@ -84,7 +84,7 @@ impl<'a> Walk<'a> {
             match element {
                 ElementStmt::Let { .. } => {}
                 ElementStmt::Store { to, .. } => self.access(to, "store"),
-                ElementStmt::Atomic { op, to, .. } => self.access(to, op.name()),
+                ElementStmt::Atomic(atomic) => self.access(&atomic.to, atomic.change.name()),
                 ElementStmt::If { cond, then, otherwise, span } => {
                     for (body, holds) in [(then, true), (otherwise, false)] {
                         self.conditions.push((cond, holds, *span));

@@ -3,11 +3,13 @@
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
 use tilewright_ir::Scalar;
-use tilewright_ir::tile::{self, Access, AtomicOp, Claim, Coord, ElementStmt};
+use tilewright_ir::tile::{
+    self, Access, Atomic, AtomicChange, AtomicOp, Claim, Coord, ElementStmt, MemoryOrder, MemoryScope, OldElement,
+};
 
 use crate::buffer::Buffer;
 use crate::expr::Expr;
-use crate::later::{Later, StoreId};
+use crate::later::{Later, Said, WriteId};
 use crate::loop_range::LoopRange;
 use crate::nodes::{self, BodyId};
 use crate::reads::{self, Stores};
@@ -39,7 +41,7 @@ pub struct Elements<'k> {
     body: Vec<ElementStmt>,
     /// What was stored so far.
     stores: Stores,
-    /// Where the claims of its stores are kept.
+    /// Where what is said about its stores and atomic operations is kept.
     later: &'k Later,
 }
 
@@ -47,7 +49,7 @@ pub struct Elements<'k> {
 #[derive(Clone, Copy, Debug)]
 pub struct StoreRef<'k> {
     later: &'k Later,
-    store: StoreId,
+    store: WriteId,
 }
 
 impl StoreRef<'_> {
@@ -66,12 +68,68 @@ impl StoreRef<'_> {
 
     #[track_caller]
     fn claim(self, claimed: Claim, method: &str) {
-        if !self.later.claim(self.store, claimed) {
-            let message = format!("`{method}` on a store whose loop is complete");
-            let finding = Diagnostic::error("K0217", message).label(Span::here(), "called here");
-            nodes::mistake(finding.help(format!("call it where the store is added: k.store(..){method}")));
+        if !self.later.say(self.store, |said| said.claim = claimed) {
+            too_late(method, ["a", "store"], &format!("k.store(..){method}"));
         }
     }
+}
+
+/// An atomic operation that was just added, to say more about it before its loop is complete.
+#[derive(Clone, Copy, Debug)]
+pub struct AtomicRef<'k> {
+    later: &'k Later,
+    operation: WriteId,
+    /// The body that it is in.
+    body: BodyId,
+}
+
+impl AtomicRef<'_> {
+    /// The element as it was before the operation, as a value with a name; 0 where the element is beyond the edge of a
+    /// tensor. One thread executes an iteration that uses it.
+    #[track_caller]
+    pub fn old(self, name: &str) -> Value {
+        let (name, span, mut is_second) = (name.to_string(), Span::here(), false);
+        let named = OldElement { name: name.clone(), span };
+        if !self.later.say(self.operation, |said| is_second = said.old.replace(named).is_some()) {
+            too_late(".old(..)", OPERATION, "k.atomic_add(..).old(\"name\")");
+        }
+        if is_second {
+            let finding = Diagnostic::error("K0217", "`.old(..)` names the old element of an operation twice");
+            nodes::mistake(finding.label(span, "called here").help("use the value that the first call returns"));
+        }
+        Value::of(tile::Value::Named(name), self.body)
+    }
+
+    /// How it orders the other accesses of its thread, as other threads see them; [`MemoryOrder::Relaxed`], not at all, if
+    /// nothing is said. With [`MemoryOrder::Release`], all threads of the CTA (of the role, in a role) have done what is
+    /// written before the loop; with [`MemoryOrder::Acquire`], they do what is written behind the loop after it.
+    #[track_caller]
+    pub fn order(self, order: MemoryOrder) -> Self {
+        if !self.later.say(self.operation, |said| said.ordering.order = order) {
+            too_late(".order(..)", OPERATION, "k.atomic_add(..).order(..)");
+        }
+        self
+    }
+
+    /// The threads among which it is atomic and ordered: those of the GPU, if nothing is said.
+    #[track_caller]
+    pub fn scope(self, scope: MemoryScope) -> Self {
+        if !self.later.say(self.operation, |said| said.ordering.scope = scope) {
+            too_late(".scope(..)", OPERATION, "k.atomic_add(..).scope(..)");
+        }
+        self
+    }
+}
+
+/// What an atomic operation is called, with its article.
+const OPERATION: [&str; 2] = ["an", "atomic operation"];
+
+/// Reports something that is said about a statement whose loop is complete.
+#[track_caller]
+fn too_late(method: &str, [article, what]: [&str; 2], instead: &str) {
+    let message = format!("`{method}` on {article} {what} whose loop is complete");
+    let finding = Diagnostic::error("K0217", message).label(Span::here(), "called here");
+    nodes::mistake(finding.help(format!("call it where the {what} is added: {instead}")));
 }
 
 impl<'k> Elements<'k> {
@@ -82,9 +140,9 @@ impl<'k> Elements<'k> {
         body: impl FnOnce(&mut Elements<'k>) -> T,
     ) -> Vec<ElementStmt> {
         let mut elements = Elements { body: Vec::new(), stores: Stores::default(), later };
-        let first = later.next_store();
+        let first = later.next_write();
         let mut made = elements.inside(begins, body);
-        claimed(&mut made, &later.claims_from(first));
+        complete(&mut made, later.said_from(first));
         made
     }
 
@@ -102,57 +160,89 @@ impl<'k> Elements<'k> {
         self.stores.check(&value, Span::here());
         self.stores.add(&to);
         self.body.push(ElementStmt::Store { to, value, claim: Claim::None });
-        StoreRef { later: self.later, store: self.later.add_store() }
+        StoreRef { later: self.later, store: self.later.add_write() }
     }
 
     /// A store that was written at `span`.
     pub(crate) fn store_at(&mut self, span: Span, buffer: Buffer, index: impl IntoCoords, value: Value) {
         let (to, value) = (Access { span, ..access(buffer, index.into_coords()) }, value.resolved_at(span));
         self.body.push(ElementStmt::Store { to, value, claim: Claim::None });
-        self.later.add_store();
+        self.later.add_write();
     }
 
     /// `buffer[index] += value`, atomically.
     #[track_caller]
-    pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
-        self.atomic(AtomicOp::Add, buffer, index, value);
+    pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> AtomicRef<'k> {
+        self.atomic(AtomicChange::Combine(AtomicOp::Add), buffer, index, (None, value.into()))
     }
 
     /// The lesser of `buffer[index]` and `value` replaces the element, atomically.
     #[track_caller]
-    pub fn atomic_min(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
-        self.atomic(AtomicOp::Min, buffer, index, value);
+    pub fn atomic_min(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> AtomicRef<'k> {
+        self.atomic(AtomicChange::Combine(AtomicOp::Min), buffer, index, (None, value.into()))
     }
 
     /// The greater of `buffer[index]` and `value` replaces the element, atomically.
     #[track_caller]
-    pub fn atomic_max(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
-        self.atomic(AtomicOp::Max, buffer, index, value);
+    pub fn atomic_max(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> AtomicRef<'k> {
+        self.atomic(AtomicChange::Combine(AtomicOp::Max), buffer, index, (None, value.into()))
     }
 
     /// `buffer[index] &= value`, atomically.
     #[track_caller]
-    pub fn atomic_and(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
-        self.atomic(AtomicOp::And, buffer, index, value);
+    pub fn atomic_and(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> AtomicRef<'k> {
+        self.atomic(AtomicChange::Combine(AtomicOp::And), buffer, index, (None, value.into()))
     }
 
     /// `buffer[index] |= value`, atomically.
     #[track_caller]
-    pub fn atomic_or(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
-        self.atomic(AtomicOp::Or, buffer, index, value);
+    pub fn atomic_or(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> AtomicRef<'k> {
+        self.atomic(AtomicChange::Combine(AtomicOp::Or), buffer, index, (None, value.into()))
     }
 
     /// `buffer[index] ^= value`, atomically.
     #[track_caller]
-    pub fn atomic_xor(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
-        self.atomic(AtomicOp::Xor, buffer, index, value);
+    pub fn atomic_xor(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> AtomicRef<'k> {
+        self.atomic(AtomicChange::Combine(AtomicOp::Xor), buffer, index, (None, value.into()))
+    }
+
+    /// `buffer[index] = value`, atomically; the old element is what it is for.
+    #[track_caller]
+    pub fn atomic_exchange(
+        &mut self,
+        buffer: Buffer,
+        index: impl IntoCoords,
+        value: impl Into<Value>,
+    ) -> AtomicRef<'k> {
+        self.atomic(AtomicChange::Exchange, buffer, index, (None, value.into()))
+    }
+
+    /// `buffer[index] = value` if the element has the bits of `expected`, atomically: if the old element has them too, it was
+    /// replaced.
+    #[track_caller]
+    pub fn atomic_compare_exchange(
+        &mut self,
+        buffer: Buffer,
+        index: impl IntoCoords,
+        expected: impl Into<Value>,
+        value: impl Into<Value>,
+    ) -> AtomicRef<'k> {
+        self.atomic(AtomicChange::CompareExchange, buffer, index, (Some(expected.into()), value.into()))
     }
 
     #[track_caller]
-    fn atomic(&mut self, op: AtomicOp, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
-        let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
-        self.stores.check(&value, Span::here());
-        self.body.push(ElementStmt::Atomic { op, to, value });
+    fn atomic(
+        &mut self,
+        change: AtomicChange,
+        buffer: Buffer,
+        index: impl IntoCoords,
+        (expected, value): (Option<Value>, Value),
+    ) -> AtomicRef<'k> {
+        let (to, value) = (access(buffer, index.into_coords()), value.resolved());
+        let expected = expected.map(Value::resolved);
+        expected.iter().chain([&value]).for_each(|value| self.stores.check(value, to.span));
+        self.body.push(ElementStmt::Atomic(Atomic { expected, ..Atomic::new(change, to, value) }));
+        AtomicRef { later: self.later, operation: self.later.add_write(), body: nodes::innermost() }
     }
 
     /// A value with a name, which CUDA code uses too.
@@ -199,26 +289,30 @@ impl<'k> Elements<'k> {
     }
 }
 
-/// Gives the stores of a loop their claims, which are in the order in which the stores were added.
-fn claimed(body: &mut [ElementStmt], claims: &[Claim]) {
-    let mut stores = Vec::with_capacity(claims.len());
-    collect_claims(body, &mut stores);
-    for (at, store) in stores.into_iter().enumerate() {
-        *store = claims[at];
+/// Completes the stores and atomic operations of a loop by what was said about each, in the order in which they were added.
+fn complete(body: &mut [ElementStmt], said: Vec<Said>) {
+    let mut writes = Vec::with_capacity(said.len());
+    collect_writes(body, &mut writes);
+    for (write, said) in writes.into_iter().zip(said) {
+        match write {
+            ElementStmt::Store { claim, .. } => *claim = said.claim,
+            ElementStmt::Atomic(atomic) => (atomic.old, atomic.ordering) = (said.old, said.ordering),
+            ElementStmt::Let { .. } | ElementStmt::If { .. } | ElementStmt::For { .. } => {}
+        }
     }
 }
 
-/// Adds the claims of the stores in a body, in order.
-fn collect_claims<'b>(body: &'b mut [ElementStmt], stores: &mut Vec<&'b mut Claim>) {
+/// Adds the stores and atomic operations in a body, in order.
+fn collect_writes<'b>(body: &'b mut [ElementStmt], writes: &mut Vec<&'b mut ElementStmt>) {
     for element in body {
         match element {
-            ElementStmt::Store { claim, .. } => stores.push(claim),
+            ElementStmt::Store { .. } | ElementStmt::Atomic(_) => writes.push(element),
             ElementStmt::If { then, otherwise, .. } => {
-                collect_claims(then, stores);
-                collect_claims(otherwise, stores);
+                collect_writes(then, writes);
+                collect_writes(otherwise, writes);
             }
-            ElementStmt::For { body, .. } => collect_claims(body, stores),
-            ElementStmt::Let { .. } | ElementStmt::Atomic { .. } => {}
+            ElementStmt::For { body, .. } => collect_writes(body, writes),
+            ElementStmt::Let { .. } => {}
         }
     }
 }

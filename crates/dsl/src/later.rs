@@ -1,27 +1,38 @@
-//! Changes to ops, loops and stores after they were added. It lives as long as the closure of
+//! Changes to ops, loops, stores and atomic operations after they were added. It lives as long as the closure of
 //! [`kernel`](crate::kernel) runs, and the handles of ops, loops and stores borrow it: none of them outlives its kernel.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tilewright_ir::tile::{Claim, Kernel};
+use tilewright_ir::tile::{Claim, Kernel, MemoryOrdering, OldElement};
 
 /// A change to an op or a loop after it was added.
 type Edit = Box<dyn FnOnce(&mut Kernel)>;
 
-/// The number of a store in its kernel, in the order in which stores are added. No number is used twice.
+/// The number of a store or an atomic operation in its kernel, in the order in which they are added. No number is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct StoreId(u32);
+pub(crate) struct WriteId(u32);
+
+/// What is said about a store or an atomic operation after it was added.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    /// What is claimed about the index of a store.
+    pub(crate) claim: Claim,
+    /// The name of the element before an atomic operation.
+    pub(crate) old: Option<OldElement>,
+    /// How an atomic operation is ordered.
+    pub(crate) ordering: MemoryOrdering,
+}
 
 /// Changes to what is in a kernel already.
 #[derive(Default)]
 pub(crate) struct Later {
     /// Changes to apply when the kernel is complete, in order.
     edits: RefCell<Vec<Edit>>,
-    /// The claims of the stores whose loops are still being built.
-    claims: RefCell<BTreeMap<StoreId, Claim>>,
-    /// The number of the next store.
+    /// What is said about the stores and atomic operations whose loops are still being built.
+    said: RefCell<BTreeMap<WriteId, Said>>,
+    /// The number of the next one.
     next: Cell<u32>,
 }
 
@@ -36,39 +47,34 @@ impl Later {
         self.edits.take().into_iter().for_each(|edit| edit(kernel));
     }
 
-    /// The number of the store that is added next.
-    pub(crate) fn next_store(&self) -> StoreId {
-        StoreId(self.next.get())
+    /// The number of the store or atomic operation that is added next.
+    pub(crate) fn next_write(&self) -> WriteId {
+        WriteId(self.next.get())
     }
 
-    /// Adds a store, about which nothing is claimed yet.
-    pub(crate) fn add_store(&self) -> StoreId {
-        let store = self.next_store();
-        self.next.set(store.0 + 1);
-        self.claims.borrow_mut().insert(store, Claim::None);
-        store
+    /// Adds a store or an atomic operation, about which nothing is said yet.
+    pub(crate) fn add_write(&self) -> WriteId {
+        let write = self.next_write();
+        self.next.set(write.0 + 1);
+        let said = Said { claim: Claim::None, old: None, ordering: MemoryOrdering::default() };
+        self.said.borrow_mut().insert(write, said);
+        write
     }
 
-    /// Sets the claim of a store; false if its loop is complete.
-    pub(crate) fn claim(&self, store: StoreId, claimed: Claim) -> bool {
-        let mut claims = self.claims.borrow_mut();
-        let known = claims.get_mut(&store);
-        known.map(|known| *known = claimed).is_some()
+    /// Says something about a store or an atomic operation; false if its loop is complete.
+    pub(crate) fn say(&self, write: WriteId, change: impl FnOnce(&mut Said)) -> bool {
+        self.said.borrow_mut().get_mut(&write).map(change).is_some()
     }
 
-    /// Removes the claims of the stores from `first` on, in order: their loop is complete.
-    pub(crate) fn claims_from(&self, first: StoreId) -> Vec<Claim> {
-        self.claims.borrow_mut().split_off(&first).into_values().collect()
+    /// Removes what is said from `first` on, in order: their loop is complete.
+    pub(crate) fn said_from(&self, first: WriteId) -> Vec<Said> {
+        self.said.borrow_mut().split_off(&first).into_values().collect()
     }
 }
 
 impl fmt::Debug for Later {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Later { edits, claims, next } = self;
-        f.debug_struct("Later")
-            .field("edits", &edits.borrow().len())
-            .field("claims", claims)
-            .field("next", next)
-            .finish()
+        let Later { edits, said, next } = self;
+        f.debug_struct("Later").field("edits", &edits.borrow().len()).field("said", said).field("next", next).finish()
     }
 }

@@ -43,7 +43,7 @@ mod views;
 
 pub use buffer::Buffer;
 pub use builder::{KernelBuilder, ParallelRef, ScopeRef, kernel};
-pub use elements::{Elements, IntoCoords, StoreRef};
+pub use elements::{AtomicRef, Elements, IntoCoords, StoreRef};
 pub use expr::Expr;
 pub use loop_range::{Bounds, LoopRange};
 pub use op_ref::OpRef;

@@ -8,6 +8,7 @@ mod combined;
 mod constants;
 mod defect;
 mod dtype;
+mod immediates;
 mod index;
 mod mma;
 mod names;
@@ -31,6 +32,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray};
 use tilewright_ir::{Handle, SHARED_ALIGNMENT, VerifiedProgram, padded_shared_bytes};
 
+use crate::immediates::take_immediates;
 use crate::names::SHARED_WINDOW;
 use crate::statements::declarations::Declarations;
 use crate::statements::{MOST_COLUMNS, Printer};
@@ -72,11 +74,13 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
 /// Prints a program. An error is a defect of Tilewright.
 pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let own = program.program();
-    let named = names::in_cuda(own);
+    let mut named = names::in_cuda(own);
+    let immediates = take_immediates(&mut named);
     let program: &Program = &named;
     let uses = Uses::of(program);
     let shared = SharedPlan::of(program, &uses);
-    let mut printer = Printer::new(program, &uses);
+    let engine_names = tensor_copies::names(program, &uses);
+    let mut printer = Printer::new(program, &uses, &immediates);
     printer.body(&program.body)?;
     let around_instructions = [
         tensor_copies::functions(program, &uses),
@@ -87,9 +91,9 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let functions = together([printer.functions(), around_instructions.concat()].concat());
     let wrapped_names = wrapped::function_names(&uses)
         .chain(asynchronous::function_names(&printer.called))
-        .chain(mma::function_names(&uses))
-        .chain(tensor_copies::names(program, &uses));
-    let function_names: BTreeSet<&str> = printer.function_names().chain(wrapped_names).collect();
+        .chain(mma::function_names(&uses));
+    let mut function_names: BTreeSet<&str> = printer.function_names().chain(wrapped_names).collect();
+    function_names.extend(engine_names.iter().map(String::as_str));
     let locals = [shared.locals(program, &uses), printer.hardware_indices()].concat();
     let entry = names::entry(program, &function_names);
     let (mut cuda, lines) = printer.finish();

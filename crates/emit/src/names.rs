@@ -29,7 +29,7 @@ pub(crate) fn in_cuda(program: &Program) -> Cow<'_, Program> {
 }
 
 /// The name of the entry point, if the text in front of it defines these functions.
-pub(crate) fn entry(program: &Program, functions: &BTreeSet<&'static str>) -> String {
+pub(crate) fn entry(program: &Program, functions: &BTreeSet<&str>) -> String {
     let tables = program.memories.iter().filter(|(_, memory)| memory.space == MemorySpace::Table);
     let tables: BTreeSet<&str> = tables.map(|(_, table)| table.name.as_str()).collect();
     let is_taken = |name: &str| name == SHARED_WINDOW || functions.contains(name) || tables.contains(name);

@@ -22,6 +22,7 @@ use crate::combined::{combined_arrays, shuffled};
 use crate::constants::{self, CONSTANT, PARAMETER, UNROLL};
 use crate::defect::unprintable;
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
+use crate::immediates::Immediates;
 use crate::index::{c_index, needs_64_bits};
 use crate::mma;
 use crate::registers::{PARTS, is_single, pointer, register, vector_name};
@@ -57,6 +58,8 @@ pub(crate) struct Printer<'a> {
     uses_constants: bool,
     /// The arrays of shuffles that are printed inside of values.
     combined: BTreeSet<Handle<RegArray>>,
+    /// Constants that are printed as operands.
+    immediates: &'a Immediates,
     /// The hardware indices in what was printed so far.
     indices: BTreeSet<HwIndex>,
     /// The instructions that were printed as calls so far.
@@ -75,7 +78,7 @@ fn loads_of(block: &[Stmt]) -> Loads {
 }
 
 impl<'a> Printer<'a> {
-    pub(crate) fn new(program: &'a Program, uses: &'a Uses<'a>) -> Printer<'a> {
+    pub(crate) fn new(program: &'a Program, uses: &'a Uses<'a>, immediates: &'a Immediates) -> Printer<'a> {
         Printer {
             program,
             uses,
@@ -88,6 +91,7 @@ impl<'a> Printer<'a> {
             constants: Vec::new(),
             uses_constants: false,
             combined: combined_arrays(program, uses),
+            immediates,
             indices: BTreeSet::new(),
             called: BTreeSet::new(),
         }
@@ -522,13 +526,18 @@ impl<'a> Printer<'a> {
         };
         let name = |memory: &Handle<Memory>| &self.program.memories[*memory].name;
         let memory = call.memory.iter().map(|(memory, index)| Ok(format!("{}[{}]", name(memory), c_index(index))));
-        let registers = call.from.iter().map(|regs| self.reg(regs, 0));
+        let registers = call.from.iter().map(|regs| match self.immediates.get(&regs.array) {
+            Some(constant) => Ok(constant.clone()),
+            None => self.reg(regs, 0),
+        });
         let arguments = call.arguments.iter().map(|expr| Ok(argument(expr)));
         let operands: Result<Vec<String>, Diagnostic> = memory.chain(registers).chain(arguments).collect();
         let operands = operands?;
-        if let ([(memory, _)], [target, source], true) = (&call.memory[..], &operands[..], call.inst.atomic().is_some())
+        if let ([(memory, _)], [target, sources @ ..]) = (&call.memory[..], &operands[..])
+            && call.inst.info().gives_old
         {
-            return Ok(self.values.atomic(call.inst, self.program.memories[*memory].dtype, target, source));
+            let dtype = self.program.memories[*memory].dtype;
+            return Ok(self.values.atomic((call.inst, call.ordering), dtype, target, sources));
         }
         self.called.insert(call.inst);
         Ok(asynchronous::visible(self.uses, call.inst, filled(call.inst.info().cuda, &operands)?))

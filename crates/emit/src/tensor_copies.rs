@@ -4,6 +4,7 @@
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{EngineWay, Program, TensorCopy, TensorMapRecipe, TensorPart};
 use tilewright_ir::tile::AtomicOp;
+use tilewright_layout::DType;
 
 use crate::index::c_index;
 use crate::uses::Uses;
@@ -12,18 +13,6 @@ use crate::uses::Uses;
 const TENSOR_MAP: &str = "TensorMap";
 /// The function that elects a thread of a warp.
 const ELECT: &str = "elect_one";
-/// The names of functions for boxes of maps with 1 to 5 dimensions.
-macro_rules! of_each_rank {
-    ($name:literal) => {
-        [
-            concat!($name, "_1d"),
-            concat!($name, "_2d"),
-            concat!($name, "_3d"),
-            concat!($name, "_4d"),
-            concat!($name, "_5d"),
-        ]
-    };
-}
 
 /// A function that copies a part of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,11 +27,13 @@ pub(crate) enum EngineFunction {
     LoadRun,
     /// Neighbouring elements, from shared memory.
     StoreRun,
+    /// The same, combined with elements of this type that are there.
+    CombineRun(AtomicOp, DType),
 }
 
 impl EngineFunction {
     /// The function that a copy calls.
-    pub(crate) fn of(copy: &TensorCopy) -> EngineFunction {
+    pub(crate) fn of(program: &Program, copy: &TensorCopy) -> EngineFunction {
         match (&copy.part, &copy.way) {
             (TensorPart::Box { coordinates, .. }, EngineWay::ToShared { .. }) => {
                 EngineFunction::Load(coordinates.len())
@@ -52,44 +43,69 @@ impl EngineFunction {
                 Some(by) => EngineFunction::Combine(*by, coordinates.len()),
             },
             (TensorPart::Run { .. }, EngineWay::ToShared { .. }) => EngineFunction::LoadRun,
-            (TensorPart::Run { .. }, EngineWay::ToTensor { .. }) => EngineFunction::StoreRun,
+            (TensorPart::Run { .. }, EngineWay::ToTensor { combined: None }) => EngineFunction::StoreRun,
+            (TensorPart::Run { first }, EngineWay::ToTensor { combined: Some(by) }) => {
+                EngineFunction::CombineRun(*by, program.memories[first.0].dtype)
+            }
         }
     }
 
-    fn name(self) -> &'static str {
-        let (names, rank) = match self {
-            EngineFunction::Load(rank) => (of_each_rank!("tensor_copy"), rank),
-            EngineFunction::Store(rank) => (of_each_rank!("tensor_store"), rank),
-            EngineFunction::Combine(by, rank) => (combining(by).0, rank),
-            EngineFunction::LoadRun => return "bulk_copy",
-            EngineFunction::StoreRun => return "bulk_store",
-        };
-        names[rank.clamp(1, names.len()) - 1]
+    fn name(self) -> String {
+        match self {
+            EngineFunction::Load(rank) => format!("tensor_copy_{rank}d"),
+            EngineFunction::Store(rank) => format!("tensor_store_{rank}d"),
+            EngineFunction::Combine(by, rank) => format!("tensor_{}_{rank}d", ptx_operation(by)),
+            EngineFunction::LoadRun => "bulk_copy".to_string(),
+            EngineFunction::StoreRun => "bulk_store".to_string(),
+            EngineFunction::CombineRun(by, dtype) => format!("bulk_{}_{}", ptx_operation(by), ptx_type(by, dtype)),
+        }
     }
 
     /// The lines that define it, followed by an empty line.
     fn lines(self) -> Vec<String> {
+        let name = self.name();
         match self {
-            EngineFunction::Load(rank) => to_shared(self.name(), rank),
-            EngineFunction::Store(rank) => to_tensor(self.name(), rank, "cp.async.bulk.tensor", ""),
+            EngineFunction::Load(rank) => to_shared(&name, rank),
+            EngineFunction::Store(rank) => to_tensor(&name, rank, "cp.async.bulk.tensor", ""),
             EngineFunction::Combine(by, rank) => {
-                to_tensor(self.name(), rank, "cp.reduce.async.bulk.tensor", combining(by).1)
+                to_tensor(&name, rank, "cp.reduce.async.bulk.tensor", &format!(".{}", ptx_operation(by)))
             }
-            EngineFunction::LoadRun => run_to_shared(self.name()),
-            EngineFunction::StoreRun => run_to_tensor(self.name()),
+            EngineFunction::LoadRun => run_to_shared(&name),
+            EngineFunction::StoreRun => run_to_tensor(&name, "cp.async.bulk.global.shared::cta.bulk_group"),
+            EngineFunction::CombineRun(by, dtype) => {
+                // Sums of halves name what happens to subnormal numbers: they are kept.
+                let is_half = matches!(dtype, DType::F16 | DType::BF16);
+                let (operation, noftz) = (ptx_operation(by), if is_half { ".noftz" } else { "" });
+                let element = ptx_type(by, dtype);
+                let ptx = format!("cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}{noftz}.{element}");
+                run_to_tensor(&name, &ptx)
+            }
         }
     }
 }
 
-/// The functions that combine a box with a tensor, and what their PTX says of that.
-fn combining(by: AtomicOp) -> ([&'static str; 5], &'static str) {
+/// How PTX calls an operation.
+fn ptx_operation(by: AtomicOp) -> &'static str {
     match by {
-        AtomicOp::Add => (of_each_rank!("tensor_add"), ".add"),
-        AtomicOp::Min => (of_each_rank!("tensor_min"), ".min"),
-        AtomicOp::Max => (of_each_rank!("tensor_max"), ".max"),
-        AtomicOp::And => (of_each_rank!("tensor_and"), ".and"),
-        AtomicOp::Or => (of_each_rank!("tensor_or"), ".or"),
-        AtomicOp::Xor => (of_each_rank!("tensor_xor"), ".xor"),
+        AtomicOp::Add => "add",
+        AtomicOp::Min => "min",
+        AtomicOp::Max => "max",
+        AtomicOp::And => "and",
+        AtomicOp::Or => "or",
+        AtomicOp::Xor => "xor",
+    }
+}
+
+/// How PTX calls elements that the copy engine combines (PTX ISA, `cp.reduce.async.bulk`); sums of `s64` are those of `u64`.
+fn ptx_type(by: AtomicOp, dtype: DType) -> String {
+    let bits = dtype.bytes() * 8;
+    match (by, dtype) {
+        (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor, _) => format!("b{bits}"),
+        (AtomicOp::Add, DType::I64) => "u64".to_string(),
+        (_, DType::BF16) => "bf16".to_string(),
+        (_, DType::I32 | DType::I64) => format!("s{bits}"),
+        (_, dtype) if dtype.is_float() => format!("f{bits}"),
+        _ => format!("u{bits}"),
     }
 }
 
@@ -117,10 +133,10 @@ pub(crate) fn functions(program: &Program, uses: &Uses) -> Vec<String> {
 }
 
 /// The names that those lines define.
-pub(crate) fn names(program: &Program, uses: &Uses) -> Vec<&'static str> {
+pub(crate) fn names(program: &Program, uses: &Uses) -> Vec<String> {
     let map = (!program.maps.is_empty()).then_some(TENSOR_MAP);
     let elect = uses.elects.then_some(ELECT);
-    map.into_iter().chain(elect).chain(uses.engine.iter().map(|function| function.name())).collect()
+    map.into_iter().chain(elect).map(str::to_string).chain(uses.engine.iter().map(|function| function.name())).collect()
 }
 
 /// The names of the coordinates.
@@ -196,11 +212,11 @@ fn run_to_shared(name: &str) -> Vec<String> {
     .into()
 }
 
-/// The function that copies neighbouring elements of shared memory to a tensor.
-fn run_to_tensor(name: &str) -> Vec<String> {
+/// The function for neighbouring elements of shared memory that go to a tensor, around its PTX.
+fn run_to_tensor(name: &str, ptx: &str) -> Vec<String> {
     [
         format!("__device__ __forceinline__ void {name}(void* to, const void* from, int bytes) {{"),
-        "  asm volatile(\"cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\"".to_string(),
+        format!("  asm volatile(\"{ptx} [%0], [%1], %2;\""),
         "               :".to_string(),
         format!("               : \"l\"(__cvta_generic_to_global(to)), {}, \"r\"(bytes)", address("from")),
         "               : \"memory\");".to_string(),
@@ -226,7 +242,7 @@ pub(crate) fn call(program: &Program, uses: &Uses, copy: &TensorCopy) -> String 
     let TensorCopy { part, shared, bytes, way } = copy;
     let place = |(memory, index): &(Handle<_>, _)| format!("&{}[{}]", program.memories[*memory].name, c_index(index));
     let shared = place(shared);
-    let function = uses.visible(EngineFunction::of(copy).name());
+    let function = uses.visible(&EngineFunction::of(program, copy).name());
     match part {
         TensorPart::Box { map, coordinates } => {
             let map = &program.maps[*map].name;

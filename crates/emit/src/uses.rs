@@ -152,7 +152,7 @@ impl<'a> Uses<'a> {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
             Stmt::TensorCopy(copy) => {
-                self.engine.insert(EngineFunction::of(copy));
+                self.engine.insert(EngineFunction::of(self.program, copy));
                 if copy.full().is_none() {
                     self.memories[copy.part.tensor(&self.program.maps).index()].writers.insert(op);
                 }

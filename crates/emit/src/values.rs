@@ -6,6 +6,7 @@
 //! own ([`pairs`]).
 
 mod activations;
+mod atomics;
 mod bits;
 mod functions;
 mod pairs;
@@ -19,7 +20,7 @@ use std::collections::BTreeSet;
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Inst, Program, RegArray, Value};
+use tilewright_ir::thread::{Program, RegArray, Value};
 use tilewright_ir::tile::{ElementClass, ElementOp, Narrowing};
 use tilewright_ir::{Handle, Scalar, Target};
 use tilewright_layout::DType;
@@ -107,22 +108,6 @@ impl<'a> Values<'a> {
         }
         let c_type = if is_long { "long long" } else { "int" };
         Ok(format!("const {c_type} {} = {text}", var.name()))
-    }
-
-    /// The call by which an atomic instruction combines `source` with the element `target` of this dtype.
-    pub(crate) fn atomic(&mut self, inst: Inst, dtype: DType, target: &str, source: &str) -> String {
-        let function = match (inst, dtype) {
-            // CUDA has them in a header.
-            (Inst::AtomicAdd, DType::F16) => self.helper(Helper::AddF16),
-            (Inst::AtomicAdd, DType::BF16) => self.helper(Helper::AddBf16),
-            _ => self.uses.visible(inst.cuda_function()),
-        };
-        // Of `long long` there are only minima and maxima; the other results are those of the unsigned number.
-        match (inst, dtype) {
-            (Inst::AtomicMin | Inst::AtomicMax, _) => format!("{function}(&{target}, {source})"),
-            (_, DType::I64) => format!("{function}(reinterpret_cast<unsigned long long*>(&{target}), {source})"),
-            _ => format!("{function}(&{target}, {source})"),
-        }
     }
 
     fn print(&mut self, value: &Value) -> Printed {

@@ -170,8 +170,8 @@ fn in_element(element: &ElementStmt, from: Handle<Buffer>, to: Handle<Buffer>) -
         ElementStmt::Store { to: place, value: stored, claim } => {
             ElementStmt::Store { to: in_access(place, from, to), value: value(stored), claim: *claim }
         }
-        ElementStmt::Atomic { op, to: place, value: added } => {
-            ElementStmt::Atomic { op: *op, to: in_access(place, from, to), value: value(added) }
+        ElementStmt::Atomic(atomic) => {
+            ElementStmt::Atomic(atomic.clone().map(&mut |used| value(&used), |place| in_access(&place, from, to)))
         }
         ElementStmt::If { cond, then, otherwise, span } => {
             ElementStmt::If { cond: value(cond), then: all(then), otherwise: all(otherwise), span: *span }

@@ -129,7 +129,10 @@ impl<'a> Walk<'a> {
             match element {
                 ElementStmt::Let { value, .. } => self.value(value),
                 ElementStmt::Store { to, value, .. } => self.written(to, value, Effect::Write),
-                ElementStmt::Atomic { to, value, .. } => self.written(to, value, Effect::Update),
+                ElementStmt::Atomic(atomic) => {
+                    atomic.values().for_each(|value| self.value(value));
+                    self.written(&atomic.to, &atomic.value, Effect::Update);
+                }
                 ElementStmt::If { cond, then, otherwise, .. } => {
                     self.value(cond);
                     for (branch, holds) in [(then, true), (otherwise, false)] {

@@ -24,7 +24,7 @@ pub mod prelude {
         Buffer, Elements, Expr, Index, KernelBuilder, LoopRange, Region, Shape, Size, Stages, Value, at, kernel,
     };
     pub use tilewright_ir::tile::ReduceKind::{self, AbsMax, AbsSum, And, Max, Min, Or, Product, SquareSum, Sum, Xor};
-    pub use tilewright_ir::tile::{Dimensions, Gemm, WarpPolicy};
+    pub use tilewright_ir::tile::{Dimensions, Gemm, MemoryOrder, MemoryScope, WarpPolicy};
     pub use tilewright_ir::{Kernel, Scalar, Target};
     pub use tilewright_layout::DType::{
         self, B8, B16, B32, B64, B128, BF16, E4M3, E5M2, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64,

@@ -167,7 +167,8 @@ fn in_element(element: &ElementStmt, found: &mut bool) {
     element.for_each_access(&mut |access, _| note(access));
     match element {
         ElementStmt::Let { value, .. } => in_value(value, found),
-        ElementStmt::Store { value, .. } | ElementStmt::Atomic { value, .. } => in_value(value, found),
+        ElementStmt::Store { value, .. } => in_value(value, found),
+        ElementStmt::Atomic(atomic) => atomic.values().for_each(|value| in_value(value, found)),
         ElementStmt::If { cond, .. } => *found |= !is_known(cond),
         ElementStmt::For { .. } => {}
     }

@@ -6,7 +6,7 @@ use tilewright::prelude::*;
 use tilewright_tests::pages::tensor;
 
 use super::stores::calls;
-use super::{are_found, check_all_in_schedules, compiled, mutated, number};
+use super::{are_found, check_all_in_schedules, compiled, mutated, number, tiles};
 
 /// CTAs add their tiles to one, for so many threads.
 fn summed(dtype: DType, threads: i64, variant: &str) -> Kernel {
@@ -32,8 +32,12 @@ fn tiles_are_added_by_the_copy_engine_or_by_threads() {
     for dtype in [F32, F16, BF16, I32, U32, I64, U64, F64] {
         for (threads, variant) in [(64, ""), (64, "elements"), (16, "")] {
             let kernel = summed(dtype, threads, variant);
-            let by_engine = calls(&kernel).contains(&"tensor_add_1d".to_string());
-            assert_eq!(by_engine, threads == 64 && variant.is_empty(), "{dtype}\n{}", compiled(&kernel).cuda());
+            assert_eq!(
+                !starts(&kernel).is_empty(),
+                threads == 64 && variant.is_empty(),
+                "{dtype}\n{}",
+                compiled(&kernel).cuda()
+            );
             for rows in [4, 8, 20] {
                 let x = |at: i64| (at * 7 % 13) as f64;
                 let y = |i: i64| (0..rows).map(|row| x(row * 128 + 127 - i)).sum();
@@ -82,9 +86,9 @@ fn other_operations_are_done_by_the_copy_engine_too() {
     ];
     for dtype in [I32, U32, I64, U64] {
         let number = |at: i64| if [I32, I64].contains(&dtype) { at * 37 % 201 - 100 } else { at * 37 % 201 };
-        for (name, combine, of_numbers) in operations {
+        for ((name, combine, of_numbers), unit) in operations.into_iter().flat_map(|one| [(one, 4), (one, 64)]) {
             let kernel = kernel("combined", |k| {
-                let (rows, n) = (k.size("rows").max(64), k.size("n").multiple_of(4));
+                let (rows, n) = (k.size("rows").max(64), k.size("n").multiple_of(unit));
                 let x = k.input("x", dtype, (rows, n));
                 let y = k.inout("y", dtype, (n,));
                 let [bx, by] = k.grid([n.ceil_div(64), rows.into()]);
@@ -93,15 +97,50 @@ fn other_operations_are_done_by_the_copy_engine_too() {
                 k.parallel([64], |k, [i]| k.store(tile, (i,), x.at((by, bx * 64 + i))));
                 combine(k, y.sub((at(bx * 64, 64),)), tile);
             });
-            let started = calls(&kernel).into_iter().filter(|call| call.starts_with("tensor_"));
-            assert_eq!(started.collect::<Vec<_>>(), [format!("tensor_{name}_1d")], "{dtype}");
-            for (rows, n) in [(1, 4), (5, 64), (3, 100)] {
+            // A tile that is inside for all sizes is a run.
+            let function = if unit == 4 { format!("tensor_{name}_1d") } else { format!("bulk_{name}_") };
+            let started: Vec<String> = starts(&kernel);
+            assert!(started.len() == 1 && started[0].starts_with(&function), "{dtype} {started:?}");
+            for (rows, n) in
+                [(1, 4), (5, 64), (3, 100)].map(|(rows, n): (i64, i64)| (rows, (n + unit - 1) / unit * unit))
+            {
                 let y = |at: i64| (0..rows).fold(number(at + 7), |y, row| of_numbers(y, number(row * n + at)));
                 let before = tensor(dtype, &[n], |at| number(at + 7) as f64);
                 let after = tensor(dtype, &[n], |at| y(at) as f64);
                 let x = tensor(dtype, &[rows, n], |at| number(at) as f64);
                 check_all_in_schedules(&kernel, &[("rows", rows), ("n", n)], &[x, before], &[after]);
             }
+        }
+    }
+}
+
+/// The calls that start copies and additions to the tensor.
+fn starts(kernel: &Kernel) -> Vec<String> {
+    tiles::calls(kernel, &["tensor_", "bulk_add_", "bulk_min_", "bulk_max_", "bulk_and_", "bulk_or_", "bulk_xor_"])
+}
+
+#[test]
+fn runs_of_every_dtype_are_added() {
+    let functions = [(I32, "s32"), (U32, "u32"), (I64, "u64"), (U64, "u64"), (F32, "f32"), (F64, "f64"), (F16, "f16")];
+    for (dtype, element) in functions.into_iter().chain([(BF16, "bf16")]) {
+        let kernel = kernel("added", |k| {
+            let (rows, n) = (k.size("rows").max(64), k.size("n").multiple_of(96));
+            let x = k.input("x", dtype, (rows, n));
+            let y = k.accumulator("y", dtype, (n,));
+            let [block] = k.grid([n / 96]);
+            k.threads(64);
+            let tile = k.shared("tile", dtype, [96]);
+            k.serial("row", ..Expr::from(rows), |k, row| {
+                k.parallel([96], |k, [i]| k.store(tile, (95 - &i,), x.at((&row, &block * 96 + 95 - i))));
+                k.atomic_add(y.sub((at(&block * 96, 96),)), tile);
+            });
+        });
+        assert_eq!(starts(&kernel), [format!("bulk_add_{element}")], "{dtype}");
+        for (rows, n) in [(1, 96), (4, 288)] {
+            let x = |at: i64| (at % 11) as f64;
+            let y = |at: i64| (0..rows).map(|row| x(row * n + at)).sum();
+            let (x, y) = (tensor(dtype, &[rows, n], x), tensor(dtype, &[n], y));
+            check_all_in_schedules(&kernel, &[("rows", rows), ("n", n)], &[x], &[y]);
         }
     }
 }
@@ -124,7 +163,7 @@ fn operations_of_different_kinds_wait_for_each_other() {
             if is_max { lesser.max(at * 2) } else { lesser.min(at * 2) }
         };
         let calls = calls(&kernel);
-        let is_max = calls.contains(&"tensor_max_1d".to_string());
+        let is_max = calls.contains(&"bulk_max_s32".to_string());
         let [before, after] = [tensor(I32, &[64], |at| (at * 3) as f64), tensor(I32, &[64], |at| y(at, is_max) as f64)];
         check_all_in_schedules(&kernel, &[], &[before], &[after]);
         calls.iter().filter(|call| call.starts_with("bulk_wait<")).count()

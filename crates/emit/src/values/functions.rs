@@ -4,6 +4,7 @@ use tilewright_ir::tile::{ElementOp, Function};
 use tilewright_layout::DType;
 
 use super::activations::Activation;
+use super::atomics::compare_exchange;
 use super::wrapping::Wrapping;
 use crate::dtype::c_type;
 use crate::index::Level;
@@ -168,6 +169,7 @@ pub(super) enum Helper {
     SignedToBf16,
     UnsignedToBf16,
     AddF16,
+    CompareExchange,
     AddBf16,
     FloatToInteger(DType),
     DoubleToInteger(DType),
@@ -210,6 +212,7 @@ impl Helper {
             Helper::FloatsToF16 => "to_f16x2",
             Helper::FloatsToBf16 => "to_bf16x2",
             Helper::AddF16 => "add_f16",
+            Helper::CompareExchange => "compare_exchange",
             Helper::AddBf16 => "add_bf16",
             Helper::FloatToInteger(to) | Helper::DoubleToInteger(to) => match to {
                 DType::I32 => "to_i32",
@@ -277,6 +280,7 @@ impl Helper {
             Helper::Twice => function(&format!("float2 {name}(float x)"), &["return make_float2(x, x);".to_string()]),
             Helper::FloatsToF16 => to_halves(name, "cvt.rn.f16x2.f32"),
             Helper::FloatsToBf16 => to_halves(name, "cvt.rn.bf16x2.f32"),
+            Helper::CompareExchange => compare_exchange(name),
             Helper::AddF16 => addition(name, "red.add.noftz.f16"),
             Helper::AddBf16 => addition(name, "red.add.noftz.bf16"),
             Helper::FloatToInteger(to) => truncation(name, "float", to),

@@ -3,6 +3,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value, verify};
 use tilewright_ir::tile::ElementOp::{self, Abs, Add, Div, Fma, Lt, Max, Mul, Neg, Select, Sub};
 use tilewright_ir::tile::Function;
+use tilewright_ir::tile::MemoryOrdering;
 use tilewright_ir::tile::Narrowing;
 use tilewright_ir::{Handle, Scalar, Target};
 use tilewright_layout::DType::{self, B32, B64, B128, BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
@@ -363,7 +364,8 @@ fn sums_in_memory_have_the_type_that_cuda_has() {
     let program = empty();
     let uses = Uses::of(&program);
     let mut values = Values::new(&program, &uses);
-    let seen = [F32, I64, BF16].map(|dtype| values.atomic(Inst::AtomicAdd, dtype, "x[i]", "a"));
+    let seen = [F32, I64, BF16]
+        .map(|dtype| values.atomic((Inst::AtomicAdd, MemoryOrdering::default()), dtype, "x[i]", &["a".to_string()]));
     let wanted =
         ["atomicAdd(&x[i], a)", "atomicAdd(reinterpret_cast<unsigned long long*>(&x[i]), a)", "add_bf16(&x[i], a)"];
     assert_eq!(seen, wanted);

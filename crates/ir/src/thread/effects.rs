@@ -16,7 +16,7 @@ use crate::thread::program::{Call, Cond, Memory, Mma, Program, Stmt};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::TensorCopy;
 use crate::thread::value::Value;
-use crate::tile::Effect;
+use crate::tile::{Effect, MemoryOrder};
 
 /// Something that a statement reads or writes.
 #[derive(Clone, Copy, Debug)]
@@ -351,6 +351,16 @@ impl Stmt {
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => Scope::Thread,
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => Scope::Thread,
             Stmt::Mma(_) | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => Scope::Thread,
+        }
+    }
+}
+
+impl Stmt {
+    /// How it, alone, orders the accesses of its thread for other threads.
+    pub fn memory_order(&self) -> MemoryOrder {
+        match self {
+            Stmt::Inst(call) => call.ordering.order,
+            _ => MemoryOrder::Relaxed,
         }
     }
 }

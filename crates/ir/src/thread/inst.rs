@@ -19,6 +19,8 @@ pub struct InstInfo {
     pub ptx: &'static str,
     /// The register that it writes. A predicate is a word that is 0 or 1.
     pub result: Option<RegisterOperand>,
+    /// Whether a register may get the element as it was before the instruction, as wide as the element.
+    pub gives_old: bool,
     /// The registers that it reads.
     pub registers: &'static [RegisterOperand],
     /// The elements of memory that it accesses.
@@ -44,6 +46,7 @@ impl InstInfo {
         cuda: "",
         ptx: "",
         result: None,
+        gives_old: false,
         registers: &[],
         memory: &[],
         arguments: 0,
@@ -122,6 +125,11 @@ impl Inst {
                 matches!(self.info().memory, [one] if one.effect == Effect::Update && one.may_be_global).then_some(self)
             }
         }
+    }
+
+    /// Whether several of these at one element have the same result in any order.
+    pub fn is_commutative(self) -> bool {
+        self.atomic().is_some_and(|atomic| !matches!(atomic, Inst::AtomicExchange | Inst::AtomicCompareExchange))
     }
 
     /// The function in its CUDA text: what stands before the parenthesis.
@@ -240,6 +248,7 @@ instructions! {
         name: "atomic_add",
         cuda: "atomicAdd(&%, %)",
         ptx: "red.relaxed.gpu.add",
+        gives_old: true,
         registers: &[RegisterOperand::Element],
         memory: &[ATOMIC],
     }
@@ -363,6 +372,7 @@ instructions! {
         name: "atomic_min",
         cuda: "atomicMin(&%, %)",
         ptx: "red.relaxed.gpu.min",
+        gives_old: true,
         registers: &[RegisterOperand::Element],
         memory: &[ATOMIC],
     }
@@ -371,6 +381,7 @@ instructions! {
         name: "atomic_max",
         cuda: "atomicMax(&%, %)",
         ptx: "red.relaxed.gpu.max",
+        gives_old: true,
         registers: &[RegisterOperand::Element],
         memory: &[ATOMIC],
     }
@@ -379,6 +390,7 @@ instructions! {
         name: "atomic_and",
         cuda: "atomicAnd(&%, %)",
         ptx: "red.relaxed.gpu.and",
+        gives_old: true,
         registers: &[RegisterOperand::Element],
         memory: &[ATOMIC],
     }
@@ -387,6 +399,7 @@ instructions! {
         name: "atomic_or",
         cuda: "atomicOr(&%, %)",
         ptx: "red.relaxed.gpu.or",
+        gives_old: true,
         registers: &[RegisterOperand::Element],
         memory: &[ATOMIC],
     }
@@ -395,7 +408,26 @@ instructions! {
         name: "atomic_xor",
         cuda: "atomicXor(&%, %)",
         ptx: "red.relaxed.gpu.xor",
+        gives_old: true,
         registers: &[RegisterOperand::Element],
+        memory: &[ATOMIC],
+    }
+    /// The register replaces the element.
+    AtomicExchange {
+        name: "atomic_exchange",
+        cuda: "atomicExch(&%, %)",
+        ptx: "atom.relaxed.gpu.exch",
+        gives_old: true,
+        registers: &[RegisterOperand::Element],
+        memory: &[ATOMIC],
+    }
+    /// The second register replaces the element if it has the bits of the first.
+    AtomicCompareExchange {
+        name: "atomic_compare_exchange",
+        cuda: "atomicCAS(&%, %, %)",
+        ptx: "atom.relaxed.gpu.cas",
+        gives_old: true,
+        registers: &[RegisterOperand::Element, RegisterOperand::Element],
         memory: &[ATOMIC],
     }
     /// Four matrices of 8 rows of 16 bytes, one in each word of the result: lane `l` gets word `l % 4` of row `l / 4`. Lane

@@ -95,7 +95,7 @@ impl Program {
         let registers = call.from.iter().map(|regs| self.regs(regs));
         let operands: Vec<String> = memory.chain(registers).chain(call.arguments.iter().map(Expr::to_string)).collect();
         let result = call.to.as_ref().map(|to| format!("{} = ", self.regs(to))).unwrap_or_default();
-        let text = format!("{result}{} {}", call.inst.info().name, operands.join(", "));
+        let text = format!("{result}{} {}{}", call.inst.info().name, operands.join(", "), call.ordering);
         text.trim_end().to_string()
     }
 

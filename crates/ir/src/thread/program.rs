@@ -14,7 +14,7 @@ use crate::thread::mma::MmaInst;
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::{Ring, TensorCopy, TensorMapRecipe};
 use crate::thread::value::Value;
-use crate::tile::Role;
+use crate::tile::{MemoryOrdering, Role};
 
 /// What one thread of a kernel does.
 #[derive(Clone, Debug)]
@@ -61,6 +61,12 @@ impl Program {
             MemorySpace::SharedView { of } | MemorySpace::SharedInside { of } => Some(of),
             MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => None,
         })
+    }
+
+    /// The parameters that the program may write.
+    pub fn written_tensors(&self) -> impl Iterator<Item = Handle<Memory>> {
+        let is_written = |memory: &Memory| matches!(memory.space, MemorySpace::Global { read_only: false, .. });
+        self.memories.iter().filter(move |(_, memory)| is_written(memory)).map(|(handle, _)| handle)
     }
 
     /// The buffer that a memory belongs to: itself, or what it is a view of.
@@ -498,11 +504,14 @@ pub struct Call {
     pub memory: Vec<(Handle<Memory>, Expr)>,
     /// Its other operands.
     pub arguments: Vec<Expr>,
+    /// The order and scope of an atomic operation.
+    pub ordering: MemoryOrdering,
 }
 
 impl Call {
     /// An instruction without operands.
     pub fn plain(inst: Inst) -> Call {
-        Call { inst, to: None, from: Vec::new(), memory: Vec::new(), arguments: Vec::new() }
+        let (from, memory, arguments) = (Vec::new(), Vec::new(), Vec::new());
+        Call { inst, to: None, from, memory, arguments, ordering: MemoryOrdering::default() }
     }
 }

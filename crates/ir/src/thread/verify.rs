@@ -34,8 +34,8 @@ use crate::thread::effects::{MemoryAccess, Moved, Resource, for_each_stmt};
 use crate::thread::inst::{InstInfo, MemoryOperand, RegisterOperand};
 use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt, Unroll};
 use crate::thread::registers::Regs;
-use crate::tile::Role;
 use crate::tile::vectors::WIDEST;
+use crate::tile::{MemoryOrdering, Role};
 
 /// A program that passed the verifier; only such a program can be emitted.
 #[derive(Clone, Debug)]
@@ -395,8 +395,10 @@ impl Checker<'_> {
         let has_result = match (&call.to, &info.result) {
             (Some(to), Some(operand)) => fits(to, operand),
             (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
+            (Some(to), None) => info.gives_old && fits(to, &RegisterOperand::Element),
+            (None, Some(_)) => false,
         };
+        let has_order = call.ordering == MemoryOrdering::default() || info.gives_old;
         let in_place = |((memory, _), operand): (&(Handle<Memory>, Expr), &MemoryOperand)| {
             let memory = &self.program.memories[*memory];
             match memory.space {
@@ -408,7 +410,7 @@ impl Checker<'_> {
             }
         };
         let has_memory = call.memory.len() == info.memory.len() && call.memory.iter().zip(info.memory).all(in_place);
-        if !has_registers || !has_result || !has_memory || info.arguments != call.arguments.len() {
+        if !has_registers || !has_result || !has_memory || !has_order || info.arguments != call.arguments.len() {
             self.report("V0317", format!("`{}` has operands that it does not accept", info.name));
         }
         if info.issued_by > Scope::Thread && !info.takes_any_argument && divergence > Divergence::None {

@@ -13,6 +13,7 @@ use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_layout::DType;
 
+use crate::tile::atomic::Atomic;
 use crate::tile::buffer::Space;
 use crate::tile::combiner::{Combiner, Parameter};
 use crate::tile::element::ElementStmt;
@@ -168,10 +169,7 @@ impl Naming<'_> {
                 let (before, value, to) = self.stored(&value, &to);
                 (before, ElementStmt::Store { to, value, claim })
             }
-            ElementStmt::Atomic { op, to, value } => {
-                let (before, value, to) = self.stored(&value, &to);
-                (before, ElementStmt::Atomic { op, to, value })
-            }
+            ElementStmt::Atomic(atomic) => self.atomic(atomic),
             ElementStmt::If { cond, then, otherwise, span } => {
                 let (before, cond) = self.one(&cond, (span, true));
                 let (then, otherwise) = (self.elements(then), self.elements(otherwise));
@@ -182,6 +180,16 @@ impl Naming<'_> {
                 (Vec::new(), ElementStmt::For { counter, body, span })
             }
         }
+    }
+
+    fn atomic(&mut self, atomic: Atomic) -> (Vec<ElementStmt>, ElementStmt) {
+        let dtype = self.kernel.buffers[atomic.to.buffer].dtype;
+        let values: Vec<&Value> = atomic.values().collect();
+        let (before, values, mut to) = self.unfolded(&values, std::slice::from_ref(&atomic.to), (atomic.to.span, true));
+        let mut values = values.into_iter();
+        self.dtypes.extend(atomic.old.iter().map(|old| (old.name.clone(), Some(dtype))));
+        let atomic = atomic.map(&mut |value| values.next().unwrap_or(value), |access| to.pop().unwrap_or(access));
+        (before, ElementStmt::Atomic(atomic))
     }
 
     /// [`Naming::unfolded`] of one value.

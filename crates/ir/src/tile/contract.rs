@@ -76,8 +76,15 @@ impl Contraction<'_> {
                     *value = self.value(value, None);
                     self.names.extend(self.dtype(value).map(|dtype| (name.clone(), dtype)));
                 }
-                ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
+                ElementStmt::Store { to, value, .. } => {
                     *value = self.value(value, Some(self.buffers[to.buffer].dtype));
+                }
+                ElementStmt::Atomic(atomic) => {
+                    let dtype = self.buffers[atomic.to.buffer].dtype;
+                    atomic.condition.iter_mut().for_each(|condition| *condition = self.value(condition, None));
+                    let values = atomic.expected.iter_mut().chain([&mut atomic.value]);
+                    values.for_each(|value| *value = self.value(value, Some(dtype)));
+                    self.names.extend(atomic.old.iter().map(|old| (old.name.clone(), dtype)));
                 }
                 ElementStmt::If { cond, then, otherwise, .. } => {
                     *cond = self.value(cond, None);

@@ -7,9 +7,10 @@ use tilewright_layout::Layout;
 
 use crate::arena::Handle;
 use crate::counter::Counter;
+use crate::tile::atomic::Atomic;
 use crate::tile::kernel::Kernel;
 use crate::tile::role::Role;
-use crate::tile::value::{Access, Coord, ElementOp, Value};
+use crate::tile::value::{Access, Coord, Value};
 
 /// The most iterations of an inner loop that is unrolled.
 const MAX_INNER_ITERATIONS: i64 = 16;
@@ -43,7 +44,7 @@ impl Parallel {
             && var.range().lo == 0
             && var.range().hi < MAX_INNER_ITERATIONS;
         let is_plain = body.iter().all(|element| match element {
-            ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::Atomic { .. } => true,
+            ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::Atomic(_) => true,
             ElementStmt::If { .. } | ElementStmt::For { .. } => false,
         });
         (is_short && is_plain && (body.len() == 1 || !carries(kernel, var, body))).then_some((var, body))
@@ -112,82 +113,6 @@ pub enum Claim {
     AnyWins,
 }
 
-/// How an atomic operation combines an element with a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AtomicOp {
-    /// Their sum.
-    Add,
-    /// The lesser one.
-    Min,
-    /// The greater one.
-    Max,
-    /// The bits that both have.
-    And,
-    /// The bits that one of them has.
-    Or,
-    /// The bits that only one of them has.
-    Xor,
-}
-
-impl AtomicOp {
-    /// Every operation.
-    pub const ALL: [AtomicOp; 6] =
-        [AtomicOp::Add, AtomicOp::Min, AtomicOp::Max, AtomicOp::And, AtomicOp::Or, AtomicOp::Xor];
-
-    /// Its name in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            AtomicOp::Add => "atomic addition",
-            AtomicOp::Min => "atomic minimum",
-            AtomicOp::Max => "atomic maximum",
-            AtomicOp::And => "atomic `and`",
-            AtomicOp::Or => "atomic `or`",
-            AtomicOp::Xor => "atomic `xor`",
-        }
-    }
-
-    /// The method that adds it to a kernel: an op on tiles, or a statement on elements.
-    pub fn function(self) -> &'static str {
-        match self {
-            AtomicOp::Add => "atomic_add",
-            AtomicOp::Min => "atomic_min",
-            AtomicOp::Max => "atomic_max",
-            AtomicOp::And => "atomic_and",
-            AtomicOp::Or => "atomic_or",
-            AtomicOp::Xor => "atomic_xor",
-        }
-    }
-
-    /// How the printed IR writes it, in front of `=`.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            AtomicOp::Add => "+",
-            AtomicOp::Min => "min",
-            AtomicOp::Max => "max",
-            AtomicOp::And => "&",
-            AtomicOp::Or => "|",
-            AtomicOp::Xor => "^",
-        }
-    }
-
-    /// The operation on the old element and the value.
-    pub fn element_op(self) -> ElementOp {
-        match self {
-            AtomicOp::Add => ElementOp::Add,
-            AtomicOp::Min => ElementOp::Min,
-            AtomicOp::Max => ElementOp::Max,
-            AtomicOp::And => ElementOp::And,
-            AtomicOp::Or => ElementOp::Or,
-            AtomicOp::Xor => ElementOp::Xor,
-        }
-    }
-
-    /// Whether 0 changes nothing.
-    pub(crate) fn ignores_zeros(self) -> bool {
-        matches!(self, AtomicOp::Add | AtomicOp::Or | AtomicOp::Xor)
-    }
-}
-
 /// A statement on elements.
 #[derive(Clone, Debug)]
 pub enum ElementStmt {
@@ -209,15 +134,8 @@ pub enum ElementStmt {
         /// What the user claims about its index.
         claim: Claim,
     },
-    /// Atomically combines a value with an element.
-    Atomic {
-        /// How.
-        op: AtomicOp,
-        /// The element.
-        to: Access,
-        /// The value.
-        value: Value,
-    },
+    /// Changes an element atomically.
+    Atomic(Atomic),
     /// Statements under a condition.
     If {
         /// A truth value.
@@ -241,10 +159,16 @@ pub enum ElementStmt {
 }
 
 impl ElementStmt {
+    /// Whether it, or a statement inside it, is an atomic operation that `is_meant`.
+    pub fn has_atomic(&self, is_meant: &dyn Fn(&Atomic) -> bool) -> bool {
+        matches!(self, ElementStmt::Atomic(atomic) if is_meant(atomic))
+            || self.inner().any(|inner| inner.has_atomic(is_meant))
+    }
+
     /// The statements inside it.
     pub fn inner(&self) -> impl Iterator<Item = &ElementStmt> {
         let (first, second): (&[ElementStmt], &[ElementStmt]) = match self {
-            ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::Atomic { .. } => (&[], &[]),
+            ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::Atomic(_) => (&[], &[]),
             ElementStmt::If { then, otherwise, .. } => (then, otherwise),
             ElementStmt::For { body, .. } => (body, &[]),
         };
@@ -261,9 +185,7 @@ impl ElementStmt {
             ElementStmt::Store { to: place, value, claim } => {
                 ElementStmt::Store { to: place.map_exprs(to), value: value.map_exprs(to), claim: *claim }
             }
-            ElementStmt::Atomic { op, to: place, value } => {
-                ElementStmt::Atomic { op: *op, to: place.map_exprs(to), value: value.map_exprs(to) }
-            }
+            ElementStmt::Atomic(atomic) => ElementStmt::Atomic(atomic.map_exprs(to)),
             ElementStmt::If { cond, then, otherwise, span } => {
                 ElementStmt::If { cond: cond.map_exprs(to), then: all(then), otherwise: all(otherwise), span: *span }
             }
@@ -277,7 +199,7 @@ impl ElementStmt {
     pub fn span(&self) -> Span {
         match self {
             ElementStmt::Let { span, .. } | ElementStmt::If { span, .. } | ElementStmt::For { span, .. } => *span,
-            ElementStmt::Store { to, .. } | ElementStmt::Atomic { to, .. } => to.span,
+            ElementStmt::Store { to, .. } | ElementStmt::Atomic(Atomic { to, .. }) => to.span,
         }
     }
 
@@ -285,10 +207,15 @@ impl ElementStmt {
     pub fn for_each_access(&self, visit: &mut dyn FnMut(&Access, bool)) {
         match self {
             ElementStmt::Let { value, .. } => value.for_each_load(&mut |access| visit(access, false)),
-            ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
+            ElementStmt::Store { to, value, .. } => {
                 value.for_each_load(&mut |access| visit(access, false));
                 to.for_each_load(&mut |access| visit(access, false));
                 visit(to, true);
+            }
+            ElementStmt::Atomic(atomic) => {
+                atomic.values().for_each(|value| value.for_each_load(&mut |access| visit(access, false)));
+                atomic.to.for_each_load(&mut |access| visit(access, false));
+                visit(&atomic.to, true);
             }
             ElementStmt::If { cond, .. } => cond.for_each_load(&mut |access| visit(access, false)),
             ElementStmt::For { .. } => {}

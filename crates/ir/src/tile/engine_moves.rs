@@ -10,8 +10,9 @@ use tilewright_layout::{ComposeLayout, Layout, LayoutError};
 use crate::arena::Handle;
 use crate::plan::Reason;
 use crate::thread::RUN_UNIT;
+use crate::tile::atomic::AtomicOp;
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::{AtomicOp, ElementStmt, Parallel};
+use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::Op;
 use crate::tile::producer::{BULK, TMA};
@@ -304,12 +305,7 @@ impl Kernel {
 
     /// The neighbouring elements that a tile is, in shared memory and in the tensor. Error: why it is none.
     fn run(&self, tiles: &Tiles<'_>) -> Result<EngineMove, Reason> {
-        let Tiles { shared: (_, to), tensor: (_, from), side, start, extents, strides, layout, place, combined } =
-            tiles;
-        if combined.is_some() {
-            let text = "a run replaces elements of the tensor, it does not combine them";
-            return Err(Reason::new(text, "copies, and `tma` for atomic ops"));
-        }
+        let Tiles { shared: (_, to), tensor: (_, from), side, start, extents, strides, layout, place, .. } = tiles;
         let sides = side.extents();
         let is_beyond = |at: &usize| !self.lies_inside(&side.starts[*at], sides[*at], &extents[*at]);
         if let Some(at) = (0..sides.len()).find(is_beyond) {

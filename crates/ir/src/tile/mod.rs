@@ -1,5 +1,6 @@
 //! The tile level: a kernel as the user wrote it.
 
+mod atomic;
 mod attributes;
 mod bounds;
 mod buffer;
@@ -37,13 +38,14 @@ mod value;
 pub mod vectors;
 mod verify;
 
+pub use atomic::{Atomic, AtomicChange, AtomicOp, MemoryOrder, MemoryOrdering, MemoryScope, OldElement};
 pub use attributes::{Gemm, Reduce, ReduceBy, ReduceKind, Scan, ScanBy, ScanOrder, WarpPolicy, combined_in};
 pub use buffer::{Buffer, Direction, DynamicShape, Space};
 pub use combiner::{Combiner, Parameter};
 pub use common_values::name_common_values;
 pub use dimensions::Dimensions;
 pub use edges::Bound;
-pub use element::{AtomicOp, Claim, ElementStmt, Parallel};
+pub use element::{Claim, ElementStmt, Parallel};
 pub use engine_moves::{EngineMove, EngineOffers, MovedPart, coordinates_of};
 pub use fills::Fills;
 pub use function::Function;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::hw_index::HwIndex;
+use crate::tile::atomic::Atomic;
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 
@@ -58,6 +59,7 @@ fn in_elements<'a>(elements: &'a [ElementStmt], taken: &mut BTreeSet<&'a str>) {
             ElementStmt::Let { name, .. } => {
                 taken.insert(name);
             }
+            ElementStmt::Atomic(Atomic { old, .. }) => taken.extend(old.iter().map(|old| old.name.as_str())),
             ElementStmt::For { counter, body, .. } => {
                 taken.insert(counter.var.name());
                 in_elements(body, taken);
@@ -66,7 +68,7 @@ fn in_elements<'a>(elements: &'a [ElementStmt], taken: &mut BTreeSet<&'a str>) {
                 in_elements(then, taken);
                 in_elements(otherwise, taken);
             }
-            ElementStmt::Store { .. } | ElementStmt::Atomic { .. } => {}
+            ElementStmt::Store { .. } => {}
         }
     }
 }

@@ -7,10 +7,10 @@ use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
 use crate::scalar::Scalar;
+use crate::tile::atomic::AtomicOp;
 use crate::tile::attributes::{Gemm, Reduce, ReduceBy, Scan, ScanBy, ScanOrder};
 use crate::tile::combiner::Combiner;
 use crate::tile::dimensions::Dimensions;
-use crate::tile::element::AtomicOp;
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 

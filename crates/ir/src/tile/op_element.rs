@@ -2,6 +2,7 @@
 
 use tilewright_expr::Var;
 
+use crate::tile::atomic::{Atomic, AtomicChange};
 use crate::tile::element::{Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
 use crate::tile::op::{Op, OpKind};
@@ -20,8 +21,8 @@ impl Kernel {
             OpKind::Copy | OpKind::CopyAsync => Some(store(operand(0), Value::Load(access(operand(1))))),
             OpKind::Fill(value) => Some(store(operand(0), Value::Const(value))),
             OpKind::Atomic(by) => {
-                let value = Value::Load(access(operand(1)));
-                Some(ElementStmt::Atomic { op: by, to: access(operand(0)), value })
+                let (change, value) = (AtomicChange::Combine(by), Value::Load(access(operand(1))));
+                Some(ElementStmt::Atomic(Atomic::new(change, access(operand(0)), value)))
             }
             OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Scan(_) | OpKind::ScanBy(_) => None,
             OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,

@@ -5,6 +5,7 @@ use std::fmt;
 use tilewright_expr::{Expr, Var};
 
 use crate::arena::Handle;
+use crate::tile::atomic::{Atomic, AtomicChange};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::combiner::Combiner;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
@@ -184,10 +185,7 @@ fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Eleme
                 let (to, value) = (access_title(kernel, to), value_title(kernel, value));
                 writeln!(f, "{:indent$}{to} = {value}{claim}", "")?;
             }
-            ElementStmt::Atomic { op, to, value } => {
-                let (to, value) = (access_title(kernel, to), value_title(kernel, value));
-                writeln!(f, "{:indent$}atomic {to} {}= {value}", "", op.symbol())?;
-            }
+            ElementStmt::Atomic(atomic) => writeln!(f, "{:indent$}{}", "", atomic_title(kernel, atomic))?,
             ElementStmt::If { cond, then, otherwise, .. } => {
                 writeln!(f, "{:indent$}if {}", "", value_title(kernel, cond))?;
                 print_elements(f, kernel, then, depth + 1)?;
@@ -203,6 +201,23 @@ fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Eleme
         }
     }
     Ok(())
+}
+
+/// An atomic change as text: `old = atomic count[i] += 1, acquire, cta`.
+fn atomic_title(kernel: &Kernel, atomic: &Atomic) -> String {
+    let (to, value) = (access_title(kernel, &atomic.to), value_title(kernel, &atomic.value));
+    let old = atomic.old.as_ref().map_or(String::new(), |old| format!("{} = ", old.name));
+    let mut text = match atomic.change {
+        AtomicChange::Combine(op) => format!("{old}atomic {to} {}= {value}", op.symbol()),
+        AtomicChange::Exchange | AtomicChange::CompareExchange => format!("{old}atomic {to} = {value}"),
+    };
+    if let Some(expected) = &atomic.expected {
+        text += &format!(" if it is {}", value_title(kernel, expected));
+    }
+    if let Some(condition) = &atomic.condition {
+        text += &format!(" where {}", value_title(kernel, condition));
+    }
+    text + &atomic.ordering.to_string()
 }
 
 /// An access as text: `fragment[i, 0]`.

@@ -38,9 +38,14 @@ fn keep_used(elements: &mut Vec<ElementStmt>, used: &mut BTreeSet<String>) {
         match &mut element {
             ElementStmt::Let { name, .. } if !used.contains(name) => continue,
             ElementStmt::Let { value, .. } => in_value(value, used),
-            ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
+            ElementStmt::Store { to, value, .. } => {
                 in_value(value, used);
                 in_index(to, used);
+            }
+            ElementStmt::Atomic(atomic) => {
+                atomic.old.take_if(|old| !used.contains(&old.name));
+                atomic.values().for_each(|value| in_value(value, used));
+                in_index(&atomic.to, used);
             }
             ElementStmt::If { cond, then, otherwise, .. } => {
                 keep_used(then, used);

@@ -6,6 +6,7 @@
 
 use tilewright_expr::linear::normalize;
 use tilewright_ir::thread::{Call, Inst, Memory, Program, Regs, Resource, Stmt};
+use tilewright_ir::tile::MemoryOrdering;
 use tilewright_layout::DType;
 
 /// The instructions for several elements of a type, by their number, the widest first.
@@ -45,7 +46,8 @@ pub(super) fn with_atomic_vectors(program: &Program, body: Vec<Stmt>) -> Vec<Stm
 /// Whether it is an addition to an element in global memory of a type that has vectors.
 fn is_addition(program: &Program, call: &Call) -> bool {
     let is_one = |memory: &Memory| memory.is_global() && !widths(memory.dtype).is_empty();
-    call.inst == Inst::AtomicAdd && call.memory.iter().all(|(memory, _)| is_one(&program.memories[*memory]))
+    let is_plain = call.to.is_none() && call.ordering == MemoryOrdering::default();
+    is_plain && call.inst == Inst::AtomicAdd && call.memory.iter().all(|(memory, _)| is_one(&program.memories[*memory]))
 }
 
 /// Additions to neighbouring elements, in order.

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use tilewright_expr::Var;
 use tilewright_expr::points::extent;
-use tilewright_ir::tile::{Bound, ElementStmt, Kernel, Op, Parallel};
+use tilewright_ir::tile::vectors::firsts;
+use tilewright_ir::tile::{Bound, ElementStmt, Kernel, Op, Parallel, Space};
 use tilewright_layout::map::Map;
 
 use crate::builder::Builder;
@@ -34,6 +35,7 @@ impl Nest {
         let (vars, body) = parallel.unfolded(kernel);
         let turns = parallel.inner_loop(kernel).map_or(1, |(inner, _)| extent(inner));
         let steps = steps.once_per_thread().with_turns(turns);
+        let steps = if body.iter().any(gives_old) { by_one_thread(kernel, body, steps)? } else { steps };
         Ok(Nest { vars, body: body.to_vec(), steps, vector: parallel.vector, inside: Vec::new() })
     }
 
@@ -68,5 +70,37 @@ impl Nest {
         let vars = op.vars();
         let element = kernel.op_element(op, &vars)?;
         Some(Nest { vars, body: vec![element], steps, vector: None, inside: Vec::new() })
+    }
+}
+
+/// Whether it uses the old element of an atomic operation.
+fn gives_old(element: &ElementStmt) -> bool {
+    element.has_atomic(&|atomic| atomic.old.is_some())
+}
+
+/// The steps of the first thread of each iteration: only the thread that executes an atomic operation knows the old element.
+/// Error: others hold copies of what the iterations write.
+fn by_one_thread(kernel: &Kernel, body: &[ElementStmt], steps: Map) -> Result<Map, Refusal> {
+    let firsts = firsts(&steps, &steps.owners());
+    let at = |thread: usize, slot: usize| steps.at(thread, slot).filter(|_| firsts[slot][thread]);
+    let of_firsts = Map::of_slots(steps.threads(), steps.elements(), at, steps.slots());
+    let mut held = None;
+    for element in body {
+        element.for_each_access(&mut |access, writes| {
+            let buffer = &kernel.buffers[access.buffer];
+            if writes && buffer.space == Space::Fragment {
+                held = Some(&buffer.name);
+            }
+        });
+    }
+    match held.filter(|_| of_firsts.entries().count() != steps.entries().count()) {
+        None => Ok(of_firsts),
+        Some(name) => Err(Refusal::Limit {
+            text: format!(
+                "several threads hold copies of the elements of `{name}`, and only one of them gets the old element of an \
+                 atomic operation"
+            ),
+            help: "store it to shared memory instead, and read it from there in the next loop",
+        }),
     }
 }

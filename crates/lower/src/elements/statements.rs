@@ -5,13 +5,16 @@ use std::sync::Arc;
 use tilewright_diag::Span;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Call, Inst, RegArray, Stmt, Unroll, Value as ThreadValue};
-use tilewright_ir::tile::{Access, AtomicOp, Coord, ElementOp, ElementStmt, Space, Value, iteration_exists};
+use tilewright_ir::thread::{Call, Inst, RegArray, Regs, Stmt, Unroll, Value as ThreadValue};
+use tilewright_ir::tile::{
+    Access, Atomic, AtomicChange, AtomicOp, Coord, ElementOp, ElementStmt, Space, Value, iteration_exists,
+};
 use tilewright_ir::{Counter, Handle, Scalar};
 use tilewright_layout::DType;
 
 use super::active_step::ActiveStep;
 use super::lowering::Lowering;
+use super::names::{Name, Named};
 use crate::builder::regs;
 use crate::refusal::{MOST_STATEMENTS, Refusal, too_many_statements};
 
@@ -65,7 +68,7 @@ impl Lowering<'_> {
                     }
                 }
             }
-            ElementStmt::Atomic { op, to, value } => self.atomic(*op, to, value, place),
+            ElementStmt::Atomic(atomic) => self.atomic(atomic, place),
             ElementStmt::If { cond, then, otherwise, .. } => self.branch(cond, then, otherwise, place),
             ElementStmt::For { counter, body, span } => self.repeat(counter, body, *span, place),
         }
@@ -78,26 +81,55 @@ impl Lowering<'_> {
         ActiveStep { step: place.step, mask: Arc::new(mask) }
     }
 
-    fn atomic(&mut self, op: AtomicOp, to: &Access, value: &Value, place: &ActiveStep) -> Result<(), Refusal> {
-        let dtype = self.kernel.buffers[to.buffer].dtype;
-        if self.kernel.buffers[to.buffer].space == Space::Fragment {
+    fn atomic(&mut self, atomic: &Atomic, place: &ActiveStep) -> Result<(), Refusal> {
+        let dtype = self.kernel.buffers[atomic.to.buffer].dtype;
+        if let AtomicChange::Combine(op) = atomic.change
+            && self.kernel.buffers[atomic.to.buffer].space == Space::Fragment
+        {
+            // No other thread changes its registers.
+            let (to, value) = (&atomic.to, &atomic.value);
             let result = Value::Op(op.element_op(), [Value::Load(to.clone()), value.clone()].into());
             let result = self.value(&result, Some(dtype), place)?;
             return self.write_fragment(to, place, &result);
         }
+        let old = atomic.old.as_ref().map(|old| (old, self.named_register(&old.name, dtype, place.step)));
+        let to = old.as_ref().map(|(_, (array, at))| regs(*array, *at, 1));
         let first = self.first_only(place);
-        let inner = self.aside(|this| {
-            let value = this.value(value, Some(dtype), &first)?;
-            let from = this.in_register(value, dtype);
-            let index = this.coordinates(to, &first)?;
-            let limits = this.limits(to, &index);
-            this.at_memory(to, (&index, &limits), &first, |memory, index| {
-                let (from, memory) = (vec![from], vec![(memory, index)]);
-                Stmt::from(Call { from, memory, ..Call::plain(inst_of(op)) })
-            });
-            Ok(())
+        let inner = self.aside(|this| match &atomic.condition {
+            None => this.changed(atomic, to.as_ref(), &first),
+            Some(condition) => this.either(condition, &first, &mut |this, holds, place| match holds {
+                true => this.changed(atomic, to.as_ref(), place),
+                false => Ok(()),
+            }),
         })?;
+        let is_certain = first.mask == place.mask && inner.iter().any(|stmt| matches!(stmt, Stmt::Inst(_)));
+        if let Some(to) = to.filter(|_| !is_certain) {
+            self.out.push(Stmt::Set { to, value: Scalar::Int(0) });
+        }
         self.guarded(&first.mask, &place.mask, inner);
+        self.names.extend(old.map(|(old, (array, at))| Name {
+            name: old.name.clone(),
+            value: Named::Kept(ThreadValue::reg(array, at), dtype),
+        }));
+        Ok(())
+    }
+
+    /// Changes an element atomically, and keeps the old one in a register, if there is one for it.
+    fn changed(&mut self, atomic: &Atomic, old: Option<&Regs>, place: &ActiveStep) -> Result<(), Refusal> {
+        let to = &atomic.to;
+        let dtype = self.kernel.buffers[to.buffer].dtype;
+        let mut from = Vec::new();
+        for value in atomic.expected.iter().chain([&atomic.value]) {
+            let value = self.value(value, Some(dtype), place)?;
+            from.push(self.in_register(value, dtype));
+        }
+        let index = self.coordinates(to, place)?;
+        let limits = self.limits(to, &index);
+        let (old, ordering) = (old.cloned(), atomic.ordering);
+        self.at_memory(to, (&index, &limits), place, |memory, index| {
+            let memory = vec![(memory, index)];
+            Stmt::from(Call { to: old, from, memory, ordering, ..Call::plain(inst_of(atomic.change)) })
+        });
         Ok(())
     }
 
@@ -123,13 +155,23 @@ impl Lowering<'_> {
         otherwise: &[ElementStmt],
         place: &ActiveStep,
     ) -> Result<(), Refusal> {
+        self.either(cond, place, &mut |this, holds, place| this.elements(if holds { then } else { otherwise }, place))
+    }
+
+    /// What `body` adds where a condition holds, and where it does not.
+    fn either(
+        &mut self,
+        cond: &Value,
+        place: &ActiveStep,
+        body: &mut dyn FnMut(&mut Self, bool, &ActiveStep) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let truths = self.truths(cond, place);
         if !truths.contains(&Truth::OfData) {
-            for (branch, wanted) in [(then, true), (otherwise, false)] {
-                let mask: Vec<bool> = truths.iter().map(|truth| *truth == Truth::Known(wanted)).collect();
+            for holds in [true, false] {
+                let mask: Vec<bool> = truths.iter().map(|truth| *truth == Truth::Known(holds)).collect();
                 if mask.contains(&true) {
                     let inner = ActiveStep { step: place.step, mask: Arc::new(mask.clone()) };
-                    let body = self.aside(|this| this.elements(branch, &inner))?;
+                    let body = self.aside(|this| body(this, holds, &inner))?;
                     self.guarded(&mask, &place.mask, body);
                 }
             }
@@ -139,12 +181,12 @@ impl Lowering<'_> {
         let array = self.new_registers("holds", DType::I32, 1);
         self.keep_truth(cond, array, place)?;
         let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
-        for (branch, wanted) in [(then, 1), (otherwise, 0)] {
+        for holds in [true, false] {
             // Threads for which one part of the condition decides need nothing for the other branch.
-            let mask = truths.iter().map(|truth| [Truth::Known(wanted == 1), Truth::OfData].contains(truth)).collect();
+            let mask = truths.iter().map(|truth| [Truth::Known(holds), Truth::OfData].contains(truth)).collect();
             let inner = ActiveStep { step: place.step, mask: Arc::new(mask) };
-            let body = self.aside(|this| this.elements(branch, &inner))?;
-            let compared = vec![ThreadValue::reg(array, 0), number(wanted)];
+            let body = self.aside(|this| body(this, holds, &inner))?;
+            let compared = vec![ThreadValue::reg(array, 0), number(i64::from(holds))];
             let cond = ThreadValue::Op(ElementOp::Eq, compared);
             if !body.is_empty() {
                 self.out.push(Stmt::IfValue { cond, is_uniform: false, body });
@@ -237,13 +279,15 @@ fn renamed(element: &ElementStmt, var: &Var, to: &Var) -> ElementStmt {
 }
 
 /// The instruction of an atomic operation.
-fn inst_of(op: AtomicOp) -> Inst {
-    match op {
-        AtomicOp::Add => Inst::AtomicAdd,
-        AtomicOp::Min => Inst::AtomicMin,
-        AtomicOp::Max => Inst::AtomicMax,
-        AtomicOp::And => Inst::AtomicAnd,
-        AtomicOp::Or => Inst::AtomicOr,
-        AtomicOp::Xor => Inst::AtomicXor,
+fn inst_of(change: AtomicChange) -> Inst {
+    match change {
+        AtomicChange::Combine(AtomicOp::Add) => Inst::AtomicAdd,
+        AtomicChange::Combine(AtomicOp::Min) => Inst::AtomicMin,
+        AtomicChange::Combine(AtomicOp::Max) => Inst::AtomicMax,
+        AtomicChange::Combine(AtomicOp::And) => Inst::AtomicAnd,
+        AtomicChange::Combine(AtomicOp::Or) => Inst::AtomicOr,
+        AtomicChange::Combine(AtomicOp::Xor) => Inst::AtomicXor,
+        AtomicChange::Exchange => Inst::AtomicExchange,
+        AtomicChange::CompareExchange => Inst::AtomicCompareExchange,
     }
 }

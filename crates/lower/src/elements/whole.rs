@@ -112,6 +112,6 @@ fn counters_of(element: &ElementStmt, counters: &mut Vec<Var>) {
         ElementStmt::If { then, otherwise, .. } => {
             then.iter().chain(otherwise).for_each(|inner| counters_of(inner, counters));
         }
-        ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::Atomic { .. } => {}
+        ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::Atomic(_) => {}
     }
 }

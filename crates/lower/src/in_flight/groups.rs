@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_stmt};
-use tilewright_ir::tile::Role;
+use tilewright_ir::tile::{MemoryOrder, Role};
 
 use crate::sync::OpBlock;
 
@@ -28,6 +28,11 @@ impl Used {
                 let memory = program.owner(access.memory);
                 used.reads.extend(access.effect.reads().then_some(memory));
                 used.writes.extend(access.effect.writes().then_some(memory));
+            }
+            // What is released has arrived, and what comes after an acquisition starts after it.
+            if stmt.memory_order() != MemoryOrder::Relaxed {
+                used.reads.extend(program.written_tensors());
+                used.writes.extend(program.written_tensors());
             }
             if let Stmt::TensorCopy(copy) = stmt {
                 let tensor = program.owner(copy.part.tensor(&program.maps));

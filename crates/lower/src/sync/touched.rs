@@ -9,6 +9,7 @@ use num_integer::Integer;
 use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::thread::{Inst, Memory, Program, Stmt, for_each_expr, for_each_stmt, for_each_stmt_mut};
+use tilewright_ir::tile::MemoryOrder;
 use tilewright_ir::{Counter, Handle, HwIndex};
 use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
@@ -45,10 +46,22 @@ pub(super) struct Effects {
     pub(super) memory: Handle<Memory>,
     pub(super) reads: bool,
     pub(super) writes: bool,
+    /// Whether earlier accesses to it are released.
+    releases: bool,
+    /// Whether later accesses to it follow an acquisition.
+    acquires: bool,
     /// The atomic instruction that every access is: these are in no order among each other.
     atomic: Option<Inst>,
     /// Whether the touched bytes depend on data, or on a size that is known only at launch.
     pub(super) is_unknown: bool,
+}
+
+impl Effects {
+    /// No accesses to a memory.
+    fn none(memory: Handle<Memory>) -> Effects {
+        let (atomic, is_unknown) = (None, false);
+        Effects { memory, reads: false, writes: false, releases: false, acquires: false, atomic, is_unknown }
+    }
 }
 
 /// The bytes that are touched for one assignment of loop variables and block indices.
@@ -175,7 +188,12 @@ impl Touched {
             if here.atomic.is_some() && here.atomic == there.atomic {
                 return None;
             }
-            let ways = [here.writes && there.reads, there.writes];
+            let touches = |effects: &Effects| effects.reads || effects.writes;
+            let is_released = there.releases && touches(here);
+            let ways = [
+                there.reads && (here.writes || here.acquires),
+                is_released || there.writes && (touches(here) || here.acquires),
+            ];
             ways.contains(&true).then_some((here.memory, ways))
         };
         self.effects.iter().filter_map(common).collect()
@@ -225,6 +243,21 @@ fn unknown(program: &Program, body: &[Stmt]) -> BTreeSet<Var> {
     unknown
 }
 
+/// Adds how a memory is accessed to what is known of it.
+fn add(all: &mut Vec<Effects>, more: Effects) {
+    match all.iter_mut().find(|known| known.memory == more.memory) {
+        Some(known) => {
+            known.reads |= more.reads;
+            known.writes |= more.writes;
+            known.releases |= more.releases;
+            known.acquires |= more.acquires;
+            known.atomic = known.atomic.filter(|known| Some(*known) == more.atomic);
+            known.is_unknown |= more.is_unknown;
+        }
+        None => all.push(more),
+    }
+}
+
 /// The memories that statements access.
 fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
     let unknown = unknown(program, body);
@@ -239,19 +272,19 @@ fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
             for access in stmt.accesses().filter(|access| program.ring_of(access.memory).is_none()) {
                 let (reads, writes) = (access.effect.reads(), access.effect.writes());
                 let atomic = match stmt {
-                    Stmt::Inst(call) => call.inst.atomic(),
+                    // The old elements tell the order of operations.
+                    Stmt::Inst(call) if call.to.is_none() => call.inst.atomic().filter(|inst| inst.is_commutative()),
                     _ => None,
                 };
-                let effects = Effects { memory: program.owner(access.memory), reads, writes, atomic, is_unknown };
-                match all.iter_mut().find(|known| known.memory == effects.memory) {
-                    Some(known) => {
-                        known.reads |= reads;
-                        known.writes |= writes;
-                        known.atomic = known.atomic.filter(|known| Some(*known) == atomic);
-                        known.is_unknown |= is_unknown;
-                    }
-                    None => all.push(effects),
-                }
+                let memory = program.owner(access.memory);
+                let effects = Effects { reads, writes, atomic, is_unknown, ..Effects::none(memory) };
+                add(&mut all, effects);
+            }
+            let order = stmt.memory_order();
+            if order != MemoryOrder::Relaxed {
+                let (releases, acquires) = (order.releases(), order.acquires());
+                let ordered = |memory| Effects { releases, acquires, is_unknown: true, ..Effects::none(memory) };
+                program.written_tensors().for_each(|memory| add(&mut all, ordered(memory)));
             }
         });
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilewright::expr::Var;
 use tilewright::ir::Handle;
-use tilewright::ir::tile::{AtomicOp, Buffer, Claim, Kernel};
+use tilewright::ir::tile::{AtomicChange, AtomicOp, Buffer, Claim, Kernel};
 use tilewright::layout::DType;
 
 /// Bytes of storages; `None` for what was never written.
@@ -56,14 +56,29 @@ pub(super) struct Marks {
     pub(super) stored: Option<i64>,
     pub(super) stored_any: Option<i64>,
     pub(super) stored_unique: Option<i64>,
-    pub(super) atomic: [Option<i64>; AtomicOp::ALL.len()],
+    pub(super) atomic: [Option<i64>; CHANGES],
+    /// An atomic change of which the old element is used, or that does not combine.
+    pub(super) in_order: Option<i64>,
+}
+
+/// The number of atomic changes: those that combine, exchange, and compare-and-exchange.
+pub(super) const CHANGES: usize = AtomicOp::ALL.len() + 2;
+
+/// The number of an atomic change.
+pub(super) fn number_of(change: AtomicChange) -> usize {
+    match change {
+        AtomicChange::Combine(op) => op as usize,
+        AtomicChange::Exchange => AtomicOp::ALL.len(),
+        AtomicChange::CompareExchange => AtomicOp::ALL.len() + 1,
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
     Read,
     Store(Claim),
-    Atomic(AtomicOp),
+    /// An atomic change, and whether its order among others matters.
+    Atomic(AtomicChange, bool),
 }
 
 pub(super) struct Running {
@@ -84,7 +99,7 @@ pub(super) struct Machine<'a> {
     /// Bytes of NaNs, and the dtype as which they were written.
     pub(super) nans: BTreeMap<(Handle<Buffer>, usize), DType>,
     /// The first CTA that read, stored, and made each atomic change to each byte of global memory: CTAs have no order.
-    pub(super) ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 2 + AtomicOp::ALL.len()]>,
+    pub(super) ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 2 + CHANGES]>,
     pub(super) cta: i64,
     pub(super) rules: Rules,
 }

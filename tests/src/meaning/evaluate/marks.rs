@@ -2,9 +2,9 @@
 //! ordered.
 
 use tilewright::ir::Handle;
-use tilewright::ir::tile::{AtomicOp, Buffer, Claim, Space};
+use tilewright::ir::tile::{Buffer, Claim, Space};
 
-use super::machine::{Machine, Meaningless, Outcome, Touch};
+use super::machine::{CHANGES, Machine, Meaningless, Outcome, Touch, number_of};
 
 impl Machine<'_> {
     /// Records an access of the current iteration to a byte, and fails if it conflicts with one of another iteration.
@@ -18,11 +18,18 @@ impl Machine<'_> {
         let iteration = running.iteration;
         let marks = running.bytes.entry((storage, at)).or_default();
         let other = |first: Option<i64>| first.is_some_and(|first| first != iteration);
+        let is_by_chance = match touch {
+            Touch::Atomic(change, is_ordered) => {
+                other(marks.in_order) || is_ordered && other(marks.atomic[number_of(change)])
+            }
+            Touch::Read | Touch::Store(_) => false,
+        };
         let is_changed = marks.atomic.iter().any(|first| other(*first));
         let (races, is_untrue) = match touch {
             Touch::Read => (other(marks.stored) || other(marks.stored_any) || is_changed, other(marks.stored_unique)),
-            Touch::Atomic(op) => {
-                let otherwise = AtomicOp::ALL.iter().any(|one| *one != op && other(marks.atomic[*one as usize]));
+            Touch::Atomic(change, _) => {
+                let number = number_of(change);
+                let otherwise = (0..CHANGES).any(|one| one != number && other(marks.atomic[one]));
                 let stored = other(marks.stored) || other(marks.stored_any);
                 (stored || otherwise || other(marks.read), other(marks.stored_unique))
             }
@@ -41,7 +48,12 @@ impl Machine<'_> {
         let is_second = touch == Touch::Store(Claim::AnyWins) && other(marks.stored_any);
         let mark = match touch {
             Touch::Read => &mut marks.read,
-            Touch::Atomic(op) => &mut marks.atomic[op as usize],
+            Touch::Atomic(change, is_ordered) => {
+                if is_ordered {
+                    marks.in_order.get_or_insert(iteration);
+                }
+                &mut marks.atomic[number_of(change)]
+            }
             Touch::Store(Claim::None) => &mut marks.stored,
             Touch::Store(Claim::AnyWins) => &mut marks.stored_any,
             Touch::Store(Claim::Unique) => &mut marks.stored_unique,
@@ -51,6 +63,7 @@ impl Machine<'_> {
         match (races && self.rules.races, is_untrue && self.rules.claims) {
             (true, _) => Err(Meaningless::Race(title())),
             (_, true) => Err(Meaningless::Claim(title())),
+            (false, false) if is_by_chance => Err(Meaningless::Chance(title())),
             (false, false) => Ok(is_second),
         }
     }
@@ -62,8 +75,8 @@ impl Machine<'_> {
         }
         let kind = match touch {
             Touch::Read => 0,
-            Touch::Store(_) => 1,
-            Touch::Atomic(op) => 2 + op as usize,
+            Touch::Store(_) | Touch::Atomic(_, true) => 1,
+            Touch::Atomic(change, false) => 2 + number_of(change),
         };
         let (cta, marks) = (self.cta, self.ctas.entry((storage, at)).or_default());
         let meets = |other: usize| {

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::tile::{
-    AtomicOp, Buffer, Claim, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
+    Atomic, AtomicChange, Buffer, Claim, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt,
+    Tile, Value,
 };
 use tilewright::ir::{Counter, Dim, Handle};
 use tilewright::layout::DType;
@@ -23,7 +24,7 @@ use tilewright::layout::axis::Scope;
 pub use machine::{Bytes, Meaningless, Rules};
 
 use super::numbers;
-use machine::{Machine, Outcome, Running, Touch, unknown};
+use machine::{Machine, Number, Outcome, Running, Touch, unknown};
 use values::converted;
 
 /// Runs a kernel whose parameters hold these bytes; what they hold in the end.
@@ -215,12 +216,7 @@ impl<'a> Machine<'a> {
                 let index = self.index(to)?;
                 self.put(to.buffer, &index, converted(value, dtype)?, Touch::Store(*claim))
             }
-            ElementStmt::Atomic { op, to, value } => {
-                let dtype = self.kernel.buffers[to.buffer].dtype;
-                let value = converted(self.value(value, Some(dtype))?, dtype)?;
-                let index = self.index(to)?;
-                self.combine(*op, to.buffer, &index, value)
-            }
+            ElementStmt::Atomic(atomic) => self.atomic(atomic),
             ElementStmt::If { cond, then, otherwise, .. } => {
                 let body = if self.holds(cond)? { then } else { otherwise };
                 self.elements(body)
@@ -314,19 +310,44 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn combine(&mut self, op: AtomicOp, handle: Handle<Buffer>, index: &[i64], value: u64) -> Outcome<()> {
-        let Some(first) = self.place(handle, index)? else { return Ok(()) };
+    fn atomic(&mut self, atomic: &Atomic) -> Outcome<()> {
+        let to = &atomic.to;
+        let dtype = self.kernel.buffers[to.buffer].dtype;
+        let mut number = |value: &Value| converted(self.value(value, Some(dtype))?, dtype);
+        let expected = atomic.expected.as_ref().map(&mut number).transpose()?;
+        let value = number(&atomic.value)?;
+        let index = self.index(to)?;
+        let is_ordered = atomic.old.is_some() || !matches!(atomic.change, AtomicChange::Combine(_));
+        let touch = Touch::Atomic(atomic.change, is_ordered);
+        let old = self.change(touch, to.buffer, &index, &|held| match atomic.change {
+            AtomicChange::Combine(op) => numbers::apply(op.element_op(), dtype, &[held, value]),
+            AtomicChange::Exchange => Ok(value),
+            AtomicChange::CompareExchange => Ok(if expected == Some(held) { value } else { held }),
+        })?;
+        self.names.extend(atomic.old.iter().map(|named| (named.name.clone(), Number::Of(dtype, old))));
+        Ok(())
+    }
+
+    /// Changes an element atomically, and returns the old one.
+    fn change(
+        &mut self,
+        touch: Touch,
+        handle: Handle<Buffer>,
+        index: &[i64],
+        change: &dyn Fn(u64) -> Result<u64, String>,
+    ) -> Outcome<u64> {
+        let Some(first) = self.place(handle, index)? else { return Ok(0) };
         let dtype = self.kernel.buffers[handle].dtype;
         let storage = self.kernel.storage(handle);
         for at in first..first + dtype.bytes() as usize {
-            self.touch(storage, at, Touch::Atomic(op))?;
+            self.touch(storage, at, touch)?;
         }
         let marks = self.marks.take();
         let held = self.get(handle, index)?;
-        let result = numbers::apply(op.element_op(), dtype, &[held, value]).map_err(Meaningless::Unknown)?;
-        self.put(handle, index, result, Touch::Atomic(op))?;
+        let result = change(held).map_err(Meaningless::Unknown)?;
+        self.put(handle, index, result, touch)?;
         self.marks = marks;
-        Ok(())
+        Ok(held)
     }
 
     /// The elements of a tile, in order.
@@ -373,7 +394,11 @@ impl<'a> Machine<'a> {
             }
             OpKind::Atomic(by) => {
                 let values = self.all(&op.operands[1])?;
-                to.iter().zip(values).try_for_each(|(index, bits)| self.combine(by, dst, index, bits))
+                to.iter().zip(values).try_for_each(|(index, bits)| {
+                    let touch = Touch::Atomic(AtomicChange::Combine(by), false);
+                    let combined = |held| numbers::apply(by.element_op(), dtype, &[held, bits]);
+                    self.change(touch, dst, index, &combined).map(drop)
+                })
             }
             OpKind::Reduce(reduce) => {
                 let src = &op.operands[1];

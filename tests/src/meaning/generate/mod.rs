@@ -532,13 +532,26 @@ impl<'r> Maker<'r> {
         }
         let index = self.index(to, 50);
         let value = self.value(to.dtype, 1);
-        match self.rng.within(0..=11) {
+        let operation = match self.rng.within(0..=13) {
             0 => k.atomic_min(to.buffer, index, value),
             1 => k.atomic_max(to.buffer, index, value),
             2 => k.atomic_and(to.buffer, index, value),
             3 => k.atomic_or(to.buffer, index, value),
             4 => k.atomic_xor(to.buffer, index, value),
+            5 => k.atomic_exchange(to.buffer, index, value),
+            6 => k.atomic_compare_exchange(to.buffer, index, self.rng.within(0..=2), value),
             _ => k.atomic_add(to.buffer, index, value),
+        };
+        let operation = match self.rng.within(0..=9) {
+            0 => operation.order(*self.rng.pick(&MemoryOrder::ALL)),
+            _ => operation,
+        };
+        if self.rng.within(0..=2) == 0 {
+            let name = self.name("old");
+            self.scope.names.push((operation.old(&name), to.dtype));
+            let targets = [self.held(), self.shared.clone(), self.outputs.clone()].concat();
+            let other = *self.rng.pick(&targets);
+            self.store(k, other);
         }
     }
 

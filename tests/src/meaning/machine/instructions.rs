@@ -12,7 +12,7 @@ use crate::meaning::pending::copied_bytes;
 impl Machine<'_> {
     /// Executes an instruction in which threads synchronize.
     pub(super) fn call_together(&mut self, call: &Call, active: &[usize]) -> Result<(), String> {
-        let Call { inst, to, from, memory, arguments } = call;
+        let Call { inst, to, from, memory, arguments, ordering: _ } = call;
         match (inst, to) {
             (Inst::ShuffleXor | Inst::Shuffle | Inst::ShuffleWithin, Some(to)) => {
                 let [from] = &from[..] else { return Err("a shuffle must have one register operand".to_string()) };
@@ -84,12 +84,25 @@ impl Machine<'_> {
 
     /// Executes an instruction of one thread.
     pub(super) fn call(&mut self, call: &Call, at: usize) -> Result<(), String> {
-        let Call { inst, to, from, memory, arguments } = call;
+        let Call { inst, to, from, memory, arguments, ordering: _ } = call;
         if let (Some(op), [(memory, index)]) = (atomic_operation(*inst), &memory[..]) {
-            let mut all = (0..).zip(from);
-            return all.try_for_each(|(next, from)| self.combine(op, at, (*memory, &(index + next)), from));
+            return (0..).zip(from).try_for_each(|(next, from)| {
+                let dtype = self.program.memories[*memory].dtype;
+                let value = joined(&self.read(at, from)?);
+                let combined = |held| numbers::apply(op, dtype, &[held, value]);
+                self.change(at, (*memory, &(index + next)), (from, to.as_ref()), &combined)
+            });
         }
         match (inst, to, &memory[..], &from[..]) {
+            (Inst::AtomicExchange, to, [(memory, index)], [from]) => {
+                let value = joined(&self.read(at, from)?);
+                self.change(at, (*memory, index), (from, to.as_ref()), &|_| Ok(value))
+            }
+            (Inst::AtomicCompareExchange, to, [(memory, index)], [expected, from]) => {
+                let [expected, value] = [joined(&self.read(at, expected)?), joined(&self.read(at, from)?)];
+                let replaced = |held| Ok(if held == expected { value } else { held });
+                self.change(at, (*memory, index), (from, to.as_ref()), &replaced)
+            }
             (Inst::CopyAsync4 | Inst::CopyAsync8 | Inst::CopyAsync16, None, [to, from], []) => {
                 let bytes = copied_bytes(*inst);
                 let [(number, to), (tensor, from)] = [self.bytes(at, to, bytes)?, self.bytes(at, from, bytes)?];
@@ -152,18 +165,21 @@ impl Machine<'_> {
         }
     }
 
-    /// Combines a register with an element of memory.
-    fn combine(
+    /// Changes an element of memory, as wide as a register, and keeps the old one.
+    fn change(
         &mut self,
-        op: ElementOp,
         at: usize,
         (memory, index): (Handle<Memory>, &Expr),
-        from: &Regs,
+        (from, old): (&Regs, Option<&Regs>),
+        change: &dyn Fn(u64) -> Result<u64, String>,
     ) -> Result<(), String> {
         let (number, bytes) = self.memory(at, memory, index, from)?;
-        let dtype = self.program.memories[memory].dtype;
         let held = word(&self.memories[&number][bytes.clone()]).ok_or("an atomic change of an unwritten element")?;
-        let result = numbers::apply(op, dtype, &[held, joined(&self.read(at, from)?)])?;
+        if let Some(old) = old {
+            let kept = self.memories[&number][bytes.clone()].to_vec();
+            self.put(at, old, &kept)?;
+        }
+        let result = change(held)?;
         if let Some(memory) = self.memories.get_mut(&number) {
             let parts = memory[bytes].iter_mut().enumerate();
             parts.for_each(|(part, byte)| *byte = Some((result >> (8 * part)) as u8));

@@ -9,7 +9,7 @@ use crate::arena::Handle;
 use crate::thread::effects::for_each_stmt;
 use crate::thread::inst::Inst;
 use crate::thread::program::{Memory, MemorySpace, Stmt};
-use crate::thread::ring::{EngineWay, RUN_UNIT, TensorCopy, TensorPart};
+use crate::thread::ring::{RUN_UNIT, TensorCopy, TensorPart};
 
 /// A place: its memory and its index there.
 type Place = (Handle<Memory>, Expr);
@@ -37,7 +37,6 @@ impl Checker<'_> {
                 let dtypes = [memory(first).dtype, memory(shared).dtype];
                 is_global
                     && dtypes[0] == dtypes[1]
-                    && !matches!(copy.way, EngineWay::ToTensor { combined: Some(_) })
                     && bytes % RUN_UNIT == 0
                     && begins_at(first, RUN_UNIT, RUN_UNIT)
                     && begins_at(shared, RUN_UNIT, RUN_UNIT)

@@ -4,13 +4,15 @@ use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
 
 use super::Masks;
+use crate::Scalar;
 use crate::arena::Handle;
+use crate::tile::atomic::{Atomic, AtomicChange};
 use crate::tile::bounds::Bounds;
 use crate::tile::buffer::Space;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::updates::{Update, Updates};
 use crate::tile::valid_extents::{Limits, Name, Valid, both, joined, tests_indices};
-use crate::tile::value::{Access, Coord, Value};
+use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// A nest while its statements are looked at.
 struct Nest {
@@ -82,14 +84,7 @@ impl Masks {
                 ElementStmt::Let { name, value, span }
             }
             ElementStmt::Store { to, value, claim } => self.store(to, value, claim, nest),
-            ElementStmt::Atomic { op, to, value } => {
-                let limits = self.limits(&value, nest);
-                let counts = self.limits_of_index(&to, nest).and(&nest.data());
-                let is_neutral = limits.is_zero && op.ignores_zeros();
-                let counts = if is_neutral { counts } else { counts.and(&limits) };
-                self.count_in_nest(counts.lost, to.span, "this operation", nest);
-                nest.guarded(ElementStmt::Atomic { op, to, value }, &counts)
-            }
+            ElementStmt::Atomic(atomic) => self.atomic(atomic, nest),
             ElementStmt::If { cond, then, otherwise, span } => {
                 nest.conditions.push(match tests_indices(&cond, &nest.vars, &nest.names) {
                     true => Condition::OfIndices,
@@ -110,6 +105,31 @@ impl Masks {
                 ElementStmt::For { counter, body, span }
             }
         }
+    }
+
+    fn atomic(&mut self, atomic: Atomic, nest: &mut Nest) -> ElementStmt {
+        let all = |limits: Limits, value| limits.and(&self.limits(value, nest));
+        let limits = atomic.values().fold(Limits::default(), all);
+        let counts = self.limits_of_index(&atomic.to, nest).and(&nest.data());
+        let is_neutral = match atomic.change {
+            AtomicChange::Combine(op) => self.limits(&atomic.value, nest).is_zero && op.ignores_zeros(),
+            AtomicChange::Exchange | AtomicChange::CompareExchange => false,
+        };
+        let counts = if is_neutral && atomic.old.is_none() { counts } else { counts.and(&limits) };
+        self.count_in_nest(counts.lost, atomic.to.span, "this operation", nest);
+        let Some(old) = &atomic.old else {
+            return nest.guarded(ElementStmt::Atomic(atomic), &counts);
+        };
+        // It is no value that an update could be made of, and 0 where there is none.
+        let (value, limits) = (Value::Const(Scalar::Int(0)), Limits { is_zero: true, ..counts.clone() });
+        nest.names.push(Name { name: old.name.clone(), value, limits, is_test: false });
+        if nest.decides_edges() {
+            return ElementStmt::Atomic(atomic);
+        }
+        // The name is used behind the statement, so the condition cannot be around it.
+        let both = |one, other| Value::Op(ElementOp::And, [one, other].into());
+        let condition = counts.conditions().chain(atomic.condition.clone()).reduce(both);
+        ElementStmt::Atomic(Atomic { condition, ..atomic })
     }
 
     fn limits(&self, value: &Value, nest: &Nest) -> Limits {

@@ -11,6 +11,7 @@ use tilewright_expr::points::{Split, Splits};
 use super::gathered::Gathered;
 use super::{Strided, position, widest};
 use crate::arena::Handle;
+use crate::tile::atomic::{Atomic, MemoryOrder};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::Kernel;
@@ -66,6 +67,11 @@ impl Movable {
     /// Those that every iteration executes once and that cannot conflict with any other statement of the nest, whose
     /// variables are those of `splits`.
     pub fn of(kernel: &Kernel, body: &[ElementStmt], splits: &mut Splits<'_>) -> Movable {
+        // What an operation orders must not move across it.
+        let is_ordered = |atomic: &Atomic| atomic.ordering.order != MemoryOrder::Relaxed;
+        if body.iter().any(|element| element.has_atomic(&is_ordered)) {
+            return Movable::default();
+        }
         let mut counts: BTreeMap<Handle<Buffer>, Counts> = BTreeMap::new();
         for element in body {
             element.for_each_access(&mut |access, writes| {
@@ -80,7 +86,11 @@ impl Movable {
         let mut apart: BTreeMap<Handle<Buffer>, usize> = BTreeMap::new();
         for element in body {
             let (to, value) = match element {
-                ElementStmt::Let { value, .. } | ElementStmt::Atomic { value, .. } => (None, value),
+                ElementStmt::Let { value, .. } | ElementStmt::Atomic(Atomic { value, condition: None, .. }) => {
+                    (None, value)
+                }
+                // Its loads may be out of bounds where it does not happen.
+                ElementStmt::Atomic(_) => continue,
                 ElementStmt::Store { to, value, .. } => (Some(to), value),
                 ElementStmt::If { .. } | ElementStmt::For { .. } => continue,
             };

@@ -12,6 +12,7 @@ use tilewright_layout::DType;
 use super::values::Type;
 use crate::arena::Handle;
 use crate::scalar::Scalar;
+use crate::tile::atomic::OldElement;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
 use crate::tile::integers::{Comparison, IntegerRange};
@@ -53,7 +54,8 @@ pub(super) fn check_value(kernel: &Kernel, value: &Value, around: &[(&Value, boo
 /// A named value.
 struct Name<'a> {
     name: &'a str,
-    value: &'a Value,
+    /// `None` for the old element of an atomic operation.
+    value: Option<&'a Value>,
     dtype: Option<DType>,
     /// Range of the value when it was named.
     range: IntegerRange,
@@ -104,13 +106,20 @@ impl<'a, 'f> Walk<'a, 'f> {
             ElementStmt::Let { name, value, .. } => {
                 self.loads(value);
                 let (dtype, range) = (self.dtype(value), self.range(value));
-                self.names.push(Name { name, value, dtype, range, is_current: true });
+                self.names.push(Name { name, value: Some(value), dtype, range, is_current: true });
             }
-            ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
+            ElementStmt::Store { to, value, .. } => {
                 self.loads(value);
-                to.for_each_load(&mut |access| self.access(access));
-                self.access(to);
-                self.forget(to.buffer);
+                self.written(to);
+            }
+            ElementStmt::Atomic(atomic) => {
+                atomic.values().for_each(|value| self.loads(value));
+                self.written(&atomic.to);
+                if let Some(OldElement { name, .. }) = &atomic.old {
+                    let dtype = self.kernel.buffers[atomic.to.buffer].dtype;
+                    let (value, range) = (None, of_dtype(dtype));
+                    self.names.push(Name { name, value, dtype: Some(dtype), range, is_current: true });
+                }
             }
             ElementStmt::If { cond, then, otherwise, .. } => {
                 self.loads(cond);
@@ -134,6 +143,12 @@ impl<'a, 'f> Walk<'a, 'f> {
                 self.elements(body);
             }
         }
+    }
+
+    fn written(&mut self, to: &'a Access) {
+        to.for_each_load(&mut |access| self.access(access));
+        self.access(to);
+        self.forget(to.buffer);
     }
 
     fn branch(&mut self, cond: &Value, holds: bool, body: &'a [ElementStmt]) {
@@ -163,9 +178,8 @@ impl<'a, 'f> Walk<'a, 'f> {
             fact.is_current = false;
         }
         let kernel = self.kernel;
-        for name in self.names.iter_mut().filter(|name| reads(kernel, name.value).contains(&storage)) {
-            name.is_current = false;
-        }
+        let is_outdated = |name: &&mut Name| name.value.is_some_and(|value| reads(kernel, value).contains(&storage));
+        self.names.iter_mut().filter(is_outdated).for_each(|name| name.is_current = false);
     }
 
     /// Checks the loads of a value; those in both arms of a selection are executed.
@@ -283,7 +297,7 @@ impl<'a, 'f> Walk<'a, 'f> {
     fn assume(&mut self, cond: &Value, holds: bool) {
         match cond {
             Value::Named(name) => {
-                if let Some(known) = self.named(name).filter(|known| known.is_current).map(|known| known.value) {
+                if let Some(known) = self.named(name).filter(|known| known.is_current).and_then(|known| known.value) {
                     self.assume(known, holds);
                 }
             }

@@ -6,13 +6,14 @@ use tilewright_diag::{Diagnostic, Span, counted, counted_as};
 use tilewright_expr::{Expr, ValueRange, Var};
 
 use super::bounds::{self, Outside};
-use super::buffer_errors::{no_atomic, no_buffer};
+use super::buffer_errors::{more_than_an_addition, no_atomic, no_buffer};
 use super::conditions::KnownFacts;
 use super::identifiers::{check_name, taken_help};
 use super::races::{self, Iterations, MOST_POINTS, Who};
 use super::values::{Names, Type, check_fits, may_store, type_of};
 use super::{data, index, owners, uniform};
 use crate::hw_index::Dim;
+use crate::tile::atomic::{Atomic, OldElement};
 use crate::tile::buffer::{Direction, Space};
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop};
@@ -233,15 +234,7 @@ impl<'a> ElementChecker<'a> {
                     self.one_copy(to);
                 }
             }
-            ElementStmt::Atomic { op, to, value } => {
-                self.store(to, value);
-                if self.kernel.buffers.get(to.buffer).is_some_and(|buffer| buffer.space == Space::Fragment) {
-                    let message = format!("`{}` is in registers", access_title(self.kernel, to));
-                    let finding = Diagnostic::error("K0235", message).label(to.span, "added to here");
-                    self.found.push(finding.help("registers are private to a thread; store the result instead"));
-                }
-                self.found.extend(no_atomic(self.kernel, *op, to.buffer, to.span));
-            }
+            ElementStmt::Atomic(atomic) => self.atomic(atomic),
             ElementStmt::If { cond, then, otherwise, span } => {
                 self.condition(cond, *span);
                 self.under(cond, true, |this| this.elements(then));
@@ -259,6 +252,28 @@ impl<'a> ElementChecker<'a> {
                 self.names.truncate(names);
                 self.known.rewind(mark);
             }
+        }
+    }
+
+    fn atomic(&mut self, atomic: &Atomic) {
+        let to = &atomic.to;
+        if let Some(condition) = &atomic.condition {
+            self.condition(condition, to.span);
+        }
+        self.store(to, &atomic.value);
+        atomic.expected.iter().for_each(|expected| self.stored(to, expected));
+        let Some(buffer) = self.kernel.buffers.get(to.buffer) else { return };
+        if buffer.space == Space::Fragment {
+            let message = format!("`{}` is in registers", access_title(self.kernel, to));
+            let finding = Diagnostic::error("K0235", message).label(to.span, "added to here");
+            self.found.push(finding.help("registers are private to a thread; store the result instead"));
+        }
+        let none = no_atomic(self.kernel, atomic.change, to.buffer, to.span);
+        self.found.extend(none.or_else(|| more_than_an_addition(self.kernel, atomic)));
+        if let Some(OldElement { name, span }) = &atomic.old {
+            check_name(name, *span, "a value", self.found);
+            self.check_free(name, *span, FIRST);
+            self.names.push((name.clone(), Type::Of(buffer.dtype)));
         }
     }
 
@@ -311,7 +326,7 @@ impl<'a> ElementChecker<'a> {
 
     fn store(&mut self, to: &Access, value: &Value) {
         self.access(to);
-        let Some(kind) = self.value(value, to.span) else { return };
+        self.stored(to, value);
         let Some(buffer) = self.kernel.buffers.get(to.buffer) else { return };
         if buffer.space == Space::Global(Direction::Input) {
             self.found.push(
@@ -321,6 +336,12 @@ impl<'a> ElementChecker<'a> {
                     .help("declare it with k.output, or write another buffer"),
             );
         }
+    }
+
+    /// Checks a value that an element may get.
+    fn stored(&mut self, to: &Access, value: &Value) {
+        let Some(kind) = self.value(value, to.span) else { return };
+        let Some(buffer) = self.kernel.buffers.get(to.buffer) else { return };
         if may_store(kind, buffer.dtype) {
             self.found.extend(check_fits(self.kernel, value, kind, buffer.dtype, to.span));
         } else {

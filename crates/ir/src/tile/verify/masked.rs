@@ -11,9 +11,10 @@ use tilewright_expr::{Expr, Node, Var};
 
 use super::bounds::{self, Outside};
 use super::conditions::{Condition, KnownFacts};
+use crate::tile::atomic::{AtomicChange, AtomicOp};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::edge_masks::uncertain_edges;
-use crate::tile::element::{AtomicOp, ElementStmt};
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
@@ -135,10 +136,12 @@ impl<'a, 'f> Walk<'a, 'f> {
                 self.indices(to);
                 self.written(to, Verb::Store);
             }
-            ElementStmt::Atomic { op, to, value } => {
-                self.stored(to, value);
+            ElementStmt::Atomic(atomic) => {
+                let to = &atomic.to;
+                atomic.values().for_each(|value| self.stored(to, value));
                 self.indices(to);
-                self.written(to, if *op == AtomicOp::Add { Verb::Add } else { Verb::Change });
+                let is_addition = atomic.change == AtomicChange::Combine(AtomicOp::Add);
+                self.written(to, if is_addition { Verb::Add } else { Verb::Change });
             }
             ElementStmt::If { cond, then, otherwise, .. } => {
                 self.value(cond);

@@ -6,10 +6,10 @@ use tilewright_layout::axis::Scope;
 use super::buffer_errors::{no_atomic, no_buffer};
 use crate::hw_index::Dim;
 use crate::scalar::Scalar;
+use crate::tile::atomic::{AtomicChange, AtomicOp};
 use crate::tile::attributes::{Gemm, Reduce, ReduceKind, Scan, ScanOrder};
 use crate::tile::buffer::{Buffer, Direction, Space};
 use crate::tile::dimensions::Dimensions;
-use crate::tile::element::AtomicOp;
 use crate::tile::kernel::{Kernel, Loop};
 use crate::tile::op::{Op, OpKind, Operand};
 use crate::tile::print::tile_title;
@@ -494,7 +494,7 @@ fn aliasing(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnost
 /// Checks that the destination's dtype has the operation, and that one side is a fragment, whose threads execute it, or shared
 /// memory that may be combined with a tensor.
 fn check_atomic(kernel: &Kernel, op: &Op, by: AtomicOp, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
-    found.extend(no_atomic(kernel, by, dst.buffer, op.span));
+    found.extend(no_atomic(kernel, AtomicChange::Combine(by), dst.buffer, op.span));
     let in_memory = |tile: &Tile| kernel.buffers[tile.buffer].space != Space::Fragment;
     if in_memory(dst) && in_memory(src) && !kernel.is_to_tensor(op) {
         let title = kernel.op_title(op);

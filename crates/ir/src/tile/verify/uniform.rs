@@ -7,6 +7,7 @@ use tilewright_layout::axis::Scope;
 
 use crate::counter::Counter;
 use crate::hw_index::HwIndex;
+use crate::tile::atomic::Atomic;
 use crate::tile::buffer::Space;
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::Kernel;
@@ -53,6 +54,9 @@ struct Uniformity<'a> {
     names: Vec<(&'a str, Option<String>)>,
 }
 
+/// What the old element of an atomic operation depends on.
+const OF_ATOMIC: &str = "the order of atomic operations";
+
 impl<'a> Uniformity<'a> {
     fn new(kernel: &'a Kernel) -> Uniformity<'a> {
         let names = kernel.scalars.iter().map(|scalar| (scalar.name.as_str(), None)).collect();
@@ -65,7 +69,10 @@ impl<'a> Uniformity<'a> {
         for element in body {
             match element {
                 ElementStmt::Let { name, value, .. } => self.names.push((name, self.of_value(value))),
-                ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
+                ElementStmt::Atomic(Atomic { old, .. }) => {
+                    self.names.extend(old.iter().map(|old| (old.name.as_str(), Some(OF_ATOMIC.to_string()))));
+                }
+                ElementStmt::Store { to, value, .. } => {
                     let on = around.map(str::to_string).or_else(|| self.of_access(to)).or_else(|| self.of_value(value));
                     if let Some(on) = on.filter(|_| self.kernel.buffers[to.buffer].space == Space::Fragment) {
                         found.push(self.differing(to, &on));
@@ -94,8 +101,11 @@ impl<'a> Uniformity<'a> {
                 self.names.push((name, on.clone()));
                 on
             }
-            ElementStmt::Store { to, value, .. } | ElementStmt::Atomic { to, value, .. } => {
-                self.of_access(to).or_else(|| self.of_value(value))
+            ElementStmt::Store { to, value, .. } => self.of_access(to).or_else(|| self.of_value(value)),
+            ElementStmt::Atomic(atomic) => {
+                self.names.extend(atomic.old.iter().map(|old| (old.name.as_str(), None)));
+                let mut values = atomic.values();
+                self.of_access(&atomic.to).or_else(|| values.find_map(|value| self.of_value(value)))
             }
             ElementStmt::If { cond, .. } => self.of_value(cond),
             ElementStmt::For { counter, .. } => self.of_bounds(counter),

@@ -85,8 +85,10 @@ impl Walk<'_> {
                     to.for_each_load(&mut |access| self.read(access.buffer, access.span));
                     self.write(to.buffer);
                 }
-                ElementStmt::Atomic { to, value, .. } => {
-                    self.value(value);
+                ElementStmt::Atomic(atomic) => {
+                    let to = &atomic.to;
+                    atomic.values().for_each(|value| self.value(value));
+                    to.for_each_load(&mut |access| self.read(access.buffer, access.span));
                     self.used(to.buffer, to.span, "updated");
                 }
                 ElementStmt::If { cond, then, otherwise, .. } => {

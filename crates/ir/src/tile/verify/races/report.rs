@@ -6,10 +6,12 @@ use tilewright_expr::points::{extent, value};
 
 use super::iterations::{Iterations, MOST_POINTS, Who};
 use super::touches::{Kind, Touch};
-use crate::tile::element::AtomicOp;
+use crate::tile::atomic::{AtomicChange, AtomicOp};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::access_title;
 use crate::tile::print::{element_index, index_title};
+
+const ADDITION: AtomicChange = AtomicChange::Combine(AtomicOp::Add);
 
 /// An iteration that touches a place, and the access by which it does.
 pub(super) struct Visit {
@@ -88,7 +90,7 @@ pub(super) fn depends_on_data(kernel: &Kernel, one: &Touch, other: &Touch) -> Di
     let title = access_title(kernel, data.access);
     let message = match data.kind {
         Kind::Store(_) => format!("iterations may store to the same element through `{title}`"),
-        Kind::Atomic(AtomicOp::Add) => format!("an iteration may add through `{title}` to what another touches"),
+        Kind::Atomic(ADDITION) => format!("an iteration may add through `{title}` to what another touches"),
         Kind::Atomic(_) => format!("an iteration may change through `{title}` what another touches"),
         Kind::Read => format!("an iteration may read through `{title}` what another writes"),
     };
@@ -150,7 +152,7 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
         (Kind::Read | Kind::Atomic(_), beside) => {
             let other = if matches!(beside, Kind::Store(_)) { "stores" } else { "reads" };
             match main.kind {
-                Kind::Atomic(AtomicOp::Add) => {
+                Kind::Atomic(ADDITION) => {
                     format!("one of the {who} adds through `{title}` to what another {other}")
                 }
                 _ => format!("one of the {who} changes through `{title}` what another {other}"),
@@ -159,7 +161,7 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
     };
     let label = |kind: Kind| match kind {
         Kind::Store(_) => "stored",
-        Kind::Atomic(AtomicOp::Add) => "added to",
+        Kind::Atomic(ADDITION) => "added to",
         Kind::Atomic(_) => "changed",
         Kind::Read => "read",
     };

@@ -6,7 +6,8 @@ use tilewright_expr::{Expr, Var};
 
 use super::iterations::{Iterations, Who};
 use crate::counter::Counter;
-use crate::tile::element::{AtomicOp, Claim, ElementStmt};
+use crate::tile::atomic::AtomicChange;
+use crate::tile::element::{Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
@@ -20,7 +21,7 @@ pub(super) enum Kind {
     /// Writes it.
     Store(Claim),
     /// Changes it by an atomic operation.
-    Atomic(AtomicOp),
+    Atomic(AtomicChange),
 }
 
 /// An access of an iteration.
@@ -114,7 +115,16 @@ impl<'a> Collector<'a> {
                 self.known.name(name, value);
             }
             ElementStmt::Store { to, value, claim } => self.written(to, value, Kind::Store(*claim)),
-            ElementStmt::Atomic { op, to, value } => self.written(to, value, Kind::Atomic(*op)),
+            ElementStmt::Atomic(atomic) => {
+                let mark = self.known.mark();
+                if let Some(condition) = &atomic.condition {
+                    self.value(condition);
+                    self.known.assume(condition, true);
+                }
+                atomic.expected.iter().for_each(|expected| self.value(expected));
+                self.written(&atomic.to, &atomic.value, Kind::Atomic(atomic.change));
+                self.known.rewind(mark);
+            }
             ElementStmt::If { cond, then, otherwise, .. } => {
                 self.value(cond);
                 for (branch, holds) in [(then, true), (otherwise, false)] {
