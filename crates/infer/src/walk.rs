@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
                 ElementStmt::Let { value, .. } => self.value(value),
                 ElementStmt::Store { to, value, .. } => self.written(to, value, Effect::Write),
                 ElementStmt::Atomic(atomic) => {
-                    atomic.values().for_each(|value| self.value(value));
+                    atomic.condition.iter().chain(&atomic.expected).for_each(|value| self.value(value));
                     self.written(&atomic.to, &atomic.value, Effect::Update);
                 }
                 ElementStmt::If { cond, then, otherwise, .. } => {
