@@ -183,11 +183,11 @@ impl Naming<'_> {
     }
 
     fn atomic(&mut self, atomic: Atomic) -> (Vec<ElementStmt>, ElementStmt) {
-        let dtype = self.kernel.buffers[atomic.to.buffer].dtype;
+        let dtype = self.kernel.buffers.get(atomic.to.buffer).map(|buffer| buffer.dtype);
         let values: Vec<&Value> = atomic.values().collect();
         let (before, values, mut to) = self.unfolded(&values, std::slice::from_ref(&atomic.to), (atomic.to.span, true));
         let mut values = values.into_iter();
-        self.dtypes.extend(atomic.old.iter().map(|old| (old.name.clone(), Some(dtype))));
+        self.dtypes.extend(atomic.old.iter().map(|old| (old.name.clone(), dtype)));
         let atomic = atomic.map(&mut |value| values.next().unwrap_or(value), |access| to.pop().unwrap_or(access));
         (before, ElementStmt::Atomic(atomic))
     }
