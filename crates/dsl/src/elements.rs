@@ -41,7 +41,7 @@ pub struct Elements<'k> {
     body: Vec<ElementStmt>,
     /// What was stored so far.
     stores: Stores,
-    /// Where what is said about its stores and atomic operations is kept.
+    /// Where the claims, names and orders of its stores and atomic operations are kept.
     later: &'k Later,
 }
 
@@ -74,7 +74,7 @@ impl StoreRef<'_> {
     }
 }
 
-/// An atomic operation that was just added, to say more about it before its loop is complete.
+/// An atomic operation that was just added, to specify more of it before its loop is complete.
 #[derive(Clone, Copy, Debug)]
 pub struct AtomicRef<'k> {
     later: &'k Later,
@@ -100,9 +100,9 @@ impl AtomicRef<'_> {
         Value::of(tile::Value::Named(name), self.body)
     }
 
-    /// How it orders the other accesses of its thread, as other threads see them; [`MemoryOrder::Relaxed`], not at all, if
-    /// nothing is said. With [`MemoryOrder::Release`], all threads of the CTA (of the role, in a role) have done what is
-    /// written before the loop; with [`MemoryOrder::Acquire`], they do what is written behind the loop after it.
+    /// How it orders the other accesses of its thread, as other threads see them; the default is [`MemoryOrder::Relaxed`], no
+    /// order. With [`MemoryOrder::Release`], it comes after everything that the threads of the CTA (of the role, in a role) do
+    /// before the loop; with [`MemoryOrder::Acquire`], it comes before everything that they do after the loop.
     #[track_caller]
     pub fn order(self, order: MemoryOrder) -> Self {
         if !self.later.say(self.operation, |said| said.ordering.order = order) {
@@ -111,7 +111,7 @@ impl AtomicRef<'_> {
         self
     }
 
-    /// The threads among which it is atomic and ordered: those of the GPU, if nothing is said.
+    /// The threads among which it is atomic and ordered; the default is [`MemoryScope::Gpu`].
     #[track_caller]
     pub fn scope(self, scope: MemoryScope) -> Self {
         if !self.later.say(self.operation, |said| said.ordering.scope = scope) {
@@ -124,7 +124,7 @@ impl AtomicRef<'_> {
 /// What an atomic operation is called, with its article.
 const OPERATION: [&str; 2] = ["an", "atomic operation"];
 
-/// Reports something that is said about a statement whose loop is complete.
+/// Reports a call on a statement whose loop is complete.
 #[track_caller]
 fn too_late(method: &str, [article, what]: [&str; 2], instead: &str) {
     let message = format!("`{method}` on {article} {what} whose loop is complete");

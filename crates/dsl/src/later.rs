@@ -14,7 +14,7 @@ type Edit = Box<dyn FnOnce(&mut Kernel)>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WriteId(u32);
 
-/// What is said about a store or an atomic operation after it was added.
+/// What is specified of a store or an atomic operation after it was added.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     /// What is claimed about the index of a store.
@@ -30,7 +30,7 @@ pub(crate) struct Said {
 pub(crate) struct Later {
     /// Changes to apply when the kernel is complete, in order.
     edits: RefCell<Vec<Edit>>,
-    /// What is said about the stores and atomic operations whose loops are still being built.
+    /// What is specified of the stores and atomic operations whose loops are still being built.
     said: RefCell<BTreeMap<WriteId, Said>>,
     /// The number of the next one.
     next: Cell<u32>,
@@ -52,7 +52,7 @@ impl Later {
         WriteId(self.next.get())
     }
 
-    /// Adds a store or an atomic operation, about which nothing is said yet.
+    /// Adds a store or an atomic operation, of which nothing is specified yet.
     pub(crate) fn add_write(&self) -> WriteId {
         let write = self.next_write();
         self.next.set(write.0 + 1);
@@ -61,12 +61,12 @@ impl Later {
         write
     }
 
-    /// Says something about a store or an atomic operation; false if its loop is complete.
+    /// Specifies something of a store or an atomic operation; false if its loop is complete.
     pub(crate) fn say(&self, write: WriteId, change: impl FnOnce(&mut Said)) -> bool {
         self.said.borrow_mut().get_mut(&write).map(change).is_some()
     }
 
-    /// Removes what is said from `first` on, in order: their loop is complete.
+    /// Removes what is specified from `first` on, in order: their loop is complete.
     pub(crate) fn said_from(&self, first: WriteId) -> Vec<Said> {
         self.said.borrow_mut().split_off(&first).into_values().collect()
     }

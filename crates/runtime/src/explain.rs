@@ -25,6 +25,14 @@ const NOT_APART_HELP: &str = "the store is declared unique, but two iterations s
 const CTAS_HELP: &str = "CTAs of a grid are unordered: give each CTA its own part of the output; to combine their \
                          results, let each write a row of its own, and add the rows in another kernel";
 
+/// The help for atomic operations of CTAs of which one is atomic among the threads of its CTA only.
+const SCOPE_HELP: &str = "the CTAs of a grid change the same element: leave out .scope(..), which makes the operation atomic among \
+                          all threads of the GPU, or choose MemoryScope::Gpu";
+
+/// The help for accesses of different CTAs, of which one reads what the other writes.
+const ORDER_HELP: &str = "CTAs of a grid are unordered: write in one kernel and read in the next; or let each CTA that has written \
+                          count up with k.atomic_add(..).order(MemoryOrder::AcquireRelease).old(..), and only the last one read";
+
 /// The help for a read of an output that nothing has written.
 const NO_VALUES_HELP: &str = "outputs have no values before the kernel stores some: store to all of it first, for instance \
                               with k.fill, or read an input instead; one to which CTAs add is a k.accumulator, which \
@@ -142,17 +150,28 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
             _ => finding,
         },
         FaultKind::Race if is_declared_unique(fault, artifact, built) => finding.help(NOT_APART_HELP),
+        FaultKind::Race if is_between_atomics(fault) => finding.help(SCOPE_HELP),
         FaultKind::Race if is_between_ctas_at_one_line(fault) => finding.help(CTAS_HELP),
+        FaultKind::Race if fault.is_between_ctas && is_global(fault) => finding.help(ORDER_HELP),
         _ => finding,
     }
 }
 
 /// Whether CTAs race with each other at one line of global memory: each of them executes the same statement.
 fn is_between_ctas_at_one_line(fault: &Fault) -> bool {
-    let is_global = fault.location.as_ref().is_some_and(|location| location.space == Space::Global);
     let line = |place: &Place| place.cuda.as_ref().map(|cuda| cuda.line);
     let is_one_line = |other: &Place| line(other).is_some() && line(other) == line(&fault.at);
-    is_global && fault.is_between_ctas && fault.related.as_ref().is_some_and(is_one_line)
+    is_global(fault) && fault.is_between_ctas && fault.related.as_ref().is_some_and(is_one_line)
+}
+
+fn is_global(fault: &Fault) -> bool {
+    fault.location.as_ref().is_some_and(|location| location.space == Space::Global)
+}
+
+/// Whether both accesses of a race are atomic operations, of which one is not in the scope of the other.
+fn is_between_atomics(fault: &Fault) -> bool {
+    let is_atomic = |place: &Place| ["atom.", "red."].iter().any(|name| place.ptx.contains(name));
+    is_atomic(&fault.at) && fault.related.as_ref().is_some_and(is_atomic)
 }
 
 /// Whether both accesses of a fault are stores that the kernel declares unique.

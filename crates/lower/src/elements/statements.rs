@@ -177,19 +177,26 @@ impl Lowering<'_> {
             }
             return Ok(());
         }
-        // The condition is kept in a register, so that the first branch cannot change it before the second tests it.
-        let array = self.new_registers("holds", DType::I32, 1);
-        self.keep_truth(cond, array, place)?;
-        let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
-        for holds in [true, false] {
+        let cond = self.value(cond, None, place)?;
+        let mut branch = |holds: bool| {
             // Threads for which one part of the condition decides need nothing for the other branch.
             let mask = truths.iter().map(|truth| [Truth::Known(holds), Truth::OfData].contains(truth)).collect();
             let inner = ActiveStep { step: place.step, mask: Arc::new(mask) };
-            let body = self.aside(|this| body(this, holds, &inner))?;
-            let compared = vec![ThreadValue::reg(array, 0), number(i64::from(holds))];
-            let cond = ThreadValue::Op(ElementOp::Eq, compared);
+            self.aside(|this| body(this, holds, &inner))
+        };
+        let (then, otherwise) = (branch(true)?, branch(false)?);
+        let under = |cond: ThreadValue, body: Vec<Stmt>| Stmt::IfValue { cond, is_uniform: false, body };
+        if otherwise.is_empty() {
+            self.out.extend((!then.is_empty()).then(|| under(cond, then)));
+            return Ok(());
+        }
+        // The condition is kept in a register, so that the first branch cannot change it before the second tests it.
+        let array = self.new_registers("holds", DType::I32, 1);
+        self.out.push(Stmt::Assign { to: regs(array, 0, 1), value: as_number(cond) });
+        for (body, holds) in [(then, 1), (otherwise, 0)] {
+            let compared = vec![ThreadValue::reg(array, 0), number(holds)];
             if !body.is_empty() {
-                self.out.push(Stmt::IfValue { cond, is_uniform: false, body });
+                self.out.push(under(ThreadValue::Op(ElementOp::Eq, compared), body));
             }
         }
         Ok(())
@@ -203,9 +210,7 @@ impl Lowering<'_> {
         place: &ActiveStep,
     ) -> Result<(), Refusal> {
         let cond = self.value(cond, None, place)?;
-        let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
-        let value = ThreadValue::Op(ElementOp::Select, vec![cond, number(1), number(0)]);
-        self.out.push(Stmt::Assign { to: regs(holds, 0, 1), value });
+        self.out.push(Stmt::Assign { to: regs(holds, 0, 1), value: as_number(cond) });
         Ok(())
     }
 
@@ -268,6 +273,15 @@ impl Lowering<'_> {
         });
         found
     }
+}
+
+fn number(value: i64) -> ThreadValue {
+    ThreadValue::Const(DType::I32, Scalar::Int(value))
+}
+
+/// 1 where a condition holds, else 0.
+fn as_number(cond: ThreadValue) -> ThreadValue {
+    ThreadValue::Op(ElementOp::Select, vec![cond, number(1), number(0)])
 }
 
 fn substituted(element: &ElementStmt, var: &Var, value: i64) -> ElementStmt {

@@ -151,8 +151,11 @@ impl<'a> Writer<'a> {
         (0..self.context.runs.len()).map(is_in).collect()
     }
 
-    /// Adds statements that the threads of `set` execute.
+    /// Adds statements that the threads of `set` execute, if there are any.
     pub(super) fn by(&mut self, set: &[bool], body: Vec<Stmt>) {
+        if !set.contains(&true) {
+            return;
+        }
         by_threads(set, |_| false, body, &self.context.thread, self.builder, &mut self.out);
     }
 

@@ -61,6 +61,6 @@ pub(super) fn more_than_an_addition(kernel: &Kernel, atomic: &Atomic) -> Option<
         Diagnostic::error("K0246", message)
             .label(atomic.to.span, "here")
             .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.dtype))
-            .help("use a buffer of f32")
+            .help("use a buffer of f32, or leave out .old(..), .order(..) and .scope(..)")
     })
 }

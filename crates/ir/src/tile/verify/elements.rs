@@ -266,7 +266,9 @@ impl<'a> ElementChecker<'a> {
         if buffer.space == Space::Fragment {
             let message = format!("`{}` is in registers", access_title(self.kernel, to));
             let finding = Diagnostic::error("K0235", message).label(to.span, "added to here");
-            self.found.push(finding.help("registers are private to a thread; store the result instead"));
+            self.found.push(finding.help(
+                "registers are private to a thread, so nothing else changes them: store the result, or keep the elements in shared memory",
+            ));
         }
         let none = no_atomic(self.kernel, atomic.change, to.buffer, to.span);
         self.found.extend(none.or_else(|| more_than_an_addition(self.kernel, atomic)));
@@ -333,7 +335,7 @@ impl<'a> ElementChecker<'a> {
                 Diagnostic::error("K0214", format!("a store to the input `{}`", buffer.name))
                     .label(to.span, "written here")
                     .label(buffer.span, "declared as an input here")
-                    .help("declare it with k.output, or write another buffer"),
+                    .help("declare it with k.output, or with k.inout if it is updated; or write another buffer"),
             );
         }
     }

@@ -121,7 +121,7 @@ fn check_operand(
             Diagnostic::error("K0214", format!("`{name}` writes the input `{}`", buffer.name))
                 .label(op.span, "written here")
                 .label(buffer.span, "declared as an input here")
-                .help("declare it with k.output, or write another buffer"),
+                .help("declare it with k.output, or with k.inout if it is updated; or write another buffer"),
         );
     }
     if tile.starts.len() != buffer.shape.len() || tile.extents.len() != buffer.shape.len() {

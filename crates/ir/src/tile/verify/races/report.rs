@@ -104,8 +104,8 @@ pub(super) fn depends_on_data(kernel: &Kernel, one: &Touch, other: &Touch) -> Di
             "add .unique() if no two indices are equal, .any_wins() if any value will do, or use k.atomic_add"
         }
         Kind::Atomic(_) | Kind::Read => {
-            "read in a separate loop; to add to an element, use k.atomic_add; to change one that no other iteration \
-             touches, read and store it with one index, and add .unique() to the store"
+            "read in a separate loop; to add to an element, use k.atomic_add, and to replace one, k.atomic_exchange; to change one \
+             that no other iteration touches, read and store it with one index, and add .unique() to the store"
         }
     })
 }
@@ -186,7 +186,11 @@ fn help(one: &Touch, other: &Touch) -> &'static str {
             "iterations are unordered: read in a loop before, into another fragment, and store in a separate loop; to add \
              up over iterations, use k.reduce or k.atomic_add"
         }
-        (Kind::Store(_) | Kind::Atomic(_), Kind::Store(_) | Kind::Atomic(_)) => {
+        (Kind::Atomic(_), Kind::Atomic(_)) => {
+            "iterations are unordered, and the result depends on the order of different operations: put one of them in a \
+             separate loop, before or after this one"
+        }
+        (Kind::Store(_), Kind::Atomic(_)) | (Kind::Atomic(_), Kind::Store(_)) => {
             "iterations are unordered: store in a separate loop, before or after this one"
         }
     }
