@@ -3,7 +3,7 @@
 use tilewright::compile::{Options, Stage, compile};
 use tilewright::dsl::AtomicRef;
 use tilewright::prelude::*;
-use tilewright::runtime::{Device, Tolerance, run};
+use tilewright::runtime::{Device, HostTensor, Tolerance, run};
 use tilewright_tests::pages::{check, compiled, tensor};
 use tilewright_tests::toolchain::built_or_skipped;
 
@@ -387,4 +387,21 @@ fn the_printed_kernel_tells_old_elements_and_orders() {
     let artifact = compile(summed(MemoryOrder::AcquireRelease, MemoryScope::System), &Options::new(Target::Sm100a));
     let text = artifact.expect("it is right").stage(Stage::Tile);
     assert!(text.contains("earlier = atomic arrived[i] += 1, acq_rel, sys"), "{text}");
+}
+
+/// In C++, the least integer is not a literal of its type.
+#[test]
+fn the_least_integer_is_an_operand() {
+    for (dtype, least) in [(I32, i64::from(i32::MIN)), (I64, i64::MIN)] {
+        let kernel = kernel("least", |k| {
+            let (y, was) = (k.inout("y", dtype, [2]), k.output("was", dtype, [2]));
+            k.parallel([2], |k, [i]| {
+                let change = k.atomic_compare_exchange(y, (&i,), least, least + 1);
+                k.store(was, (i,), change.order(MemoryOrder::Acquire).old("old"));
+            });
+        });
+        let before = || tensor(dtype, &[2], |at| if at == 0 { least as f64 } else { 7.0 });
+        let after = HostTensor::from_fn(dtype, &[2], |at| (if at == 0 { least + 1 } else { 7 }) as u128);
+        check(&kernel, &[], &[before()], &[after, before()], Tolerance::EXACT);
+    }
 }

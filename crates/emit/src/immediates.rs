@@ -31,7 +31,7 @@ pub(crate) fn take_immediates(program: &mut Cow<'_, Program>) -> Immediates {
         let RegArray { dtype, len, .. } = program.registers[array];
         let is_typed = matches!(dtype, DType::I32 | DType::U32 | DType::I64 | DType::U64 | DType::F32 | DType::F64);
         let is_immediate = is_typed && len == 1 && found.writes == 1 && found.atomic > 0 && found.atomic == found.reads;
-        found.constant.filter(|_| is_immediate).map(|value| (array, literal(dtype, value)))
+        found.constant.filter(|_| is_immediate).map(|value| (array, operand(dtype, value)))
     };
     let immediates: Immediates = uses.into_iter().filter_map(text).collect();
     if !immediates.is_empty() {
@@ -39,6 +39,15 @@ pub(crate) fn take_immediates(program: &mut Cow<'_, Program>) -> Immediates {
         program.body = without(std::mem::take(&mut program.body), &immediates);
     }
     immediates
+}
+
+/// A constant of the type of its elements: in C++, the least integer is no literal, but the negative of one of a wider type.
+fn operand(dtype: DType, value: Scalar) -> String {
+    match (dtype, value) {
+        (DType::I32, Scalar::Int(value)) if value == i64::from(i32::MIN) => format!("{} - 1", i32::MIN + 1),
+        (DType::I64, Scalar::Int(i64::MIN)) => format!("{}ll - 1", i64::MIN + 1),
+        _ => literal(dtype, value),
+    }
 }
 
 fn note(stmt: &Stmt, uses: &mut BTreeMap<Handle<RegArray>, Use>) {

@@ -239,3 +239,77 @@ fn kernel_of_fragment(variant: &str) -> Kernel {
         k.atomic_add(y, held).variant(variant);
     })
 }
+
+/// A fence of one role, with the barrier of its warps, does not put copies of another role after what it has done.
+#[test]
+fn what_a_role_has_done_is_fenced_for_other_roles_too() {
+    for (variant, form) in ["bulk", "tma"].into_iter().flat_map(|variant| (0..3).map(move |form| (variant, form))) {
+        let kernel = kernel("roles", |k| {
+            let (y, z) = (k.inout("y", I32, [4, 32]), k.inout("z", I32, [4, 32]));
+            k.threads(64);
+            let (u, v) = (k.shared("u", I32, [4, 32]), k.shared("v", I32, [4, 32]));
+            k.role("first", 1, |k| {
+                k.fill(v, 1);
+                k.parallel([4, 32], |k, [i, j]| {
+                    if form == 1 {
+                        k.store(z, (&i, &j), y.at((&i, &j)));
+                    } else {
+                        k.store(y, (&i, &j), 4);
+                        k.store(z, (i, j), 4);
+                    }
+                });
+                if form == 2 {
+                    k.parallel([1], |k, _| k.atomic_add(z, (0, 0), 1).order(MemoryOrder::AcquireRelease));
+                }
+                k.atomic_add(z, v).variant(variant);
+            });
+            k.role("second", 1, |k| {
+                k.fill(u, 1);
+                if form == 1 {
+                    k.copy_async(y, u).variant(variant);
+                } else {
+                    k.atomic_add(y, u).variant(variant);
+                }
+            });
+        });
+        let one_more = |at: i64| if form == 2 && at == 0 { 6.0 } else { 5.0 };
+        let outputs = match form {
+            1 => [tensor(I32, &[4, 32], |_| 1.0), tensor(I32, &[4, 32], |at| (at + 1) as f64)],
+            _ => [tensor(I32, &[4, 32], |_| 5.0), tensor(I32, &[4, 32], one_more)],
+        };
+        let inputs = [tensor(I32, &[4, 32], |at| at as f64), tensor(I32, &[4, 32], |_| 0.0)];
+        check_all_in_schedules(&kernel, &[], &inputs, &outputs);
+    }
+}
+
+/// No fence orders the copy engine of one CTA and the threads of another.
+#[test]
+fn threads_add_where_threads_of_other_ctas_do() {
+    let mixed = |ctas: i64, variant: &str| {
+        kernel("mixed", |k| {
+            let y = k.accumulator("y", I32, [64]);
+            k.grid([ctas]);
+            k.threads(64);
+            let tile = k.shared("tile", I32, [64]);
+            let held = k.fragment("held", I32, [64]);
+            k.fill(tile, 1);
+            k.fill(held, 2);
+            let added = k.atomic_add(y, tile);
+            if !variant.is_empty() {
+                added.variant(variant);
+            }
+            k.atomic_add(y, held);
+        })
+    };
+    assert_eq!(starts(&mixed(1, "")), ["bulk_add_s32"]);
+    for ctas in [1, 2, 3] {
+        assert_eq!(starts(&mixed(ctas, "")).len(), usize::from(ctas == 1));
+        check_all_in_schedules(&mixed(ctas, ""), &[], &[], &[tensor(I32, &[64], |_| (3 * ctas) as f64)]);
+    }
+    let found = compile(mixed(2, "bulk"), &Options::new(Target::Sm100a)).expect_err("the engine cannot");
+    assert_eq!(
+        found[0].notes[0],
+        "bulk: threads of other CTAs may change `y` at the same time, by atomic operations; accepted: a tensor that only the \
+         copy engine changes, or a grid of one CTA"
+    );
+}

@@ -1,10 +1,10 @@
 //! What executes each asynchronous copy: threads or the copy engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
-use tilewright_ir::thread::{Call, Inst, Memory, Stmt};
+use tilewright_ir::thread::{Call, Inst, Memory, Stmt, for_each_stmt};
 use tilewright_ir::tile::{EngineMove, EngineOffers};
 use tilewright_ir::{Handle, SHARED_ALIGNMENT};
 
@@ -31,6 +31,8 @@ pub(super) struct Start<'a> {
     costs: BTreeMap<Handle<Memory>, Costs>,
     /// The same copies by threads, by their plans.
     by_threads: BTreeMap<usize, Result<Made, Reason>>,
+    /// The tensors that threads change by atomic operations.
+    changed_by_threads: BTreeSet<Handle<Memory>>,
 }
 
 /// The instructions of all copies to a memory, by the copy engine and by threads; `None` if it cannot, or they cannot, do all.
@@ -56,13 +58,16 @@ type Made = (Vec<Stmt>, PlanFacts);
 impl<'a> Start<'a> {
     pub(super) fn new(builder: &'a mut Builder, plans: &'a mut [OpPlan], found: &'a mut Vec<Diagnostic>) -> Start<'a> {
         let (stores, loads) = (BTreeMap::new(), Vec::new());
-        let (costs, by_threads) = (BTreeMap::new(), BTreeMap::new());
-        Start { builder, plans, found, started: false, stores, loads, costs, by_threads }
+        let (costs, by_threads, changed_by_threads) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Start { builder, plans, found, started: false, stores, loads, costs, by_threads, changed_by_threads }
     }
 
     /// Gives the asynchronous copies among blocks their statements.
     pub(super) fn all(&mut self, blocks: &mut [Block]) {
-        for_each_op(blocks, &mut |op| self.add_cost(op));
+        for_each_op(blocks, &mut |op| {
+            self.add_cost(op);
+            self.add_changes_by_threads(op);
+        });
         self.blocks(blocks, true);
         self.note_phases(blocks);
     }
@@ -81,6 +86,43 @@ impl<'a> Start<'a> {
         let add = |sum: &mut Option<i64>, more: Option<i64>| *sum = sum.zip(more).map(|(sum, more)| sum + more);
         add(&mut known.engine, engine);
         add(&mut known.threads, threads);
+    }
+
+    /// Notes the tensors that the threads of an op change by atomic operations.
+    fn add_changes_by_threads(&mut self, op: &OpBlock) {
+        if let Some(flight) = &op.flight
+            && let FlightWay::Store(offers) = &flight.way
+            && chosen(flight.asked, self.possible(offers, 0)).is_some()
+        {
+            return;
+        }
+        let program = &self.builder.program;
+        for_each_stmt(&op.body, &mut |stmt| {
+            if let Stmt::Inst(call) = stmt
+                && call.inst.atomic().is_some()
+            {
+                let tensors = call.memory.iter().map(|(memory, _)| program.owner(*memory));
+                self.changed_by_threads.extend(tensors.filter(|memory| program.memories[*memory].is_global()));
+            }
+        });
+    }
+
+    /// The ways to combine a tile with a tensor that are right if CTAs do so at the same time: the engine's operations and those
+    /// of threads do not see each other, and no fence orders CTAs.
+    fn among_ctas(&self, offers: EngineOffers) -> EngineOffers {
+        let program = &self.builder.program;
+        let is_one = program.grid.iter().all(|ctas| ctas.range().hi <= 1);
+        let is_right = |moved: EngineMove| {
+            let tensor = program.owner(self.builder.memory(moved.tensor));
+            if is_one || moved.combined.is_none() || !self.changed_by_threads.contains(&tensor) {
+                return Ok(moved);
+            }
+            let name = &program.memories[tensor].name;
+            let text = format!("threads of other CTAs may change `{name}` at the same time, by atomic operations");
+            Err(Reason::new(text, "a tensor that only the copy engine changes, or a grid of one CTA"))
+        };
+        let EngineOffers { run, boxes } = offers;
+        EngineOffers { run: run.and_then(is_right), boxes: boxes.and_then(is_right) }
     }
 
     /// The shared memory that an op fills.
@@ -146,17 +188,12 @@ impl<'a> Start<'a> {
             let answer = offer.as_ref().map(facts).map_err(|reason| vec![reason.clone()]);
             considered.push(VariantResult { variant, answer });
         }
-        match flight.asked {
-            Some(BULK) => offers.run.ok(),
-            Some(TMA) => offers.boxes.ok(),
-            Some(_) => None,
-            None => offers.best().ok(),
-        }
+        chosen(flight.asked, offers)
     }
 
     /// A copy to a tensor.
     fn store(&mut self, op: &OpBlock, flight: &Flight, offers: &EngineOffers) -> Option<Vec<Stmt>> {
-        let moved = self.engine(op, flight, self.possible(offers, 0))?;
+        let moved = self.engine(op, flight, self.among_ctas(self.possible(offers, 0)))?;
         self.plans[op.op].chosen = moved.variant();
         let body = self.stored(op, &moved);
         self.stores.insert(op.op, moved);
@@ -199,6 +236,16 @@ impl<'a> Start<'a> {
         let facts = PlanFacts { summary, ..measure(program, &body, 0, String::new(), i64::MAX) };
         body.push(Stmt::from(Call::plain(Inst::CopyAsyncCommit)));
         Ok((body, facts))
+    }
+}
+
+/// The way of the engine that is asked for, or the better one, if it is possible.
+fn chosen(asked: Option<&str>, offers: EngineOffers) -> Option<EngineMove> {
+    match asked {
+        Some(BULK) => offers.run.ok(),
+        Some(TMA) => offers.boxes.ok(),
+        Some(_) => None,
+        None => offers.best().ok(),
     }
 }
 

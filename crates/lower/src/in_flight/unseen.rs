@@ -13,10 +13,25 @@ use tilewright_ir::tile::Role;
 use super::groups::{Threads, Used};
 use crate::sync::{OpBlock, name_in};
 
-/// The shared memories that threads have written, and the tensors that they have read or written, since the last fence, with the
-/// threads that did.
+/// The shared memories that threads have written, and the tensors that they have read or written, since the last fence.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Unseen(BTreeMap<Handle<Memory>, Threads>);
+pub(super) struct Unseen(BTreeMap<Handle<Memory>, Accessed>);
+
+/// The accesses to a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Accessed {
+    /// The threads of the accesses.
+    by: Threads,
+    /// The role whose copies see them: a fence and a barrier of the role do not put copies of other roles after them.
+    seen_in: Option<Handle<Role>>,
+}
+
+impl Accessed {
+    /// Whether a copy of an op sees them.
+    fn is_seen_by(&self, op: &OpBlock) -> bool {
+        self.seen_in.is_some() && self.seen_in == op.role
+    }
+}
 
 impl Unseen {
     /// Adds the accesses of an op.
@@ -31,41 +46,51 @@ impl Unseen {
                 MemorySpace::Table => false,
             };
             if counts {
-                self.insert(memory, Threads::of(op));
+                self.insert(memory, Accessed { by: Threads::of(op), seen_in: None });
             }
         }
     }
 
-    fn insert(&mut self, memory: Handle<Memory>, by: Threads) {
-        self.0.entry(memory).and_modify(|known| *known = known.or(by)).or_insert(by);
+    fn insert(&mut self, memory: Handle<Memory>, more: Accessed) {
+        let both = |known: &mut Accessed| {
+            let seen_in = known.seen_in.filter(|role| more.seen_in == Some(*role));
+            *known = Accessed { by: known.by.or(more.by), seen_in };
+        };
+        self.0.entry(memory).and_modify(both).or_insert(more);
     }
 
     /// What is not seen where another path meets this one.
     pub(super) fn meet(&mut self, other: Unseen) {
-        other.0.into_iter().for_each(|(memory, by)| self.insert(memory, by));
+        other.0.into_iter().for_each(|(memory, accessed)| self.insert(memory, accessed));
     }
 
     /// The fence that a copy to a tensor needs before it.
     pub(super) fn fence(&self, program: &Program, op: &OpBlock, used: &Used) -> Option<Fence> {
-        let unseen: Vec<Handle<Memory>> = used.all().filter(|memory| self.0.contains_key(memory)).collect();
+        let is_unseen = |memory: &Handle<Memory>| self.0.get(memory).is_some_and(|accessed| !accessed.is_seen_by(op));
+        let unseen: Vec<Handle<Memory>> = used.all().filter(is_unseen).collect();
         if unseen.is_empty() {
             return None;
         }
-        let is_own = |role: &Handle<Role>| unseen.iter().all(|memory| self.0[memory] == Threads::Of(*role));
+        let is_own = |role: &Handle<Role>| unseen.iter().all(|memory| self.0[memory].by == Threads::Of(*role));
         let role = op.role.filter(is_own);
         let of_all_memory = unseen.iter().any(|memory| program.memories[*memory].is_global());
         Some(Fence { role, of_all_memory, unseen })
     }
 
-    /// A fence is passed: copies see everything that its threads have done, except what copies that are in flight still do to
-    /// memories.
+    /// A fence is passed: copies, those of the role if the fence is one of a role, see everything that its threads have done,
+    /// except what copies that are in flight still do to memories.
     pub(super) fn pass(&mut self, program: &Program, fence: &Fence, in_flight: &[Handle<Memory>]) {
-        let is_seen = |memory: &Handle<Memory>, by: &Threads| {
-            !in_flight.contains(memory)
-                && (fence.of_all_memory || !program.memories[*memory].is_global())
-                && fence.role.is_none_or(|role| *by == Threads::Of(role))
+        let is_fenced = |memory: &Handle<Memory>| {
+            !in_flight.contains(memory) && (fence.of_all_memory || !program.memories[*memory].is_global())
         };
-        self.0.retain(|memory, by| !is_seen(memory, by));
+        match fence.role {
+            None => self.0.retain(|memory, _| !is_fenced(memory)),
+            Some(role) => {
+                let of_role = |accessed: &Accessed| accessed.by == Threads::Of(role);
+                let seen = self.0.iter_mut().filter(|(memory, accessed)| is_fenced(memory) && of_role(accessed));
+                seen.for_each(|(_, accessed)| accessed.seen_in = Some(role));
+            }
+        }
     }
 }
 
