@@ -86,7 +86,7 @@ fn all_changes(dtype: DType, order: MemoryOrder, is_shared: bool) -> (Kernel, Ve
         }
         for (number, (change, ..)) in changes.iter().enumerate() {
             k.parallel([40], |k, [i]| {
-                let at = [Expr::from(number as i64), i.clone()];
+                let at = [Expr::from(number as i64), i];
                 let scope = MemoryScope::ALL[(number + order as usize) % 4];
                 let old = change(k, to, &at, 3).order(order).scope(scope).old("old");
                 k.store(was, (number as i64, i), old);
@@ -370,7 +370,7 @@ fn exchanges_in_two_loops_keep_their_order() {
         let tile = k.shared("tile", I32, [64]);
         k.fill(tile, 7);
         k.parallel([64], |k, [i]| {
-            let old = k.atomic_exchange(tile, (&i,), &i).old("old");
+            let old = k.atomic_exchange(tile, (&i,), i).old("old");
             k.store(first, (i,), old);
         });
         k.parallel([64], |k, [i]| {
