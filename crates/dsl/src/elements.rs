@@ -206,7 +206,7 @@ impl<'k> Elements<'k> {
         self.atomic(AtomicChange::Combine(AtomicOp::Xor), buffer, index, (None, value.into()))
     }
 
-    /// `buffer[index] = value`, atomically; the old element is what it is for.
+    /// `buffer[index] = value`, atomically, for the old element: `k.atomic_exchange(..).old("was")`.
     #[track_caller]
     pub fn atomic_exchange(
         &mut self,
@@ -289,7 +289,7 @@ impl<'k> Elements<'k> {
     }
 }
 
-/// Completes the stores and atomic operations of a loop by what was said about each, in the order in which they were added.
+/// Completes the stores and atomic operations of a loop by what was specified of each, in the order in which they were added.
 fn complete(body: &mut [ElementStmt], said: Vec<Said>) {
     let mut writes = Vec::with_capacity(said.len());
     collect_writes(body, &mut writes);
