@@ -170,7 +170,8 @@ fn is_global(fault: &Fault) -> bool {
 
 /// Whether both accesses of a race are atomic operations, of which one is not in the scope of the other.
 fn is_between_atomics(fault: &Fault) -> bool {
-    let is_atomic = |place: &Place| ["atom.", "red."].iter().any(|name| place.ptx.contains(name));
+    let is_name = |word: &str| word.starts_with("atom.") || word.starts_with("red.");
+    let is_atomic = |place: &Place| place.ptx.split_whitespace().any(is_name);
     is_atomic(&fault.at) && fault.related.as_ref().is_some_and(is_atomic)
 }
 
