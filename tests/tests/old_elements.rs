@@ -389,7 +389,7 @@ fn the_printed_kernel_tells_old_elements_and_orders() {
     assert!(text.contains("earlier = atomic arrived[i] += 1, acq_rel, sys"), "{text}");
 }
 
-/// In C++, the least integer is not a literal of its type.
+/// C++ has no literal of type `int` for -2147483648, and `compare_exchange` deduces its type from its operands.
 #[test]
 fn the_least_integer_is_an_operand() {
     for (dtype, least) in [(I32, i64::from(i32::MIN)), (I64, i64::MIN)] {

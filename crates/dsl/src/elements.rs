@@ -9,7 +9,7 @@ use tilewright_ir::tile::{
 
 use crate::buffer::Buffer;
 use crate::expr::Expr;
-use crate::later::{Later, Said, WriteId};
+use crate::later::{Later, WriteAttributes, WriteId};
 use crate::loop_range::LoopRange;
 use crate::nodes::{self, BodyId};
 use crate::reads::{self, Stores};
@@ -68,7 +68,7 @@ impl StoreRef<'_> {
 
     #[track_caller]
     fn claim(self, claimed: Claim, method: &str) {
-        if !self.later.say(self.store, |said| said.claim = claimed) {
+        if !self.later.specify(self.store, |attributes| attributes.claim = claimed) {
             too_late(method, ["a", "store"], &format!("k.store(..){method}"));
         }
     }
@@ -90,7 +90,7 @@ impl AtomicRef<'_> {
     pub fn old(self, name: &str) -> Value {
         let (name, span, mut is_second) = (name.to_string(), Span::here(), false);
         let named = OldElement { name: name.clone(), span };
-        if !self.later.say(self.operation, |said| is_second = said.old.replace(named).is_some()) {
+        if !self.later.specify(self.operation, |attributes| is_second = attributes.old.replace(named).is_some()) {
             too_late(".old(..)", OPERATION, "k.atomic_add(..).old(\"name\")");
         }
         if is_second {
@@ -105,7 +105,7 @@ impl AtomicRef<'_> {
     /// before the loop; with [`MemoryOrder::Acquire`], it comes before everything that they do after the loop.
     #[track_caller]
     pub fn order(self, order: MemoryOrder) -> Self {
-        if !self.later.say(self.operation, |said| said.ordering.order = order) {
+        if !self.later.specify(self.operation, |attributes| attributes.ordering.order = order) {
             too_late(".order(..)", OPERATION, "k.atomic_add(..).order(..)");
         }
         self
@@ -114,7 +114,7 @@ impl AtomicRef<'_> {
     /// The threads among which it is atomic and ordered; the default is [`MemoryScope::Gpu`].
     #[track_caller]
     pub fn scope(self, scope: MemoryScope) -> Self {
-        if !self.later.say(self.operation, |said| said.ordering.scope = scope) {
+        if !self.later.specify(self.operation, |attributes| attributes.ordering.scope = scope) {
             too_late(".scope(..)", OPERATION, "k.atomic_add(..).scope(..)");
         }
         self
@@ -142,7 +142,7 @@ impl<'k> Elements<'k> {
         let mut elements = Elements { body: Vec::new(), stores: Stores::default(), later };
         let first = later.next_write();
         let mut made = elements.inside(begins, body);
-        complete(&mut made, later.said_from(first));
+        complete(&mut made, later.attributes_from(first));
         made
     }
 
@@ -289,14 +289,14 @@ impl<'k> Elements<'k> {
     }
 }
 
-/// Completes the stores and atomic operations of a loop by what was specified of each, in the order in which they were added.
-fn complete(body: &mut [ElementStmt], said: Vec<Said>) {
-    let mut writes = Vec::with_capacity(said.len());
+/// Gives the stores and atomic operations of a loop their attributes, which are in the order in which they were added.
+fn complete(body: &mut [ElementStmt], attributes: Vec<WriteAttributes>) {
+    let mut writes = Vec::with_capacity(attributes.len());
     collect_writes(body, &mut writes);
-    for (write, said) in writes.into_iter().zip(said) {
+    for (write, WriteAttributes { claim: claimed, old, ordering }) in writes.into_iter().zip(attributes) {
         match write {
-            ElementStmt::Store { claim, .. } => *claim = said.claim,
-            ElementStmt::Atomic(atomic) => (atomic.old, atomic.ordering) = (said.old, said.ordering),
+            ElementStmt::Store { claim, .. } => *claim = claimed,
+            ElementStmt::Atomic(atomic) => (atomic.old, atomic.ordering) = (old, ordering),
             ElementStmt::Let { .. } | ElementStmt::If { .. } | ElementStmt::For { .. } => {}
         }
     }

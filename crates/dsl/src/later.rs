@@ -14,9 +14,9 @@ type Edit = Box<dyn FnOnce(&mut Kernel)>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WriteId(u32);
 
-/// What is specified of a store or an atomic operation after it was added.
+/// The attributes that a store or an atomic operation gets after it was added.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct WriteAttributes {
     /// What is claimed about the index of a store.
     pub(crate) claim: Claim,
     /// The name of the element before an atomic operation.
@@ -30,8 +30,8 @@ pub(crate) struct Said {
 pub(crate) struct Later {
     /// Changes to apply when the kernel is complete, in order.
     edits: RefCell<Vec<Edit>>,
-    /// What is specified of the stores and atomic operations whose loops are still being built.
-    said: RefCell<BTreeMap<WriteId, Said>>,
+    /// The attributes of the stores and atomic operations whose loops are still being built.
+    attributes: RefCell<BTreeMap<WriteId, WriteAttributes>>,
     /// The number of the next one.
     next: Cell<u32>,
 }
@@ -52,29 +52,33 @@ impl Later {
         WriteId(self.next.get())
     }
 
-    /// Adds a store or an atomic operation, of which nothing is specified yet.
+    /// Adds a store or an atomic operation, with the default attributes.
     pub(crate) fn add_write(&self) -> WriteId {
         let write = self.next_write();
         self.next.set(write.0 + 1);
-        let said = Said { claim: Claim::None, old: None, ordering: MemoryOrdering::default() };
-        self.said.borrow_mut().insert(write, said);
+        let attributes = WriteAttributes { claim: Claim::None, old: None, ordering: MemoryOrdering::default() };
+        self.attributes.borrow_mut().insert(write, attributes);
         write
     }
 
-    /// Specifies something of a store or an atomic operation; false if its loop is complete.
-    pub(crate) fn say(&self, write: WriteId, change: impl FnOnce(&mut Said)) -> bool {
-        self.said.borrow_mut().get_mut(&write).map(change).is_some()
+    /// Changes the attributes of a store or an atomic operation; false if its loop is complete.
+    pub(crate) fn specify(&self, write: WriteId, change: impl FnOnce(&mut WriteAttributes)) -> bool {
+        self.attributes.borrow_mut().get_mut(&write).map(change).is_some()
     }
 
-    /// Removes what is specified from `first` on, in order: their loop is complete.
-    pub(crate) fn said_from(&self, first: WriteId) -> Vec<Said> {
-        self.said.borrow_mut().split_off(&first).into_values().collect()
+    /// Removes the attributes of the writes from `first` on, in order: their loop is complete.
+    pub(crate) fn attributes_from(&self, first: WriteId) -> Vec<WriteAttributes> {
+        self.attributes.borrow_mut().split_off(&first).into_values().collect()
     }
 }
 
 impl fmt::Debug for Later {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Later { edits, said, next } = self;
-        f.debug_struct("Later").field("edits", &edits.borrow().len()).field("said", said).field("next", next).finish()
+        let Later { edits, attributes, next } = self;
+        f.debug_struct("Later")
+            .field("edits", &edits.borrow().len())
+            .field("attributes", attributes)
+            .field("next", next)
+            .finish()
     }
 }

@@ -41,7 +41,8 @@ pub(crate) fn take_immediates(program: &mut Cow<'_, Program>) -> Immediates {
     immediates
 }
 
-/// A constant of the type of its elements: in C++, the least integer is no literal, but the negative of one of a wider type.
+/// The constant as an expression of exactly this type. C++ has no literal for the least integer: `-2147483648` negates a literal of
+/// a wider type.
 fn operand(dtype: DType, value: Scalar) -> String {
     match (dtype, value) {
         (DType::I32, Scalar::Int(value)) if value == i64::from(i32::MIN) => format!("{} - 1", i32::MIN + 1),

@@ -84,16 +84,9 @@ impl EngineFunction {
     }
 }
 
-/// How PTX calls an operation.
+/// How PTX calls an operation: `atomic_add` is `add`.
 fn ptx_operation(by: AtomicOp) -> &'static str {
-    match by {
-        AtomicOp::Add => "add",
-        AtomicOp::Min => "min",
-        AtomicOp::Max => "max",
-        AtomicOp::And => "and",
-        AtomicOp::Or => "or",
-        AtomicOp::Xor => "xor",
-    }
+    by.function().trim_start_matches("atomic_")
 }
 
 /// How PTX calls elements that the copy engine combines (PTX ISA, `cp.reduce.async.bulk`); sums of `s64` are those of `u64`.

@@ -61,18 +61,14 @@ impl Values<'_> {
         }
         let (order, scope) = (order(ordering.order), scope(ordering.scope));
         let function = match inst {
-            Inst::AtomicMin => "__nv_atomic_fetch_min",
-            Inst::AtomicMax => "__nv_atomic_fetch_max",
-            Inst::AtomicAnd => "__nv_atomic_fetch_and",
-            Inst::AtomicOr => "__nv_atomic_fetch_or",
-            Inst::AtomicXor => "__nv_atomic_fetch_xor",
-            Inst::AtomicExchange => "__nv_atomic_exchange_n",
+            Inst::AtomicExchange => "__nv_atomic_exchange_n".to_string(),
             Inst::AtomicCompareExchange => {
                 let function = self.helper(Helper::CompareExchange);
                 let failed = if ordering.order.acquires() { "__NV_ATOMIC_ACQUIRE" } else { "__NV_ATOMIC_RELAXED" };
                 return format!("{function}<{order}, {failed}, {scope}>({arguments})");
             }
-            _ => "__nv_atomic_fetch_add",
+            // The row is called `atomic_add`.
+            combining => format!("__nv_{}", combining.info().name.replacen("atomic_", "atomic_fetch_", 1)),
         };
         format!("{function}({arguments}, {order}, {scope})")
     }

@@ -353,15 +353,10 @@ impl Stmt {
             Stmt::Mma(_) | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => Scope::Thread,
         }
     }
-}
 
-impl Stmt {
-    /// How it, alone, orders the accesses of its thread for other threads.
+    /// How it, alone, orders the accesses of its thread for other threads. Only instructions do.
     pub fn memory_order(&self) -> MemoryOrder {
-        match self {
-            Stmt::Inst(call) => call.ordering.order,
-            _ => MemoryOrder::Relaxed,
-        }
+        if let Stmt::Inst(call) = self { call.ordering.order } else { MemoryOrder::Relaxed }
     }
 }
 

@@ -242,8 +242,8 @@ instructions! {
         arguments: 2,
         issued_by: Scope::Warp,
     }
-    /// A register is added to an element of memory, atomically and without order (`atom.add` and `red.add`, relaxed, in the
-    /// scope of the GPU).
+    /// A register is added to an element of memory, atomically (`atom.add` and `red.add`): relaxed and in the scope of the GPU,
+    /// unless the [`Call`](crate::thread::Call) has another order or scope.
     AtomicAdd {
         name: "atomic_add",
         cuda: "atomicAdd(&%, %)",

@@ -102,7 +102,8 @@ impl Lowering<'_> {
                 false => Ok(()),
             }),
         })?;
-        let is_certain = first.mask == place.mask && inner.iter().any(|stmt| matches!(stmt, Stmt::Inst(_)));
+        let is_certain =
+            first.mask == place.mask && inner.iter().any(|stmt| matches!(stmt, Stmt::Inst(call) if call.to == to));
         if let Some(to) = to.filter(|_| !is_certain) {
             self.out.push(Stmt::Set { to, value: Scalar::Int(0) });
         }

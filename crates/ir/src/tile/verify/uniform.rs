@@ -103,9 +103,10 @@ impl<'a> Uniformity<'a> {
             }
             ElementStmt::Store { to, value, .. } => self.of_access(to).or_else(|| self.of_value(value)),
             ElementStmt::Atomic(atomic) => {
+                let of_values = || atomic.values().find_map(|value| self.of_value(value));
+                let on = self.of_access(&atomic.to).or_else(of_values);
                 self.names.extend(atomic.old.iter().map(|old| (old.name.as_str(), None)));
-                let mut values = atomic.values();
-                self.of_access(&atomic.to).or_else(|| values.find_map(|value| self.of_value(value)))
+                on
             }
             ElementStmt::If { cond, .. } => self.of_value(cond),
             ElementStmt::For { counter, .. } => self.of_bounds(counter),
