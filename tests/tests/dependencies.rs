@@ -1,6 +1,7 @@
 //! Checks the dependency table of `docs/architecture.md` against `cargo metadata` and the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use tilewright_tests::sources::{rust_files_in, text_of};
@@ -130,4 +131,24 @@ fn the_compiler_looks_at_nothing_but_the_kernel() {
             }
         }
     }
+}
+
+/// The packages that a command of cargo builds for this machine, with their features.
+fn features(selection: &[&str]) -> BTreeSet<String> {
+    let listed = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--prefix", "none", "--no-dedupe", "--format", "{p}: {f}"])
+        .args(selection)
+        .current_dir(workspace())
+        .output()
+        .expect("cargo runs");
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    String::from_utf8_lossy(&listed.stdout).lines().map(str::to_string).collect()
+}
+
+#[test]
+fn xtask_and_the_tests_share_what_they_build() {
+    let tests = features(&["--workspace", "--edges", "normal,build,dev"]);
+    let xtask = features(&["--package", "xtask", "--edges", "normal,build"]);
+    let rebuilt: Vec<&String> = xtask.difference(&tests).collect();
+    assert!(xtask.len() > 50 && rebuilt.is_empty(), "give xtask the features that tests give: {rebuilt:#?}");
 }

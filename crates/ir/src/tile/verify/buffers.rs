@@ -324,7 +324,8 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
         found.push(
             Diagnostic::error("K0209", message)
                 .label(buffer.span, buffer.laid_out())
-                .label(owner.span, owner.laid_out()),
+                .label(owner.span, owner.laid_out())
+                .help("a view has at most the bytes of its buffer: make the view smaller, or the buffer larger"),
         );
     }
 }

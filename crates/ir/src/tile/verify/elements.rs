@@ -147,7 +147,8 @@ fn check_extents(parallel: &Parallel, found: &mut Vec<Diagnostic>) {
     let size = parallel.layout.as_ref().map_or(iterations, |layout| layout.size());
     if size != iterations {
         let message = format!("the layout of a parallel loop over {extents:?} has size {size}");
-        found.push(Diagnostic::error("K0205", message).label(parallel.span, "this loop"));
+        let help = format!("the loop has {}: give a layout of this size", counted(iterations, "iteration"));
+        found.push(Diagnostic::error("K0205", message).label(parallel.span, "this loop").help(help));
     }
     if let Some(vector) = parallel.vector.filter(|vector| *vector < 1) {
         let message = format!("a vector cannot have {vector} elements");

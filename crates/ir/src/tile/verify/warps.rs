@@ -29,7 +29,12 @@ pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     if let Some(warp) = op.warp {
         if warp < 0 || warp >= warps {
             let message = format!("warp {warp} does not exist: the number of warps is {warps}");
-            found.push(Diagnostic::error("K0220", message).label(op.span, "this op"));
+            let legal = match warps {
+                1 => "the only warp of this CTA is 0".to_string(),
+                _ => format!("the warps of this CTA are 0 to {}", warps - 1),
+            };
+            let help = format!("{legal}; `k.threads(n)` gives a CTA one warp for each 32 threads");
+            found.push(Diagnostic::error("K0220", message).label(op.span, "this op").help(help));
         }
         return;
     }
