@@ -106,9 +106,11 @@ fn a_users_own_crate_is_tested_as_the_book_says() {
     }
     // The workspace's lock file pins versions that are already fetched, so no network is needed.
     write(folder.path(), "Cargo.lock", &std::fs::read_to_string(workspace().join("Cargo.lock")).expect("a lock file"));
+    // As in the workspace's profile, unless the environment says otherwise for both.
+    let debug = std::env::var("CARGO_PROFILE_DEV_DEBUG").unwrap_or_else(|_| "line-tables-only".to_string());
     let output = Command::new(env!("CARGO"))
-        .args(["test", "--offline", "--quiet"])
-        .args(["--config", "profile.dev.package.'*'.opt-level=0", "--config", "profile.dev.debug='line-tables-only'"])
+        .args(["test", "--offline", "--quiet", "--config", "profile.dev.package.'*'.opt-level=0"])
+        .env("CARGO_PROFILE_DEV_DEBUG", debug)
         .current_dir(folder.path())
         .env("CARGO_TARGET_DIR", target_folder())
         .env("INSTA_UPDATE", "no")

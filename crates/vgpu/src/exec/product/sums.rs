@@ -122,12 +122,12 @@ impl Loop for WriteSums<'_> {
     }
 }
 
-/// The elements of B, the columns of one k adjacent.
-fn transposed(shape: &Shape, b: &Values) -> Vec<f32> {
-    let mut columns = vec![0.0; shape.k * shape.n];
-    for (column, line) in b.elements.chunks_exact(shape.k).take(shape.n).enumerate() {
+/// What lines of `of` have, the columns of one k adjacent, for `n` lines of `k`.
+fn transposed<T: Copy + Default>(of: &[T], [n, k]: [usize; 2]) -> Vec<T> {
+    let mut columns = vec![T::default(); k * n];
+    for (column, line) in of.chunks_exact(k).take(n).enumerate() {
         for (k, element) in line.iter().enumerate() {
-            columns[k * shape.n + column] = *element;
+            columns[k * n + column] = *element;
         }
     }
     columns
@@ -181,11 +181,12 @@ fn add_row(line: &[f32], columns: &[f32], sums: &mut [f32], f: impl Fn(f32, f32,
 }
 
 fn float_sums(shape: &Shape, a: &Values, b: &Values, sums: &mut [f32]) {
-    if !a.scales.is_empty() {
-        return scaled_sums(shape, a, b, sums);
+    let columns = &transposed(&b.elements, [shape.n, shape.k]);
+    if a.scales.is_empty() {
+        return vectorized(FloatSums { shape, a: &a.elements, columns, sums });
     }
-    let columns = transposed(shape, b);
-    vectorized(FloatSums { shape, a: &a.elements, columns: &columns, sums });
+    let scales = &transposed(&b.scales, [shape.n, a.scales.len() / shape.m]);
+    vectorized(ScaledSums { shape, a, columns, scales, sums });
 }
 
 /// Whether all products are in the range of normal numbers, so that f32 has them exactly.
@@ -210,19 +211,41 @@ fn magnitudes(values: &[f32]) -> (f64, f64) {
     (if least == u32::MAX { f64::INFINITY } else { number(least + 1) }, number(most))
 }
 
-fn scaled_sums(shape: &Shape, a: &Values, b: &Values, sums: &mut [f32]) {
-    let factors = a.scales.len() / shape.m;
-    let block = shape.k / factors;
-    for (at, sum) in sums.iter_mut().enumerate() {
-        let (row, column) = (at / shape.n, at % shape.n);
-        let (left, right) = (&a.elements[row * shape.k..][..shape.k], &b.elements[column * shape.k..][..shape.k]);
-        let mut total = 0.0;
-        for factor in 0..factors {
-            let scale = a.scales[row * factors + factor] * b.scales[column * factors + factor];
-            let both = left.iter().zip(right).skip(factor * block).take(block);
-            total += both.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>() * scale;
+/// Adds products with scale factors to sums, row by row. The columns of B for one k are adjacent, and so are those of its factors.
+struct ScaledSums<'a> {
+    shape: &'a Shape,
+    a: &'a Values,
+    columns: &'a [f32],
+    scales: &'a [f64],
+    sums: &'a mut [f32],
+}
+
+impl Loop for ScaledSums<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let ScaledSums { shape, a, columns, scales, sums } = self;
+        let factors = a.scales.len() / shape.m;
+        let block = shape.k / factors;
+        let (mut totals, mut products) = (vec![0.0; shape.n], vec![0.0; shape.n]);
+        let lines = a.elements.chunks_exact(shape.k).zip(a.scales.chunks_exact(factors));
+        for ((line, left), sums) in lines.zip(sums.chunks_exact_mut(shape.n)) {
+            totals.fill(0.0);
+            let blocks = line.chunks_exact(block).zip(columns.chunks_exact(block * shape.n));
+            for ((left, right), (line, columns)) in left.iter().zip(scales.chunks_exact(shape.n)).zip(blocks) {
+                products.fill(0.0);
+                for (a, columns) in line.iter().zip(columns.chunks_exact(shape.n)) {
+                    for (product, b) in products.iter_mut().zip(columns) {
+                        *product += f64::from(*a) * f64::from(*b);
+                    }
+                }
+                for ((total, product), right) in totals.iter_mut().zip(&products).zip(right) {
+                    *total += product * (left * right);
+                }
+            }
+            for (sum, total) in sums.iter_mut().zip(&totals) {
+                *sum = (f64::from(*sum) + total) as f32;
+            }
         }
-        *sum = (f64::from(*sum) + total) as f32;
     }
 }
 
