@@ -5,6 +5,7 @@ use tilewright::ir::tile::{ElementOp, Function, Narrowing};
 use tilewright::layout::DType;
 
 use std::cmp::Ordering;
+use std::sync::LazyLock;
 
 use half::{bf16, f16};
 
@@ -47,20 +48,26 @@ fn byte_value(dtype: DType, bits: u8) -> f64 {
     }
 }
 
-/// The nearest 8-bit float, by trying all of them; of two that are equally near, the even one. Infinities and numbers that
-/// are too large become the greatest number.
+/// The finite 8-bit floats without a sign, in ascending order, as their bits are: those of e4m3, and those of e5m2.
+static BYTES: LazyLock<[Vec<f64>; 2]> = LazyLock::new(|| {
+    let finite = |dtype| (0..0x80).map(move |bits| byte_value(dtype, bits)).take_while(|value| value.is_finite());
+    [DType::E4M3, DType::E5M2].map(|dtype| finite(dtype).collect())
+});
+
+/// The nearest 8-bit float; of two that are equally near, the even one. Infinities and numbers that are too large become the
+/// greatest number.
 fn byte_bits(dtype: DType, value: f64) -> u64 {
     let sign = if value.is_sign_negative() { 0x80 } else { 0 };
     if value.is_nan() {
         return sign | 0x7f;
     }
-    let magnitude = value.abs().min(1e9);
-    let finite = (0..0x80u8).filter(|bits| byte_value(dtype, *bits).is_finite());
-    let nearest = finite.min_by(|one, other| {
-        let distance = |bits: u8| (byte_value(dtype, bits) - magnitude).abs();
-        distance(*one).total_cmp(&distance(*other)).then((one % 2).cmp(&(other % 2)))
-    });
-    sign | u64::from(nearest.unwrap_or(0))
+    let values = &BYTES[usize::from(dtype == DType::E5M2)];
+    let above = values.partition_point(|byte| *byte < value.abs());
+    let distance = |bits: usize| (values[bits] - value.abs()).abs();
+    let neighbours = above.saturating_sub(1)..=above.min(values.len() - 1);
+    let nearest =
+        neighbours.min_by(|one, other| distance(*one).total_cmp(&distance(*other)).then((one % 2).cmp(&(other % 2))));
+    sign | nearest.unwrap_or(0) as u64
 }
 
 fn half_value(dtype: DType, bits: u64) -> f64 {
