@@ -259,3 +259,41 @@ fn integer_sums(shape: &Shape, a: &Values, b: &Values, d: &mut [u32], saturates:
         *word = if saturates { clamped as u32 } else { sum as u32 };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::product::Major;
+
+    /// Numbers of many magnitudes: in another order, their sums have other bits.
+    fn numbers(count: usize, step: usize) -> Vec<f32> {
+        let number = |at: usize| (at as f32 - 8.0) * 2f32.powi((at * 5 % 80) as i32 - 40);
+        (0..count).map(|at| number(at * step % 17)).collect()
+    }
+
+    fn values(lines: usize, step: usize) -> Values {
+        let scales = numbers(lines * 2, step + 1).into_iter().map(f64::from).collect();
+        Values { elements: numbers(lines * 8, step), scales, ..Values::default() }
+    }
+
+    #[test]
+    fn products_of_a_block_are_added_up_before_they_are_scaled() {
+        let of = Multiplier { element: Element::Float(E4M3), is_negated: false, major: Major::K, scale_byte: 0 };
+        let shape = Shape { m: 3, n: 5, k: 8, a: of, b: of, sum: Sum::F32, scale: Scale::Ue8m0 };
+        let (a, b, d) = (values(3, 7), values(5, 11), numbers(15, 3));
+        let mut found: Vec<u32> = d.iter().map(|number| number.to_bits()).collect();
+        multiply(&shape, &a, &b, &mut found, 0);
+        for (at, found) in found.into_iter().enumerate() {
+            let (row, column) = (at / 5, at % 5);
+            let mut total = 0.0;
+            for block in 0..2 {
+                let mut sum = 0.0;
+                for k in 4 * block..4 * block + 4 {
+                    sum += f64::from(a.elements[row * 8 + k]) * f64::from(b.elements[column * 8 + k]);
+                }
+                total += sum * (a.scales[row * 2 + block] * b.scales[column * 2 + block]);
+            }
+            assert_eq!(f32::from_bits(found), (f64::from(d[at]) + total) as f32, "{at}");
+        }
+    }
+}
