@@ -1,4 +1,4 @@
-//! Checks the dependency table of `docs/architecture.md` against `cargo metadata` and the sources.
+//! Checks the dependency table of `docs/architecture.md` against `cargo metadata` and the sources, and the features of dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

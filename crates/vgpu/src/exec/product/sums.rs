@@ -122,7 +122,7 @@ impl Loop for WriteSums<'_> {
     }
 }
 
-/// What lines of `of` have, the columns of one k adjacent, for `n` lines of `k`.
+/// `n` lines of `k` numbers as `k` lines of `n`.
 fn transposed<T: Copy + Default>(of: &[T], [n, k]: [usize; 2]) -> Vec<T> {
     let mut columns = vec![T::default(); k * n];
     for (column, line) in of.chunks_exact(k).take(n).enumerate() {
@@ -159,7 +159,7 @@ impl Loop for FloatSums<'_> {
 const BLOCK: usize = 32;
 
 #[inline(always)]
-fn add_row(line: &[f32], columns: &[f32], sums: &mut [f32], f: impl Fn(f32, f32, f32) -> f32) {
+fn add_row<T: Copy>(line: &[f32], columns: &[f32], sums: &mut [T], f: impl Fn(f32, f32, T) -> T) {
     let n = sums.len();
     let (blocks, rest) = sums.as_chunks_mut::<BLOCK>();
     let first_of_rest = blocks.len() * BLOCK;
@@ -231,13 +231,9 @@ impl Loop for ScaledSums<'_> {
         for ((line, left), sums) in lines.zip(sums.chunks_exact_mut(shape.n)) {
             totals.fill(0.0);
             let blocks = line.chunks_exact(block).zip(columns.chunks_exact(block * shape.n));
-            for ((left, right), (line, columns)) in left.iter().zip(scales.chunks_exact(shape.n)).zip(blocks) {
+            for ((line, columns), (left, right)) in blocks.zip(left.iter().zip(scales.chunks_exact(shape.n))) {
                 products.fill(0.0);
-                for (a, columns) in line.iter().zip(columns.chunks_exact(shape.n)) {
-                    for (product, b) in products.iter_mut().zip(columns) {
-                        *product += f64::from(*a) * f64::from(*b);
-                    }
-                }
+                add_row(line, columns, &mut products, |a, b, sum| sum + f64::from(a) * f64::from(b));
                 for ((total, product), right) in totals.iter_mut().zip(&products).zip(right) {
                     *total += product * (left * right);
                 }
