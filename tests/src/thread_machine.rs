@@ -120,6 +120,7 @@ impl Machine<'_> {
             | Stmt::Role { .. }
             | Stmt::Elect { .. }
             | Stmt::TensorCopy(_)
+            | Stmt::Advance(_)
             | Stmt::Mma(_) => Err("elements are opaque here and cannot be computed with".to_string()),
             Stmt::For { counter, body, .. } => {
                 let (begin, end) = (self.eval(0, &counter.begin)?, self.eval(0, &counter.end)?);

@@ -127,6 +127,7 @@ impl<'a> Uses<'a> {
             Stmt::Loop(inner) => inner.body.iter().for_each(|stmt| self.stmt(stmt, place)),
             Stmt::Parallel(parallel) => self.elements(&self.kernel.parallels[*parallel].body, place),
             Stmt::EachThread(elements) => self.elements(elements, place),
+            Stmt::Begin(_) | Stmt::End(_) => {}
             Stmt::If(branch) => {
                 branch.cond.for_each_load(&mut |access| self.used(access.buffer, place));
                 branch.then.iter().chain(&branch.otherwise).for_each(|stmt| self.stmt(stmt, place));

@@ -57,6 +57,7 @@ impl<'a> Walk<'a> {
                     self.loops.truncate(outside);
                 }
                 Stmt::EachThread(elements) => self.elements(elements),
+                Stmt::Begin(_) | Stmt::End(_) => {}
                 Stmt::If(branch) => {
                     for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {
                         self.conditions.push((&branch.cond, holds, branch.span));

@@ -1,16 +1,16 @@
 mod map;
+mod rings;
 mod roles;
 mod tuples;
 
 use std::cell::Cell;
 
 use tilewright_diag::{Diagnostic, Span, in_op, is_in_op};
-use tilewright_expr::{self as expr, Var};
-use tilewright_ir::tile::vectors::WIDEST;
+use tilewright_expr::Var;
 use tilewright_ir::tile::{
     self, Direction, If, Kernel, Loop, OpKind, Parallel, Role, ScalarParameter, Space, Stmt, Unroll,
 };
-use tilewright_ir::{Arena, Dim, Handle};
+use tilewright_ir::{Dim, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 
@@ -32,31 +32,7 @@ use crate::views::{flattened, placeholder, reordered};
 /// Builds the kernel `name` by running `body` once.
 #[track_caller]
 pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kernel {
-    let kernel = Kernel {
-        name: name.to_string(),
-        span: Span::here(),
-        sizes: Vec::new(),
-        scalars: Vec::new(),
-        grid: [1, 1, 1].map(expr::Expr::constant),
-        grid_span: Span::here(),
-        threads_span: Span::here(),
-        threads: 32,
-        buffers: Arena::new(),
-        ops: Arena::new(),
-        combiners: Arena::new(),
-        parallels: Arena::new(),
-        roles: Arena::new(),
-        seen_by: None,
-        body: Vec::new(),
-        allow_conversions: false,
-        widest_global: WIDEST,
-        copied_ahead: Default::default(),
-        alone: Default::default(),
-        caching: Default::default(),
-        always_shares: false,
-        contracts: true,
-        build_findings: Vec::new(),
-    };
+    let kernel = Kernel::new(name, Span::here());
     let (nodes, later) = (nodes::open(kernel.span), Later::default());
     let mut builder = KernelBuilder {
         kernel,

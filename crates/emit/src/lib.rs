@@ -94,7 +94,7 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
         .chain(mma::function_names(&uses));
     let mut function_names: BTreeSet<&str> = printer.function_names().chain(wrapped_names).collect();
     function_names.extend(engine_names.iter().map(String::as_str));
-    let locals = [shared.locals(program, &uses), printer.hardware_indices()].concat();
+    let locals = [shared.locals(program, &uses), printer.hardware_indices(), printer.cursors()].concat();
     let entry = names::entry(program, &function_names);
     let (mut cuda, lines) = printer.finish();
     let mut context = Context::new();

@@ -62,6 +62,7 @@ impl<'a> Names<'a> {
         taken.extend(program.maps.iter().map(|(_, map)| Cow::Borrowed(map.name.as_str())));
         taken.extend(program.registers.iter().map(|(_, array)| Cow::Borrowed(array.name.as_str())));
         taken.extend(program.sizes.iter().map(|size| Cow::Borrowed(size.name())));
+        taken.extend(cursors(program).map(|var| Cow::Borrowed(var.name())));
         taken.extend(definitions.iter().copied().flatten().map(|var| Cow::Borrowed(var.name())));
         Names { taken, settled: BTreeSet::new(), changed: BTreeMap::new() }
     }
@@ -74,8 +75,8 @@ impl<'a> Names<'a> {
         for (_, map) in program.maps.iter() {
             self.settle(&map.name, Place::Inside, &|_| Vec::new());
         }
-        for size in &program.sizes {
-            self.settle(size.name(), Place::Inside, &|_| Vec::new());
+        for var in program.sizes.iter().chain(cursors(program)) {
+            self.settle(var.name(), Place::Inside, &|_| Vec::new());
         }
         for (_, array) in program.registers.iter() {
             self.settle(&array.name, Place::Inside, &|name| vector_names(&RegArray { name, ..array.clone() }));
@@ -136,6 +137,9 @@ impl<'a> Names<'a> {
             self.text(&mut program.registers[handle].name);
         }
         program.sizes.iter_mut().for_each(|size| self.var(size));
+        for cursor in program.cursors.iter_mut() {
+            [&mut cursor.stage, &mut cursor.phase].into_iter().for_each(|var| self.var(var));
+        }
         program.grid.iter_mut().for_each(|ctas| self.expr(ctas));
         self.body(&mut program.body);
     }
@@ -168,6 +172,11 @@ impl<'a> Names<'a> {
             self.body(stmt.inner_mut());
         }
     }
+}
+
+/// The variables that say where warps are in rings.
+fn cursors(program: &Program) -> impl Iterator<Item = &Var> {
+    program.cursors.iter().flat_map(|(_, cursor)| [&cursor.stage, &cursor.phase])
 }
 
 /// The variables that each statement defines, where it defines any.

@@ -12,7 +12,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Inst, Memory, MemorySpace, Mma, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction, is_word,
+    Call, Cond, Cursor, Inst, Memory, MemorySpace, Mma, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction, is_word,
 };
 use tilewright_ir::{Caching, Counter, Dim, Handle, HwIndex};
 use tilewright_layout::DType;
@@ -357,6 +357,7 @@ impl<'a> Printer<'a> {
                 let call = mma::call(self.program, self.uses, *inst, [sums, a, b]);
                 self.line(format_args!("{call};"));
             }
+            Stmt::Advance(cursor) => self.advance(&self.program.cursors[*cursor]),
             Stmt::Inst(call) if wrapped::is_wrapped(&call.inst.info()) => {
                 let text = self.wrapped_call(call)?;
                 self.line(format_args!("{text};"));
@@ -417,6 +418,28 @@ impl<'a> Printer<'a> {
         self.body(body)?;
         self.note = outer;
         Ok(())
+    }
+
+    /// A warp goes on to the next stage of a ring.
+    fn advance(&mut self, cursor: &Cursor) {
+        let (stage, phase, stages) = (cursor.stage.name(), cursor.phase.name(), cursor.stages);
+        if stages == 1 {
+            self.line(format_args!("{phase} ^= 1;"));
+            return;
+        }
+        self.line(format_args!("if (++{stage} == {stages}) {{"));
+        self.line(format_args!("  {stage} = 0;"));
+        self.line(format_args!("  {phase} ^= 1;"));
+        self.line(format_args!("}}"));
+    }
+
+    /// The lines that define where warps are in rings.
+    pub(crate) fn cursors(&self) -> Vec<String> {
+        let of = |cursor: &Cursor| {
+            let begins: Vec<String> = cursor.vars().map(|var| format!("{} = 0", var.name())).collect();
+            format!("int {};", begins.join(", "))
+        };
+        self.program.cursors.iter().map(|(_, cursor)| of(cursor)).collect()
     }
 
     fn is_combined(&self, array: Handle<RegArray>) -> bool {

@@ -36,7 +36,7 @@ fn insert(kernel: &mut Kernel, body: &mut Vec<Stmt>, clash: &Clash, is_written: 
         let found = match &mut body[at] {
             Stmt::Op(op) => use_of_op(kernel, &kernel.ops[*op], clash),
             Stmt::Parallel(parallel) => use_of_loop(&kernel.parallels[*parallel], clash),
-            Stmt::EachThread(_) => Use::default(),
+            Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_) => Use::default(),
             Stmt::Loop(inner) => {
                 // An earlier turn may have written it.
                 *is_written = true;
@@ -129,7 +129,7 @@ fn role_of(kernel: &Kernel, stmt: &Stmt) -> Option<Handle<Role>> {
     match stmt {
         Stmt::Op(op) => kernel.ops[*op].role,
         Stmt::Parallel(parallel) => kernel.parallels[*parallel].role,
-        Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => None,
+        Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) | Stmt::Begin(_) | Stmt::End(_) => None,
     }
 }
 
@@ -156,7 +156,7 @@ fn redirect(kernel: &mut Kernel, stmt: &Stmt, from: Handle<Buffer>, to: Handle<B
             let body = &mut kernel.parallels[*parallel].body;
             *body = body.iter().map(|element| in_element(element, from, to)).collect();
         }
-        Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => {}
+        Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) | Stmt::Begin(_) | Stmt::End(_) => {}
     }
 }
 

@@ -110,31 +110,7 @@ mod tests {
                 span: Span::here(),
             })));
         }
-        Kernel {
-            name: "k".to_string(),
-            span: Span::here(),
-            sizes: Vec::new(),
-            scalars: Vec::new(),
-            grid: [1, 1, 1].map(Expr::constant),
-            grid_span: Span::here(),
-            threads_span: Span::here(),
-            threads: 64,
-            buffers,
-            ops,
-            combiners: Arena::new(),
-            parallels: Arena::new(),
-            roles: Arena::new(),
-            seen_by: None,
-            body,
-            allow_conversions: false,
-            widest_global: 16,
-            copied_ahead: Default::default(),
-            alone: Default::default(),
-            caching: Default::default(),
-            always_shares: false,
-            contracts: true,
-            build_findings: Vec::new(),
-        }
+        Kernel { threads: 64, buffers, ops, body, ..Kernel::new("k", Span::here()) }
     }
 
     fn codes(kernel: &Kernel) -> Vec<&'static str> {

@@ -88,6 +88,7 @@ impl Graph {
                     self.add_nest(Origin::Parallel(*parallel), nest);
                 }
                 Stmt::EachThread(elements) => self.floating_elements(kernel, elements),
+                Stmt::Begin(_) | Stmt::End(_) => {}
                 Stmt::If(branch) => {
                     self.floating_value(kernel, &branch.cond);
                     self.body(kernels, storages, &branch.then);

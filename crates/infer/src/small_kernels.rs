@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::tile::{
     Access, Buffer, Claim, Coord, Direction, ElementOp, ElementStmt, Kernel, KernelsByRole, Parallel, Space, Stmt,
     Value,
@@ -81,31 +80,7 @@ impl Small {
     }
 
     fn kernel(self, threads: i64) -> Kernel {
-        Kernel {
-            name: "k".to_string(),
-            span: Span::here(),
-            sizes: Vec::new(),
-            scalars: Vec::new(),
-            grid: [1, 1, 1].map(Expr::constant),
-            grid_span: Span::here(),
-            threads_span: Span::here(),
-            threads,
-            buffers: self.buffers,
-            ops: Arena::new(),
-            combiners: Arena::new(),
-            parallels: self.parallels,
-            roles: Arena::new(),
-            seen_by: None,
-            body: self.body,
-            allow_conversions: false,
-            widest_global: WIDEST,
-            copied_ahead: Default::default(),
-            alone: Default::default(),
-            caching: Default::default(),
-            always_shares: false,
-            contracts: true,
-            build_findings: Vec::new(),
-        }
+        Kernel { threads, buffers: self.buffers, parallels: self.parallels, body: self.body, ..Kernel::new("k", Span::here()) }
     }
 }
 

@@ -118,7 +118,8 @@ impl Builder {
         let alignment = if matches!(buffer.space, Space::Shared) { SHARED_ALIGNMENT } else { GLOBAL_ALIGNMENT };
         let elements = buffer.span_elements();
         let memory = Memory::new(&buffer.name, buffer.dtype, elements, (space, alignment), buffer.span);
-        let memory = self.program.memories.push(Memory { caching: kernel.caching_of(handle), ..memory });
+        let memory = in_stages(kernel, storage, Memory { caching: kernel.caching_of(handle), ..memory });
+        let memory = self.program.memories.push(memory);
         self.memories.insert(handle, memory);
     }
 
@@ -368,6 +369,16 @@ impl Builder {
     }
 }
 
+/// A memory with a copy for each stage of the ring that its storage is a part of, if it is one.
+fn in_stages(kernel: &Kernel, storage: Handle<Buffer>, memory: Memory) -> Memory {
+    if kernel.ring_of(storage).is_none() {
+        return memory;
+    }
+    let stages = kernel.stages_of(storage);
+    let elements = stages * (kernel.stage_bytes(storage) / memory.dtype.bytes());
+    Memory { stages, elements, alignment: kernel.stage_alignment(storage), ..memory }
+}
+
 fn loop_names(body: &[tile::Stmt], names: &mut BTreeSet<String>) {
     for stmt in body {
         match stmt {
@@ -380,6 +391,7 @@ fn loop_names(body: &[tile::Stmt], names: &mut BTreeSet<String>) {
                 loop_names(&branch.otherwise, names);
             }
             tile::Stmt::Op(_) | tile::Stmt::Parallel(_) | tile::Stmt::EachThread(_) => {}
+            tile::Stmt::Begin(_) | tile::Stmt::End(_) => {}
         }
     }
 }

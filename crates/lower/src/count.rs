@@ -102,7 +102,7 @@ impl<'a> Tally<'a> {
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => {
                 stmt.values().iter().for_each(|value| self.operations(value, times));
             }
-            Stmt::Mma(_) => self.add(times),
+            Stmt::Mma(_) | Stmt::Advance(_) => self.add(times),
             Stmt::Role { body, .. } | Stmt::Elect { body } => {
                 self.add(times);
                 self.body(body);

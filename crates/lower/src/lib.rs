@@ -27,6 +27,7 @@ mod pipeline;
 mod reduce;
 mod refusal;
 mod reorder;
+mod rings;
 mod roll;
 mod scan;
 mod shared_layouts;

@@ -150,7 +150,7 @@ fn depends_on_data(kernel: &Kernel) -> bool {
 fn in_body(body: &[Stmt], found: &mut bool) {
     for stmt in body {
         match stmt {
-            Stmt::Op(_) | Stmt::Parallel(_) => {}
+            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::Begin(_) | Stmt::End(_) => {}
             Stmt::Loop(inner) => in_body(&inner.body, found),
             Stmt::EachThread(elements) => elements.iter().for_each(|element| in_element(element, found)),
             Stmt::If(branch) => {

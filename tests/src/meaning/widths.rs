@@ -43,6 +43,7 @@ fn may_leave(kernel: &Kernel, name: &str) -> bool {
 fn is_loop(stmt: &tile::Stmt) -> bool {
     match stmt {
         tile::Stmt::Op(_) | tile::Stmt::Parallel(_) | tile::Stmt::EachThread(_) => false,
+        tile::Stmt::Begin(_) | tile::Stmt::End(_) => false,
         tile::Stmt::Loop(_) => true,
         tile::Stmt::If(branch) => branch.then.iter().chain(&branch.otherwise).any(is_loop),
     }

@@ -7,6 +7,7 @@ mod in_flight;
 mod loads;
 mod plans;
 mod registers;
+mod rings;
 mod roles;
 mod runs;
 mod stores;

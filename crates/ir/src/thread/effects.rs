@@ -121,7 +121,7 @@ impl Stmt {
             }
             Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => registers_of(value, visit),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
-            Stmt::If { .. } | Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
+            Stmt::If { .. } | Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {}
         }
     }
 
@@ -140,7 +140,7 @@ impl Stmt {
             Stmt::Inst(call) => call.to.iter_mut().chain(&mut call.from).for_each(regs),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
             Stmt::If { .. } | Stmt::Unless { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {}
-            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {}
         }
         self.values_mut().iter_mut().for_each(|value| value.for_each_register_mut(visit));
     }
@@ -172,7 +172,7 @@ impl Stmt {
             Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => ([None, None], None),
             Stmt::IfValue { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => ([None, None], None),
             Stmt::Assign { .. } | Stmt::AssignPair { .. } => ([None, None], None),
-            Stmt::LetValue { .. } | Stmt::Mma(_) => ([None, None], None),
+            Stmt::LetValue { .. } | Stmt::Mma(_) | Stmt::Advance(_) => ([None, None], None),
         };
         own.into_iter().flatten().chain(call.into_iter().flat_map(Call::accesses))
     }
@@ -216,7 +216,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => {}
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => {}
             Stmt::Unless { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } | Stmt::LetValue { .. } => {}
-            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {}
         }
     }
 
@@ -229,7 +229,7 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &[],
-            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => &[],
+            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => &[],
             Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &[],
         }
     }
@@ -242,7 +242,7 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &mut [],
-            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => &mut [],
+            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => &mut [],
             Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &mut [],
         }
     }
@@ -262,7 +262,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &[],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &[],
             Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &[],
-            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => &[],
+            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) => &[],
         }
     }
 
@@ -276,7 +276,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &mut [],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &mut [],
             Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &mut [],
-            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => &mut [],
+            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) => &mut [],
         }
     }
 
@@ -303,7 +303,7 @@ impl Stmt {
                 std::iter::once(&copy.shared.1).chain(full).chain(copy.part.exprs()).for_each(visit)
             }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
-            Stmt::Role { .. } | Stmt::Elect { .. } => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
         }
     }
 
@@ -323,7 +323,7 @@ impl Stmt {
             Stmt::For { counter, .. } => [&mut counter.begin, &mut counter.end].into_iter().for_each(visit),
             Stmt::TensorCopy(copy) => copy.exprs_mut().for_each(visit),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
-            Stmt::Role { .. } | Stmt::Elect { .. } => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
         }
     }
 
@@ -336,7 +336,7 @@ impl Stmt {
             Stmt::TensorCopy(copy) => copy.places_mut().for_each(|(memory, index)| visit(*memory, index)),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => {}
-            Stmt::Role { .. } | Stmt::Elect { .. } => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) => {}
         }
     }
@@ -351,6 +351,7 @@ impl Stmt {
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => Scope::Thread,
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => Scope::Thread,
             Stmt::Mma(_) | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => Scope::Thread,
+            Stmt::Advance(_) => Scope::Thread,
         }
     }
 

@@ -610,6 +610,22 @@ instructions! {
         ptx: "cp.async.wait_group",
         arguments: 1,
     }
+    /// A thread arrives at a barrier once all of its copies so far have arrived in shared memory (PTX ISA,
+    /// "cp.async.mbarrier.arrive"). The arrival is one of those that the barrier expects.
+    CopyAsyncArrive {
+        name: "cp_async_arrive",
+        cuda: "cp_async_arrive(&%)",
+        ptx: "cp.async.mbarrier.arrive.noinc.shared::cta.b64",
+        memory: const { &[BARRIER] },
+        takes_any_argument: true,
+        function: &[
+            "// Arrives when the copies of this thread have.",
+            "__device__ __forceinline__ void cp_async_arrive(unsigned long long* barrier) {",
+            "  asm volatile(\"cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))) : \"memory\");",
+            "}",
+        ],
+    }
     /// A barrier in shared memory begins its first phase, which ends after so many arrivals (PTX ISA, "mbarrier.init").
     BarrierInit {
         name: "mbarrier_init",

@@ -19,7 +19,7 @@ pub use mma::{MmaInfo, MmaInst};
 pub use packed::{Packed, are_rounded, halves, is_pair, is_word};
 pub use program::{Call, Cond, Memory, MemorySpace, Mma, Note, Program, Stmt, TURN, Unroll, conjunction, has_turns};
 pub use registers::{RegArray, Regs};
-pub use ring::{EngineWay, RUN_UNIT, Ring, TensorCopy, TensorMapRecipe, TensorPart};
+pub use ring::{Cursor, EngineWay, RUN_UNIT, Ring, TensorCopy, TensorMapRecipe, TensorPart};
 pub use value::Value;
 pub use verify::{VerifiedProgram, verify};
 pub use walk::{Observer, walk};

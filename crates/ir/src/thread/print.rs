@@ -7,7 +7,7 @@ use tilewright_expr::{Expr, Var};
 use crate::arena::Handle;
 use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
 use crate::thread::registers::{RegArray, Regs};
-use crate::thread::ring::{EngineWay, Ring, TensorCopy, TensorMapRecipe, TensorPart};
+use crate::thread::ring::{Cursor, EngineWay, Ring, TensorCopy, TensorMapRecipe, TensorPart};
 use crate::thread::value::Value;
 use crate::tile::AtomicOp;
 
@@ -222,6 +222,10 @@ impl Program {
                     self.print_body(f, body, depth + 1)?;
                 }
                 Stmt::TensorCopy(copy) => writeln!(f, "{}", self.tensor_copy(copy))?,
+                Stmt::Advance(cursor) => {
+                    let Cursor { stage, phase, stages } = &self.cursors[*cursor];
+                    writeln!(f, "advance {}, {} of {stages}", stage.name(), phase.name())?;
+                }
                 Stmt::Inst(call) => writeln!(f, "{}", self.call(call))?,
             }
         }

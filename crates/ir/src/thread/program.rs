@@ -12,7 +12,7 @@ use crate::target::{Target, padded_shared_bytes};
 use crate::thread::inst::Inst;
 use crate::thread::mma::MmaInst;
 use crate::thread::registers::{RegArray, Regs};
-use crate::thread::ring::{Ring, TensorCopy, TensorMapRecipe};
+use crate::thread::ring::{Cursor, Ring, TensorCopy, TensorMapRecipe};
 use crate::thread::value::Value;
 use crate::tile::{MemoryOrdering, Role};
 
@@ -39,8 +39,10 @@ pub struct Program {
     pub registers: Arena<RegArray>,
     /// Tensor maps: parameters, after the numbers.
     pub maps: Arena<TensorMapRecipe>,
-    /// Rings of pipelined loops.
+    /// Rings of pipelined loops, and those between roles.
     pub rings: Vec<Ring>,
+    /// Where warps are in the rings between roles.
+    pub cursors: Arena<Cursor>,
     /// The tile ops that the statements came from.
     pub notes: Arena<Note>,
     /// Its statements.
@@ -89,6 +91,7 @@ impl Program {
             registers: Arena::new(),
             maps: Arena::new(),
             rings: Vec::new(),
+            cursors: Arena::new(),
             notes: Arena::new(),
             body: Vec::new(),
             plans: Vec::new(),
@@ -287,6 +290,7 @@ impl Stmt {
             | Stmt::Move { .. }
             | Stmt::Mma(_)
             | Stmt::TensorCopy(_)
+            | Stmt::Advance(_)
             | Stmt::Inst(_) => &[],
         }
     }
@@ -304,6 +308,7 @@ impl Stmt {
             Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => None,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => None,
             Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => None,
+            Stmt::Advance(_) => None,
         }
     }
 
@@ -462,6 +467,8 @@ pub enum Stmt {
     Mma(Box<Mma>),
     /// The copy engine copies a box of a tensor to shared memory.
     TensorCopy(Box<TensorCopy>),
+    /// A warp goes on to the next stage of a ring.
+    Advance(Handle<Cursor>),
     /// An instruction of the table.
     Inst(Box<Call>),
 }

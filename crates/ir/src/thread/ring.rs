@@ -1,6 +1,6 @@
 //! Copies by the copy engine (TMA), and the rings that they fill.
 
-use tilewright_expr::Expr;
+use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
 use tilewright_layout::descriptor::Boxes;
 
@@ -24,6 +24,34 @@ pub struct Ring {
     pub empty: Option<Handle<Memory>>,
     /// The warps that read a stage, each of which arrives at its barrier once.
     pub consumers: i64,
+}
+
+/// Where a warp is in a ring that roles share: variables that it changes itself, from 0 on.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    /// The stage that it uses next.
+    pub stage: Var,
+    /// How often it has gone around the ring, modulo 2: the parity of the phases of that stage's barriers.
+    pub phase: Var,
+    /// The number of stages.
+    pub stages: i64,
+}
+
+impl Cursor {
+    /// The cursor of a ring of so many stages, with names for its variables.
+    pub fn new([stage, phase]: [String; 2], stages: i64) -> Cursor {
+        Cursor { stage: Var::new(stage, 0, stages - 1), phase: Var::new(phase, 0, 1), stages }
+    }
+
+    /// The stage that is used next.
+    pub fn at(&self) -> Expr {
+        if self.stages == 1 { Expr::constant(0) } else { Expr::var(&self.stage) }
+    }
+
+    /// Its variables: with one stage, only the phase.
+    pub fn vars(&self) -> impl Iterator<Item = &Var> {
+        (self.stages > 1).then_some(&self.stage).into_iter().chain([&self.phase])
+    }
 }
 
 impl Ring {

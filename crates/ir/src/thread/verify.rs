@@ -185,7 +185,11 @@ impl Checker<'_> {
                     self.report("V0320", format!("`{}` cannot have every value of `{value}`", var.name()));
                 }
             }
-            Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => {}
+            Stmt::Advance(cursor) if self.divergence == Divergence::Lanes => {
+                let name = self.program.cursors[*cursor].stage.name();
+                self.report("V0315", format!("lanes of a warp may disagree on `{name}`"));
+            }
+            Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Advance(_) => {}
         }
     }
 

@@ -5,6 +5,7 @@ use tilewright_layout::access::LANES;
 
 use crate::hw_index::HwIndex;
 use crate::thread::program::{Cond, Program};
+use crate::thread::ring::Cursor;
 use crate::tile::Role;
 
 /// A value for each lane of a warp.
@@ -62,8 +63,10 @@ impl WarpState {
     /// value, and all other variables that are not defined yet their least.
     pub fn of(program: &Program, position: i64) -> WarpState {
         let sizes = program.sizes.iter().map(|size| (size.clone(), [largest(size); LANES]));
+        let cursors = program.cursors.iter().flat_map(|(_, cursor)| cursor.vars());
+        let known = sizes.chain(cursors.map(|var| (var.clone(), [0; LANES]))).collect();
         let mut warp =
-            WarpState { position, known: sizes.collect(), unknown: UnboundVar::LowerBound, ..WarpState::first() };
+            WarpState { position, known, unknown: UnboundVar::LowerBound, ..WarpState::first() };
         warp.active = std::array::from_fn(|lane| warp.thread(lane) < program.threads);
         warp
     }
@@ -93,6 +96,19 @@ impl WarpState {
     /// The lanes for which the enclosing conditions hold.
     pub fn active(&self) -> &LaneMask {
         &self.active
+    }
+
+    /// Goes on to the next stage of a ring, if it is known where the warp is in it.
+    pub fn advance(&mut self, cursor: &Cursor) {
+        let of = |var: &Var| self.known.iter().position(|(known, _)| known == var);
+        let (stage, phase) = (of(&cursor.stage), of(&cursor.phase));
+        let next = stage.map_or(0, |at| (self.known[at].1[0] + 1) % cursor.stages);
+        if let Some(at) = stage {
+            self.known[at].1 = [next; LANES];
+        }
+        if let Some(at) = phase.filter(|_| next == 0) {
+            self.known[at].1 = self.known[at].1.map(|phase| 1 - phase);
+        }
     }
 
     /// Defines a variable with one value per lane.

@@ -114,7 +114,7 @@ impl Naming<'_> {
     fn stmts(&mut self, body: &mut [Stmt]) {
         for stmt in body {
             match stmt {
-                Stmt::Op(_) | Stmt::Parallel(_) => {}
+                Stmt::Op(_) | Stmt::Parallel(_) | Stmt::Begin(_) | Stmt::End(_) => {}
                 Stmt::Loop(inner) => self.stmts(&mut inner.body),
                 Stmt::EachThread(elements) => *elements = self.elements(std::mem::take(elements)),
                 Stmt::If(branch) => {

@@ -56,7 +56,7 @@ impl Contraction<'_> {
     fn body(&mut self, body: &mut [Stmt]) {
         for stmt in body {
             match stmt {
-                Stmt::Op(_) | Stmt::Parallel(_) => {}
+                Stmt::Op(_) | Stmt::Parallel(_) | Stmt::Begin(_) | Stmt::End(_) => {}
                 Stmt::Loop(inner) => self.body(&mut inner.body),
                 Stmt::EachThread(elements) => self.elements(elements),
                 Stmt::If(If { cond, then, otherwise, .. }) => {

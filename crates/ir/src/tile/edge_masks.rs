@@ -97,6 +97,7 @@ impl Masks {
                     out.push(Stmt::Op(handle));
                 }
                 Stmt::Loop(inner) => out.push(Stmt::Loop(self.repeat(inner))),
+                Stmt::Begin(_) | Stmt::End(_) => out.push(stmt),
                 Stmt::Parallel(handle) => {
                     self.parallel(handle);
                     out.push(Stmt::Parallel(handle));

@@ -116,7 +116,7 @@ fn ends_in(body: &[Stmt], (var, side): (&Var, Side), ends: &mut Vec<End>) {
                 ends_in(&branch.otherwise, (var, side), ends);
             }
             Stmt::EachThread(elements) if counts_elements(&[], elements, var) => ends.push(End::at(Expr::var(var))),
-            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
+            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_) => {}
         }
     }
 }

@@ -359,7 +359,7 @@ impl Kernel {
                 let moving: Vec<Var> = vars.iter().filter(|var| var.range().hi > 0).cloned().collect();
                 Ok(Move { vars: moving, to: to.clone(), from: from.clone() })
             }
-            Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => {
+            Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) | Stmt::Begin(_) | Stmt::End(_) => {
                 Err(Reason::new("elements are moved inside of a loop or a branch", "copies directly in the loop"))
             }
         }

@@ -100,10 +100,19 @@ impl Kernel {
     /// Destination and source of the asynchronous copies from tensors to shared memory.
     fn asynchronous_copies(&self) -> impl Iterator<Item = [&Tile; 2]> {
         self.ops.iter().filter_map(|(_, op)| {
-            let ([dst, src], OpKind::CopyAsync) = (&op.operands[..], op.kind) else { return None };
+            let [dst, src] = &op.operands[..] else { return None };
+            if !self.is_asynchronous_copy(op) {
+                return None;
+            }
             let [to, from] = [dst, src].map(|tile| self.buffers[tile.buffer].space);
             matches!((to, from), (Space::Shared, Space::Global(_))).then_some([dst, src])
         })
+    }
+
+    /// Whether an op is a copy that may still be in flight after it: it is asked for, or fills a stage of a ring.
+    pub fn is_asynchronous_copy(&self, op: &Op) -> bool {
+        let fills_stage = || op.operands.first().is_some_and(|dst| self.ring_of(dst.buffer).is_some());
+        op.kind == OpKind::CopyAsync || op.kind == OpKind::Copy && fills_stage()
     }
 
     /// The ops that the copy engine may execute between shared memory and tensors, beside those that run ahead in loops, and the
@@ -112,11 +121,11 @@ impl Kernel {
         let has_warp = self.threads >= LANES as i64;
         let ops = self.ops.iter().map(|(_, op)| op).filter(move |_| has_warp);
         let is_open = |op: &&Op| op.variant.as_deref().is_none_or(|asked| [BULK, TMA].contains(&asked));
-        let is_async = |op: &Op| op.kind == OpKind::CopyAsync;
         ops.filter(is_open).filter_map(move |op| {
             let [dst, src] = &op.operands[..] else { return None };
-            let stores = self.is_to_tensor(op) && (is_async(op) || op.kind.is_atomic());
-            let loads = self.is_from_tensor(op) && is_async(op);
+            let is_async = self.is_asynchronous_copy(op);
+            let stores = self.is_to_tensor(op) && (is_async || op.kind.is_atomic());
+            let loads = self.is_from_tensor(op) && is_async;
             let shared = if stores { Some(src) } else { loads.then_some(dst) };
             Some((op, self.storage(shared?.buffer)))
         })
@@ -133,7 +142,7 @@ impl Kernel {
     /// ahead although it does.
     fn fill<'a>(&self, inner: &'a Loop, position: usize) -> Result<Option<Fill<'a>>, Reason> {
         let stmt = &inner.body[position];
-        if !self.moves_to_shared(stmt) {
+        if !self.moves_to_shared(stmt) || self.fills_stages(stmt) {
             return Ok(None);
         }
         let (title, to, from) = match stmt {
@@ -142,7 +151,7 @@ impl Kernel {
                 None => return Ok(None),
             },
             Stmt::Parallel(parallel) => self.moved(&self.parallels[*parallel])?,
-            Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => {
+            Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) | Stmt::Begin(_) | Stmt::End(_) => {
                 let text = "a shared buffer is filled inside of a branch, an inner loop or `each_thread`";
                 return Err(Reason::new(text, "copies directly in the loop"));
             }
@@ -200,6 +209,15 @@ impl Kernel {
             Space::Fragment => {}
         });
         loads && stores
+    }
+
+    /// Whether a statement writes stages of rings, which are filled ahead anyway.
+    fn fills_stages(&self, stmt: &Stmt) -> bool {
+        let mut fills = false;
+        self.for_each_use_in(std::slice::from_ref(stmt), &mut |buffer, writes, _| {
+            fills |= writes && self.ring_of(buffer).is_some();
+        });
+        fills
     }
 
     /// The storages that a statement fills.
@@ -266,7 +284,7 @@ pub(super) fn for_each_loop<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Loop
             Stmt::If(branch) => {
                 [&branch.then, &branch.otherwise].into_iter().for_each(|body| for_each_loop(body, visit))
             }
-            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
+            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_) => {}
         }
     }
 }

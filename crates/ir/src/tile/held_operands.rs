@@ -32,7 +32,7 @@ fn held(kernel: &mut Kernel, body: Vec<Stmt>) -> Vec<Stmt> {
                 let [then, otherwise] = [then, otherwise].map(|body| held(kernel, body));
                 out.push(Stmt::If(If { cond, then, otherwise, span }));
             }
-            Stmt::Parallel(_) | Stmt::EachThread(_) => out.push(stmt),
+            Stmt::Parallel(_) | Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_) => out.push(stmt),
         }
     }
     out

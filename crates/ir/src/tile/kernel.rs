@@ -14,6 +14,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::combiner::Combiner;
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::op::Op;
+use crate::tile::ring::{Hold, Ring};
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 use crate::tile::value::Value;
@@ -48,6 +49,10 @@ pub struct Kernel {
     pub parallels: Arena<Parallel>,
     /// The roles that ops and parallel loops have.
     pub roles: Arena<Role>,
+    /// The rings between roles.
+    pub rings: Arena<Ring>,
+    /// The stages of rings that roles take; `body` refers to them.
+    pub holds: Arena<Hold>,
     /// The role whose threads alone count, if this is the kernel [as a role sees it](crate::tile::KernelsByRole).
     pub seen_by: Option<Handle<Role>>,
     /// Its statements.
@@ -105,6 +110,10 @@ pub enum Stmt {
     EachThread(Vec<ElementStmt>),
     /// Statements under a condition that is the same for all threads.
     If(If),
+    /// A role takes the next stage of a ring.
+    Begin(Handle<Hold>),
+    /// A role gives it back.
+    End(Handle<Hold>),
 }
 
 /// `if cond { then } else { otherwise }`
@@ -148,6 +157,37 @@ pub struct Loop {
 }
 
 impl Kernel {
+    /// A kernel of one CTA of 32 threads, in which nothing is declared yet.
+    pub fn new(name: &str, span: Span) -> Kernel {
+        Kernel {
+            name: name.to_string(),
+            span,
+            sizes: Vec::new(),
+            scalars: Vec::new(),
+            grid: [1, 1, 1].map(Expr::constant),
+            grid_span: span,
+            threads: 32,
+            threads_span: span,
+            buffers: Arena::new(),
+            ops: Arena::new(),
+            combiners: Arena::new(),
+            parallels: Arena::new(),
+            roles: Arena::new(),
+            rings: Arena::new(),
+            holds: Arena::new(),
+            seen_by: None,
+            body: Vec::new(),
+            allow_conversions: false,
+            widest_global: WIDEST,
+            copied_ahead: BTreeSet::new(),
+            alone: BTreeSet::new(),
+            caching: BTreeMap::new(),
+            always_shares: false,
+            contracts: true,
+            build_findings: Vec::new(),
+        }
+    }
+
     /// The dtype of the scalar parameter with this name.
     pub fn scalar_dtype(&self, name: &str) -> Option<DType> {
         self.scalars.iter().find(|scalar| scalar.name == name).map(|scalar| scalar.dtype)

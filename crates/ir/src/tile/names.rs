@@ -39,7 +39,7 @@ impl Kernel {
 fn in_body<'a>(body: &'a [Stmt], taken: &mut BTreeSet<&'a str>) {
     for stmt in body {
         match stmt {
-            Stmt::Op(_) | Stmt::Parallel(_) => {}
+            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::Begin(_) | Stmt::End(_) => {}
             Stmt::Loop(inner) => {
                 taken.insert(inner.counter.var.name());
                 in_body(&inner.body, taken);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use tilewright_diag::counted;
 use tilewright_expr::{Expr, Var};
 
 use crate::arena::Handle;
@@ -94,6 +95,10 @@ impl fmt::Display for Kernel {
         for (_, buffer) in self.buffers.iter() {
             print_buffer(f, self, buffer)?;
         }
+        for (_, ring) in self.rings.iter() {
+            let names: Vec<&str> = ring.buffers.iter().map(|buffer| self.buffers[*buffer].name.as_str()).collect();
+            writeln!(f, "  ring {}: {} in {}", ring.name, names.join(", "), counted(ring.stages, "stage"))?;
+        }
         print_body(f, self, &self.body, 1)
     }
 }
@@ -133,6 +138,8 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
                 print_body(f, kernel, body, depth + 1)?;
             }
             Stmt::Parallel(parallel) => print_parallel(f, kernel, &kernel.parallels[*parallel], depth)?,
+            Stmt::Begin(hold) => writeln!(f, "{:indent$}{}", "", kernel.hold_text(*hold, false))?,
+            Stmt::End(hold) => writeln!(f, "{:indent$}{}", "", kernel.hold_text(*hold, true))?,
             Stmt::EachThread(elements) => {
                 writeln!(f, "{:indent$}each thread", "")?;
                 print_elements(f, kernel, elements, depth + 1)?;

@@ -64,7 +64,7 @@ impl Statements {
         match stmt {
             Stmt::Op(op) => _ = self.ops.insert(*op),
             Stmt::Parallel(parallel) => _ = self.parallels.insert(*parallel),
-            Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => {}
+            Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) | Stmt::Begin(_) | Stmt::End(_) => {}
         }
     }
 }
@@ -80,7 +80,7 @@ fn asking(body: Vec<Stmt>) -> Vec<Stmt> {
         Stmt::If(If { cond, then, otherwise, span }) => {
             Stmt::If(If { cond, then: asking(then), otherwise: asking(otherwise), span })
         }
-        Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => stmt,
+        Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_) => stmt,
     };
     body.into_iter().map(in_stmt).collect()
 }
@@ -121,6 +121,6 @@ fn needs_all_threads(kernel: &Kernel, body: &[Stmt]) -> bool {
             });
             reads || needs_all_threads(kernel, &branch.then) || needs_all_threads(kernel, &branch.otherwise)
         }
-        Stmt::Op(_) | Stmt::Parallel(_) => false,
+        Stmt::Op(_) | Stmt::Parallel(_) | Stmt::Begin(_) | Stmt::End(_) => false,
     })
 }

@@ -134,6 +134,7 @@ impl Kernel {
                     self.fragments_of_elements(&parallel.body, parallel.role, visit);
                 }
                 Stmt::EachThread(elements) => self.fragments_of_elements(elements, None, visit),
+                Stmt::Begin(_) | Stmt::End(_) => {}
                 Stmt::If(branch) => {
                     self.fragments_of_value(&branch.cond, visit);
                     self.fragments_in(&branch.then, visit);

@@ -57,9 +57,14 @@ impl Kernel {
         }
     }
 
+    /// The bytes of a shared buffer, of all stages together.
     fn bytes_of(&self, handle: Handle<Buffer>) -> i64 {
         let buffer = &self.buffers[handle];
-        buffer.span_elements().saturating_mul(buffer.dtype.bytes())
+        let bytes = buffer.span_elements().saturating_mul(buffer.dtype.bytes());
+        match self.ring_of(handle) {
+            None => bytes,
+            Some(ring) => self.stage_bytes(handle).saturating_mul(self.rings[ring].stages),
+        }
     }
 
     /// The shared buffers that are not views of others, with their bytes.
@@ -91,10 +96,11 @@ impl Kernel {
         inside
     }
 
-    /// The buffers that must not share: those that the user set apart, and those that pipelined loops use, whose copies run
-    /// ahead.
+    /// The buffers that must not share: those that the user set apart, those that pipelined loops use, whose copies run
+    /// ahead, and the stages of rings.
     fn fixed(&self) -> BTreeSet<Handle<Buffer>> {
         let mut fixed: BTreeSet<Handle<Buffer>> = self.alone.iter().map(|handle| self.storage(*handle)).collect();
+        fixed.extend(self.rings.iter().flat_map(|(_, ring)| ring.buffers.iter().copied()));
         for_each_loop(&self.body, &mut |inner| {
             if matches!(inner.unroll, Unroll::Pipelined(_)) {
                 self.for_each_use_in(&inner.body, &mut |buffer, _, _| {
@@ -114,7 +120,7 @@ impl Kernel {
                 Stmt::Op(op) => self.ops[*op].role,
                 Stmt::Parallel(parallel) => self.parallels[*parallel].role,
                 Stmt::EachThread(_) | Stmt::If(_) => None,
-                Stmt::Loop(_) => return,
+                Stmt::Loop(_) | Stmt::Begin(_) | Stmt::End(_) => return,
             };
             let mut visit = |buffer: Handle<Buffer>| {
                 let known = users.entry(self.storage(buffer)).or_default();
@@ -188,7 +194,7 @@ impl Kernel {
                     && parallel.body.iter().any(|stmt| writes_all(parallel, stmt, buffer))
             }
             // What loops and branches write may not be all.
-            Some(Stmt::Loop(_) | Stmt::If(_) | Stmt::EachThread(_)) | None => false,
+            Some(Stmt::Loop(_) | Stmt::If(_) | Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_)) | None => false,
         }
     }
 }
@@ -201,7 +207,7 @@ fn for_each_stmt<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
             Stmt::If(branch) => {
                 [&branch.then, &branch.otherwise].into_iter().for_each(|body| for_each_stmt(body, visit))
             }
-            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
+            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_) => {}
         }
     }
 }
@@ -222,7 +228,7 @@ fn meet(one: &Range<usize>, other: &Range<usize>) -> bool {
 fn statements(stmt: &Stmt) -> usize {
     let of = |body: &[Stmt]| body.iter().map(statements).sum::<usize>();
     match stmt {
-        Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => 1,
+        Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_) => 1,
         Stmt::Loop(inner) => 1 + of(&inner.body),
         Stmt::If(branch) => 1 + of(&branch.then) + of(&branch.otherwise),
     }

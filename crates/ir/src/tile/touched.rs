@@ -40,6 +40,7 @@ impl Kernel {
                 Stmt::Loop(inner) => self.for_each_use_in(&inner.body, visit),
                 Stmt::Parallel(parallel) => elements(&self.parallels[*parallel].body, visit),
                 Stmt::EachThread(body) => elements(body, visit),
+                Stmt::Begin(_) | Stmt::End(_) => {}
                 Stmt::If(branch) => {
                     branch.cond.for_each_load(&mut |access| visit(access.buffer, false, None));
                     self.for_each_use_in(&branch.then, visit);

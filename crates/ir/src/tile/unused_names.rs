@@ -19,7 +19,7 @@ pub(super) fn without_unused_names(mut kernel: Kernel) -> Kernel {
 fn body(stmts: &mut [Stmt]) {
     for stmt in stmts {
         match stmt {
-            Stmt::Op(_) | Stmt::Parallel(_) => {}
+            Stmt::Op(_) | Stmt::Parallel(_) | Stmt::Begin(_) | Stmt::End(_) => {}
             Stmt::Loop(inner) => body(&mut inner.body),
             Stmt::EachThread(elements) => keep_used(elements, &mut BTreeSet::new()),
             Stmt::If(both) => {

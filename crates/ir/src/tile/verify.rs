@@ -8,6 +8,7 @@
 //! hold, in shared memory also where data decides the index; such indices are integers. No iteration of a parallel loop
 //! touches what another one writes. Conditions around ops are the same for all threads. Warps of one CTA never execute
 //! the same warp-scope op on the same tile, and none reads what another one writes in it. A fragment is used in one role.
+//! Stages of rings are used where they are held, and all roles of a ring go through the same sequence of them.
 //! Shared memory fits the target.
 //!
 //! Not checked here: that every element of an output is written (the virtual GPU checks it), and whether a variant can
@@ -26,6 +27,7 @@ mod masked;
 mod ops;
 mod owners;
 mod races;
+mod rings;
 mod roles;
 mod sizes;
 mod tuples;
@@ -83,6 +85,7 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
     if found.len() > before {
         return Err(found);
     }
+    rings::check(&kernel, &mut found);
     let kernels = KernelsByRole::of(&kernel);
     buffers::check(&kernels, target, &mut found);
     check_body(&kernels, &kernel.body, &mut Vec::new(), &mut Vec::new(), &mut found);
@@ -200,6 +203,7 @@ fn check_body<'a>(
                 elements::check_parallel(kernels.seen_by(parallel.role), parallel, scope, conditions, found);
             }
             Stmt::EachThread(body) => elements::check_each(kernel, body, scope, conditions, found),
+            Stmt::Begin(_) | Stmt::End(_) => {}
             Stmt::If(branch) => {
                 elements::check_condition(kernel, branch, scope, conditions, found);
                 for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {

@@ -15,6 +15,7 @@ use super::options::Options;
 use super::variants::{all_names, variants};
 use crate::builder::Builder;
 use crate::conditions::merged;
+use crate::rings::Rings;
 use crate::refusal::{MOST_STATEMENTS, too_many_statements};
 use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 use crate::variant::{AcrossLoop, Choice, choose};
@@ -26,6 +27,7 @@ pub(super) struct KernelLowering<'a> {
     pub(super) kernels: &'a KernelsByRole<'a>,
     pub(super) options: &'a Options,
     pub(super) builder: Builder,
+    pub(super) rings: Rings,
     /// Plans of the ops lowered so far, in program order.
     pub(super) plans: Vec<OpPlan>,
     /// Errors found so far.
@@ -62,22 +64,22 @@ impl KernelLowering<'_> {
                 break;
             }
             match stmt {
-                Stmt::Op(op) => match self.in_loop(*op) {
-                    Some(block) => blocks.push(Block::Op(block)),
-                    None => {
-                        let op = substituted(&self.kernel.ops[*op], unrolled);
-                        let block = match op.kind {
-                            OpKind::CopyAsync => self.copy_async(&op),
-                            kind if kind.is_atomic() => self.atomic(&op),
-                            _ => self.op(&op),
-                        };
-                        self.keep(block, &mut blocks);
-                    }
-                },
+                Stmt::Op(op) => {
+                    let role = self.kernel.ops[*op].role;
+                    let block = match self.in_loop(*op) {
+                        Some(block) => Ok(Some(block)),
+                        None => self.any_op(&substituted(&self.kernel.ops[*op], unrolled)),
+                    };
+                    let block = block.map(|block| block.map(|block| self.in_stages(role, block)));
+                    self.keep(block.transpose(), &mut blocks);
+                }
                 Stmt::Loop(inner) => blocks.extend(self.repeat(inner, unrolled)),
                 Stmt::Parallel(parallel) => {
+                    let nest = &self.kernel.parallels[*parallel];
+                    self.note_stores_to_stages(nest);
                     let block = self.parallel(*parallel, unrolled);
-                    self.keep(block, &mut blocks);
+                    let block = block.map(|block| self.in_stages(nest.role, block));
+                    self.keep(Some(block), &mut blocks);
                 }
                 Stmt::If(branch) => match self.branches(branch, unrolled) {
                     Ok(block) => blocks.push(block),
@@ -85,14 +87,34 @@ impl KernelLowering<'_> {
                 },
                 Stmt::EachThread(body) => {
                     let block = self.each(body, unrolled);
-                    self.keep(block, &mut blocks);
+                    self.keep(Some(block), &mut blocks);
+                }
+                Stmt::Begin(hold) => {
+                    let block = self.begin_hold(*hold);
+                    self.keep(Some(Ok(block)), &mut blocks);
+                }
+                Stmt::End(hold) => {
+                    let block = self.end_hold(*hold);
+                    self.keep(block.map(Ok), &mut blocks);
                 }
             }
         }
         blocks
     }
 
-    pub(super) fn keep(&mut self, block: Result<OpBlock, Diagnostic>, blocks: &mut Vec<Block>) {
+    /// The block of an op; `None` if it is a part of another block.
+    fn any_op(&mut self, op: &Op) -> Result<Option<OpBlock>, Diagnostic> {
+        match op.kind {
+            _ if self.stage_filled_by(op).is_some() => self.fill_of_stage(op),
+            OpKind::CopyAsync => self.copy_async(op).map(Some),
+            kind if kind.is_atomic() => self.atomic(op).map(Some),
+            _ => self.op(op).map(Some),
+        }
+    }
+
+    /// Adds a block, or an error.
+    pub(super) fn keep(&mut self, block: Option<Result<OpBlock, Diagnostic>>, blocks: &mut Vec<Block>) {
+        let Some(block) = block else { return };
         match block {
             Ok(block) => {
                 self.count(&block);

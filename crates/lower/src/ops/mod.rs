@@ -6,6 +6,7 @@ mod kernel_lowering;
 mod options;
 mod pipelined;
 mod placed;
+mod staged;
 mod variants;
 
 pub use options::Options;
@@ -19,6 +20,7 @@ use tilewright_ir::{Target, VerifiedKernel};
 use self::kernel_lowering::KernelLowering;
 use crate::builder::Builder;
 use crate::in_flight::with_waits;
+use crate::rings::{RingHolds, Rings};
 use crate::sync::derive_barriers;
 
 /// Lowers a kernel to the program of one thread. Errors: ops to which no variant applies, with the reasons of every
@@ -26,12 +28,15 @@ use crate::sync::derive_barriers;
 pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Result<Program, Vec<Diagnostic>> {
     let kernels = KernelsByRole::of(kernel.kernel());
     let kernel = kernels.whole();
+    let (mut builder, mut plans) = (Builder::new(kernel, target), Vec::new());
+    let rings = Rings::of(kernel, &mut builder, &mut plans);
     let mut lowering = KernelLowering {
         kernel,
         kernels: &kernels,
         options,
-        builder: Builder::new(kernel, target),
-        plans: Vec::new(),
+        builder,
+        plans,
+        rings,
         found: Vec::new(),
         trips: Expr::constant(1),
         loops: 0,
@@ -39,9 +44,11 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         spread_ops: Vec::new(),
     };
     let mut blocks = lowering.body(&kernel.body, &[]);
+    let mut holds = RingHolds::default();
     if lowering.found.is_empty() {
         blocks = lowering.rotated(blocks);
-        let KernelLowering { builder, plans, found, .. } = &mut lowering;
+        let KernelLowering { builder, plans, found, rings, .. } = &mut lowering;
+        (blocks, holds) = std::mem::take(rings).finish(kernel, builder, plans, blocks);
         blocks = with_waits(builder, plans, found, blocks);
         lowering.check_variant_is_known();
     }
@@ -52,6 +59,10 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         return Err(vec![finding]);
     }
     derive_barriers(&lowering.builder.program, &mut blocks);
+    let blocked = holds.blocked(kernel, &blocks);
+    if !blocked.is_empty() {
+        return Err(blocked);
+    }
     lowering.finish(blocks)
 }
 

@@ -51,7 +51,7 @@ impl KernelLowering<'_> {
             match copy {
                 Some(block) => {
                     blocks.extend(by_engine.map(|by_engine| Fill { block: body.len(), by_engine }));
-                    self.keep(Ok(block), &mut body);
+                    self.keep(Some(Ok(block)), &mut body);
                 }
                 None => {
                     let first = body.len();
@@ -132,7 +132,7 @@ impl KernelLowering<'_> {
     }
 
     /// As [`Self::asynchronous_copy`], for an op.
-    fn vectorized_copy(&mut self, op: Op) -> Option<OpBlock> {
+    pub(super) fn vectorized_copy(&mut self, op: Op) -> Option<OpBlock> {
         if !op.kind.is_copy() || op.variant.is_some() {
             return None;
         }

@@ -103,6 +103,7 @@ impl KernelLowering<'_> {
             Stmt::Loop(inner) => self.registers_depend(&inner.body, var),
             Stmt::Parallel(parallel) => of_elements(&self.kernel.parallels[*parallel].body),
             Stmt::EachThread(elements) => of_elements(elements),
+            Stmt::Begin(_) | Stmt::End(_) => false,
             Stmt::If(If { then, otherwise, .. }) => {
                 self.registers_depend(then, var) || self.registers_depend(otherwise, var)
             }

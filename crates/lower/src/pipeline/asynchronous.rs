@@ -118,7 +118,9 @@ impl Rewrite<'_> {
                 Stmt::Move { .. } => return Err(reordered()),
                 Stmt::Set { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => return Err(computed()),
                 Stmt::Op { .. } | Stmt::Mma(_) | Stmt::Inst(_) => return Err(computed()),
-                Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => return Err(computed()),
+                Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {
+                    return Err(computed());
+                }
             }
         }
         Ok(out)

@@ -113,7 +113,8 @@ impl Check<'_> {
             | Stmt::Inst(_)
             | Stmt::Role { .. }
             | Stmt::Elect { .. }
-            | Stmt::TensorCopy(_) => {
+            | Stmt::TensorCopy(_)
+            | Stmt::Advance(_) => {
                 Err(Reason::new("threads exchange elements on the way", "elements that a thread moves by itself"))
             }
             Stmt::Store { .. } | Stmt::Move { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => {

@@ -177,7 +177,7 @@ pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Place, &mut
         }
         Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
         Stmt::Move { .. } | Stmt::For { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) => {}
-        Stmt::Role { .. } | Stmt::Elect { .. } => {}
+        Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
     }
     stmt.inner_mut().iter_mut().for_each(|inner| for_each_number(inner, visit));
 }

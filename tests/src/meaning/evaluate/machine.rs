@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilewright::expr::Var;
 use tilewright::ir::Handle;
-use tilewright::ir::tile::{AtomicChange, AtomicOp, Buffer, Claim, Kernel};
+use tilewright::ir::tile::{AtomicChange, AtomicOp, Buffer, Claim, Kernel, Role};
 use tilewright::layout::DType;
 
 /// Bytes of storages; `None` for what was never written.
@@ -98,6 +98,10 @@ pub(super) struct Machine<'a> {
     pub(super) marks: Option<Running>,
     /// Bytes of NaNs, and the dtype as which they were written.
     pub(super) nans: BTreeMap<(Handle<Buffer>, usize), DType>,
+    /// What was published of each buffer of a ring, stage by stage.
+    pub(super) published: BTreeMap<Handle<Buffer>, Vec<Vec<Option<u8>>>>,
+    /// How many stages each role has used of them.
+    pub(super) places: BTreeMap<(Handle<Buffer>, Option<Handle<Role>>), usize>,
     /// The first CTA that read, stored, and made each atomic change to each byte of global memory: CTAs have no order.
     pub(super) ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 2 + CHANGES]>,
     pub(super) cta: i64,

@@ -7,6 +7,7 @@
 
 mod machine;
 mod marks;
+mod rings;
 mod tuples;
 mod values;
 
@@ -53,9 +54,22 @@ fn evaluate_for(
     sizes: Vec<(Var, i64)>,
 ) -> Result<Bytes, Meaningless> {
     let (env, names, ctas) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let nans = BTreeMap::new();
+    let (nans, published, places) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut machine =
-        Machine { kernel, sizes, storages: parameters, env, names, marks: None, nans, ctas, cta: 0, rules };
+        Machine {
+        kernel,
+        sizes,
+        storages: parameters,
+        env,
+        names,
+        marks: None,
+        nans,
+        published,
+        places,
+        ctas,
+        cta: 0,
+        rules,
+    };
     let ctas = |dimension: usize| kernel.grid[dimension].as_const().unwrap_or(1);
     for z in 0..ctas(2) {
         for y in 0..ctas(1) {
@@ -79,6 +93,8 @@ pub fn size_at_launch(size: &Var) -> i64 {
 impl<'a> Machine<'a> {
     fn begin_cta(&mut self, at: [i64; 3]) {
         let is_global = |handle: Handle<Buffer>| matches!(self.kernel.buffers[handle].space, Space::Global(_));
+        self.published.clear();
+        self.places.clear();
         self.nans.retain(|(handle, _), _| is_global(*handle));
         self.env = Dim::ALL.into_iter().zip(at).map(|(dimension, at)| (self.kernel.block(dimension), at)).collect();
         self.env.extend(self.sizes.iter().cloned());
@@ -114,6 +130,11 @@ impl<'a> Machine<'a> {
             }
             Stmt::Parallel(parallel) => self.parallel(&self.kernel.parallels[*parallel]),
             Stmt::EachThread(body) => self.each_thread(body),
+            Stmt::Begin(hold) => self.begin_hold(*hold),
+            Stmt::End(hold) => {
+                self.end_hold(*hold);
+                Ok(())
+            }
             Stmt::If(branch) => {
                 let (first, rest) = (self.of_thread(0, &branch.cond)?, 1..self.kernel.threads);
                 for thread in rest {

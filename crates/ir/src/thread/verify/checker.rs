@@ -69,6 +69,8 @@ impl<'a> Checker<'a> {
     pub(super) fn new(program: &'a Program) -> Checker<'a> {
         let variable = |index: HwIndex| (index.var(program.threads, &program.grid), Divergence::of(index));
         let sizes = program.sizes.iter().map(|size| (size.clone(), Divergence::None));
+        let cursors = program.cursors.iter().flat_map(|(_, cursor)| cursor.vars());
+        let sizes = sizes.chain(cursors.map(|var| (var.clone(), Divergence::Warps)));
         Checker {
             program,
             found: Vec::new(),

@@ -39,7 +39,7 @@ fn check_body<'a>(
 ) {
     for stmt in body {
         match stmt {
-            Stmt::Op(_) => {}
+            Stmt::Op(_) | Stmt::Begin(_) | Stmt::End(_) => {}
             Stmt::Loop(inner) => check_body(kernel, &inner.body, around, found),
             Stmt::Parallel(parallel) => {
                 let parallel = &kernel.parallels[*parallel];

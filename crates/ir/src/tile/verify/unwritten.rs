@@ -47,6 +47,7 @@ impl Walk<'_> {
                 Stmt::Loop(inner) => self.body(&inner.body),
                 Stmt::Parallel(parallel) => self.elements(&self.kernel.parallels[*parallel].body),
                 Stmt::EachThread(elements) => self.elements(elements),
+                Stmt::Begin(_) | Stmt::End(_) => {}
                 Stmt::If(branch) => {
                     self.value(&branch.cond);
                     self.body(&branch.then);

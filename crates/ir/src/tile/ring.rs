@@ -1,0 +1,202 @@
+//! Rings: stages of shared memory that some roles fill and others use, at the same time.
+//!
+//! A ring is a queue. Each *hold* that produces appends a stage to it, which has the elements that the role writes, and each hold
+//! that consumes takes the next one. What a role gets does not depend on how many stages there are or on how far another role
+//! is: only the number of stages that are on their way does. All roles that take part go through the same sequence of stages.
+
+use tilewright_diag::Span;
+use tilewright_expr::{Expr, Var};
+use tilewright_expr::linear::normalize;
+use tilewright_layout::descriptor::SwizzlePattern;
+
+use crate::arena::Handle;
+use crate::counter::Counter;
+use crate::target::SHARED_ALIGNMENT;
+use crate::tile::buffer::Buffer;
+use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::role::Role;
+
+/// Buffers that several roles share, in stages.
+#[derive(Clone, Debug)]
+pub struct Ring {
+    /// Its name.
+    pub name: String,
+    /// The number of stages.
+    pub stages: i64,
+    /// What a stage carries: shared buffers, each with a copy in every stage.
+    pub buffers: Vec<Handle<Buffer>>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// What a role does with a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Fills it.
+    Produce,
+    /// Uses it.
+    Consume,
+}
+
+impl Side {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Produce => "produce",
+            Side::Consume => "consume",
+        }
+    }
+
+    /// What it is called where it begins, and where it ends.
+    pub fn ends(self) -> [&'static str; 2] {
+        match self {
+            Side::Produce => ["acquire", "publish"],
+            Side::Consume => ["wait", "release"],
+        }
+    }
+}
+
+/// A role has a stage of a ring for itself, from one statement to another.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    /// The ring.
+    pub ring: Handle<Ring>,
+    /// What the role does with the stage.
+    pub side: Side,
+    /// The role; `None` outside of roles, which is a mistake.
+    pub role: Option<Handle<Role>>,
+    /// Where it begins.
+    pub span: Span,
+}
+
+impl Kernel {
+    /// The ring that a shared buffer is a part of, and its place there.
+    pub fn ring_of(&self, buffer: Handle<Buffer>) -> Option<Handle<Ring>> {
+        let storage = self.storage(buffer);
+        self.rings.iter().find(|(_, ring)| ring.buffers.contains(&storage)).map(|(handle, _)| handle)
+    }
+
+    /// The copies that there are of a shared buffer: one for each stage of its ring.
+    pub fn stages_of(&self, buffer: Handle<Buffer>) -> i64 {
+        self.ring_of(buffer).map_or(1, |ring| self.rings[ring].stages)
+    }
+
+    /// Bytes of which the stages of a buffer of a ring begin at multiples: after so many, its swizzle repeats.
+    pub fn stage_alignment(&self, handle: Handle<Buffer>) -> i64 {
+        let buffer = &self.buffers[handle];
+        let pattern = buffer.layout.as_ref().and_then(|layout| SwizzlePattern::of(layout, 8 * buffer.dtype.bytes()));
+        pattern.map_or(SHARED_ALIGNMENT, |pattern| pattern.repeat().max(SHARED_ALIGNMENT))
+    }
+
+    /// Bytes from one stage of a buffer of a ring to the next.
+    pub fn stage_bytes(&self, handle: Handle<Buffer>) -> i64 {
+        let buffer = &self.buffers[handle];
+        let bytes = buffer.span_elements().saturating_mul(buffer.dtype.bytes());
+        let alignment = self.stage_alignment(handle);
+        bytes.saturating_add(alignment - 1) / alignment * alignment
+    }
+
+    /// A hold as it is printed: `ab.acquire role load`.
+    pub(super) fn hold_text(&self, handle: Handle<Hold>, is_end: bool) -> String {
+        let hold = &self.holds[handle];
+        let role = hold.role.map_or(String::new(), |role| format!(" role {}", self.roles[role].name));
+        format!("{}.{}{role}", self.rings[hold.ring].name, hold.side.ends()[usize::from(is_end)])
+    }
+
+    /// A hold in plans and CUDA: `ab.produce`.
+    pub fn hold_title(&self, hold: &Hold) -> String {
+        format!("{}.{}", self.rings[hold.ring].name, hold.side.name())
+    }
+
+    /// How many stages of a ring a role goes through.
+    pub(super) fn sequence(&self, ring: Handle<Ring>, role: Handle<Role>) -> Sequence {
+        self.sequence_of(&self.body, (ring, role), 0)
+    }
+
+    fn sequence_of(&self, body: &[Stmt], of: (Handle<Ring>, Handle<Role>), depth: usize) -> Sequence {
+        let mut all = Sequence::none();
+        for stmt in body {
+            match stmt {
+                Stmt::Begin(hold) => {
+                    let hold = &self.holds[*hold];
+                    if (hold.ring, hold.role) == (of.0, Some(of.1)) {
+                        all.count = all.count + 1;
+                    }
+                }
+                Stmt::Loop(inner) => all.add(self.sequence_of(&inner.body, of, depth + 1).repeated(&inner.counter, depth)),
+                // Holds are under no conditions.
+                Stmt::If(_) | Stmt::End(_) | Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
+            }
+        }
+        all.count = normalize(&all.count);
+        all
+    }
+}
+
+/// A number of stages: an expression, and sums over loops whose iterations have different numbers of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sequence {
+    count: Expr,
+    sums: Vec<Sum>,
+}
+
+/// The stages of all iterations of a loop.
+#[derive(Clone, Debug, PartialEq)]
+struct Sum {
+    begin: Expr,
+    end: Expr,
+    step: i64,
+    /// The stages of an iteration; loops count with variables that are known by their depth.
+    of: Sequence,
+}
+
+impl Sequence {
+    fn none() -> Sequence {
+        Sequence { count: Expr::constant(0), sums: Vec::new() }
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_none(&self) -> bool {
+        self.count.as_const() == Some(0) && self.sums.is_empty()
+    }
+
+    fn add(&mut self, more: Sequence) {
+        self.count = self.count.clone() + more.count;
+        self.sums.extend(more.sums);
+    }
+
+    /// The stages of all iterations of a loop, each of which has these.
+    fn repeated(self, counter: &Counter, depth: usize) -> Sequence {
+        if self.is_none() {
+            return self;
+        }
+        if self.sums.is_empty() && !self.count.mentions(&counter.var) {
+            return Sequence { count: normalize(&(self.count * counter.trips())), sums: Vec::new() };
+        }
+        let range = counter.var.range();
+        let by_depth = Var::multiple_of(format!("#{depth}"), range.lo, range.hi, counter.var.multiple());
+        let of = self.substituted(&counter.var, &Expr::var(&by_depth));
+        let (begin, end) = (counter.begin.clone(), counter.end.clone());
+        Sequence { count: Expr::constant(0), sums: vec![Sum { begin, end, step: counter.step, of }] }
+    }
+
+    fn substituted(self, var: &Var, by: &Expr) -> Sequence {
+        let of = |expr: &Expr| normalize(&expr.substitute(&|other| (other == var).then(|| by.clone())));
+        let sum = |sum: Sum| Sum {
+            begin: of(&sum.begin),
+            end: of(&sum.end),
+            of: sum.of.substituted(var, by),
+            ..sum
+        };
+        Sequence { count: of(&self.count), sums: self.sums.into_iter().map(sum).collect() }
+    }
+}
+
+impl std::fmt::Display for Sequence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sum = |sum: &Sum| format!("the sum of {} from {} to {}", sum.of, sum.begin, sum.end);
+        let count = (self.count.as_const() != Some(0) || self.sums.is_empty()).then(|| self.count.to_string());
+        let all: Vec<String> = count.into_iter().chain(self.sums.iter().map(sum)).collect();
+        f.write_str(&all.join(" and "))
+    }
+}
