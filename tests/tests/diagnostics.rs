@@ -591,4 +591,5 @@ mod handles;
 // After the tests above, because their line numbers are in snapshots.
 mod data;
 mod reads;
+mod rings;
 mod runs;

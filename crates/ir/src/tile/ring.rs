@@ -141,13 +141,22 @@ pub(super) struct Sequence {
 }
 
 /// The stages of all iterations of a loop.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct Sum {
+    /// The variable in the kernel, and how deep the loop is.
+    name: (String, usize),
     begin: Expr,
     end: Expr,
     step: i64,
     /// The stages of an iteration; loops count with variables that are known by their depth.
     of: Sequence,
+}
+
+impl PartialEq for Sum {
+    fn eq(&self, other: &Sum) -> bool {
+        let Sum { name: _, begin, end, step, of } = self;
+        (begin, end, step, of) == (&other.begin, &other.end, &other.step, &other.of)
+    }
 }
 
 impl Sequence {
@@ -177,7 +186,7 @@ impl Sequence {
         let by_depth = Var::multiple_of(format!("#{depth}"), range.lo, range.hi, counter.var.multiple());
         let of = self.substituted(&counter.var, &Expr::var(&by_depth));
         let (begin, end) = (counter.begin.clone(), counter.end.clone());
-        Sequence { count: Expr::constant(0), sums: vec![Sum { begin, end, step: counter.step, of }] }
+        Sequence { count: Expr::constant(0), sums: vec![Sum { name: (counter.var.name().to_string(), depth), begin, end, step: counter.step, of }] }
     }
 
     fn substituted(self, var: &Var, by: &Expr) -> Sequence {
@@ -194,7 +203,11 @@ impl Sequence {
 
 impl std::fmt::Display for Sequence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sum = |sum: &Sum| format!("the sum of {} from {} to {}", sum.of, sum.begin, sum.end);
+        let sum = |sum: &Sum| {
+            let Sum { name: (name, depth), begin, end, of, .. } = sum;
+            let of = of.to_string().replace(&format!("#{depth}"), name);
+            format!("the sum of {of} for {name} in {begin}..{end}")
+        };
         let count = (self.count.as_const() != Some(0) || self.sums.is_empty()).then(|| self.count.to_string());
         let all: Vec<String> = count.into_iter().chain(self.sums.iter().map(sum)).collect();
         f.write_str(&all.join(" and "))

@@ -133,9 +133,12 @@ impl Walk<'_> {
 
     /// The end of a hold that began in the same list of statements, which is from place `first` on.
     fn end(&mut self, handle: Handle<Hold>, first: usize) {
-        match self.open[first..].iter_mut().find(|open| open.hold == handle) {
-            Some(open) => open.is_ended = true,
-            None => self.leaks(handle),
+        let place = self.open.iter().position(|open| open.hold == handle);
+        if let Some(at) = place {
+            self.open[at].is_ended = true;
+        }
+        if place.is_none_or(|at| at < first) {
+            self.leaks(handle);
         }
     }
 
@@ -161,8 +164,11 @@ impl Walk<'_> {
         };
         let wrong = |message: String| Diagnostic::error("K0283", message).label(span, "here");
         let Some(open) = self.open.iter().find(is_held) else {
-            let who = role.map_or("no role".to_string(), |role| format!("the role `{}`, which does not hold one", kernel.roles[role].name));
-            let message = format!("`{name}` is in the stages of the ring `{}`, and is used by {who}", ring.name);
+            let who = match role {
+                Some(role) => format!("by the role `{}` while it holds none", kernel.roles[role].name),
+                None => "outside of roles".to_string(),
+            };
+            let message = format!("`{name}` is in the stages of the ring `{}`, and is used {who}", ring.name);
             let finding = wrong(message).label(ring.span, "the ring is declared here");
             self.found.push(finding.help("use it inside of .produce or .consume, in the role that holds the stage"));
             return;
