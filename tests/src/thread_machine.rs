@@ -121,6 +121,7 @@ impl Machine<'_> {
             | Stmt::Elect { .. }
             | Stmt::TensorCopy(_)
             | Stmt::Advance(_)
+            | Stmt::WarpgroupMma(_)
             | Stmt::Mma(_) => Err("elements are opaque here and cannot be computed with".to_string()),
             Stmt::For { counter, body, .. } => {
                 let (begin, end) = (self.eval(0, &counter.begin)?, self.eval(0, &counter.end)?);

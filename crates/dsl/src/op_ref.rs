@@ -110,24 +110,16 @@ impl OpRef<'_> {
     /// For a product: sets what is transposed, how warps divide it, and whether the destination is overwritten.
     #[track_caller]
     pub fn with(self, gemm: Gemm) -> Self {
-        self.expect_op(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".with(..)");
-        self.edit(move |op| {
-            if let OpKind::Gemm(known) = &mut op.kind {
-                *known = gemm;
-            }
-        })
+        self.expect_op(self.kind.product().is_some(), "gemm` and `gemm_async", ".with(..)");
+        self.edit(move |op| op.kind.product_mut().into_iter().for_each(|known| *known = gemm))
     }
 
     /// For a product of f32: rounds `a` and `b` to tf32, with 10 bits of mantissa. Without it, such a product is
     /// rejected.
     #[track_caller]
     pub fn tf32(self) -> Self {
-        self.expect_op(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".tf32()");
-        self.edit(|op| {
-            if let OpKind::Gemm(gemm) = &mut op.kind {
-                gemm.tf32 = true;
-            }
-        })
+        self.expect_op(self.kind.product().is_some(), "gemm` and `gemm_async", ".tf32()");
+        self.edit(|op| op.kind.product_mut().into_iter().for_each(|gemm| gemm.tf32 = true))
     }
 
     /// Sets the name of the op in plans, diagnostics and comments of the CUDA text. Line breaks become spaces.

@@ -33,6 +33,7 @@ use crate::statements::stages::Stages;
 use crate::tensor_copies;
 use crate::uses::{ArrayUses, Uses, loaded};
 use crate::values::Values;
+use crate::wgmma;
 use crate::wrapped;
 
 /// Column at which the source location of a tile op is printed.
@@ -355,6 +356,10 @@ impl<'a> Printer<'a> {
             Stmt::Mma(product) => {
                 let Mma { inst, sums, a, b } = &**product;
                 let call = mma::call(self.program, self.uses, *inst, [sums, a, b]);
+                self.line(format_args!("{call};"));
+            }
+            Stmt::WarpgroupMma(product) => {
+                let call = wgmma::call(self.program, self.uses, product)?;
                 self.line(format_args!("{call};"));
             }
             Stmt::Advance(cursor) => self.advance(&self.program.cursors[*cursor]),

@@ -9,6 +9,7 @@ use tilewright_ir::thread::{Inst, Memory, MmaInst, Note, Program, RegArray, Reso
 
 use crate::tensor_copies::EngineFunction;
 use crate::values::products::Flows;
+use crate::wgmma::WgmmaFunction;
 
 /// What the statements of a program use, and how.
 pub(crate) struct Uses<'a> {
@@ -23,6 +24,8 @@ pub(crate) struct Uses<'a> {
     pub(crate) insts: BTreeSet<Inst>,
     /// The products of a warp that it calls.
     pub(crate) products: BTreeSet<MmaInst>,
+    /// The products of a warpgroup that it calls.
+    pub(crate) warpgroup_products: BTreeSet<WgmmaFunction>,
     /// The functions by which it tells the copy engine to copy.
     pub(crate) engine: BTreeSet<EngineFunction>,
     /// Whether it elects threads.
@@ -65,6 +68,7 @@ impl<'a> Uses<'a> {
             arrays: vec![ArrayUses::default(); program.registers.len()],
             insts: BTreeSet::new(),
             products: BTreeSet::new(),
+            warpgroup_products: BTreeSet::new(),
             engine: BTreeSet::new(),
             elects: false,
         };
@@ -151,6 +155,7 @@ impl<'a> Uses<'a> {
         match stmt {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
+            Stmt::WarpgroupMma(product) => _ = self.warpgroup_products.insert(WgmmaFunction::of(product)),
             Stmt::TensorCopy(copy) => {
                 self.engine.insert(EngineFunction::of(self.program, copy));
                 if copy.full().is_none() {

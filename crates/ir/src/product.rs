@@ -40,6 +40,9 @@ pub struct Product {
     /// the columns of two instructions are interleaved in pairs, and a lane holds four neighbours of a row of C instead
     /// of two pairs. If they are along K, so is the depth of each instruction, and a lane holds four neighbours of A.
     pub is_interleaved: bool,
+    /// Whether the rows of instructions are dealt out to the warps in turn, so that the four warps of a warpgroup have 64
+    /// adjacent rows. Otherwise each warp has adjacent ones.
+    pub rows_in_turn: bool,
     /// The matrices of the instruction, in the order of [`Matrix::ALL`].
     matrices: [Atom; 3],
 }
@@ -49,6 +52,8 @@ pub struct Product {
 pub struct WarpPart<'a> {
     /// Number of atoms across the lines, and along them.
     pub atoms: [i64; 2],
+    /// The lines from an atom of the warp to the next one across the lines.
+    pub lines_apart: i64,
     /// The distribution of each atom over the lanes.
     pub atom: &'a Atom,
 }
@@ -71,17 +76,17 @@ impl WarpPart<'_> {
 
     /// The line at which an atom begins, and the index along it.
     fn first(&self, atom: [i64; 2]) -> [i64; 2] {
-        let [lines, along] = self.atom.extents();
-        [atom[0] * lines, atom[1] * along]
+        [atom[0] * self.lines_apart, atom[1] * self.atom.extents()[1]]
     }
 }
 
 impl Product {
     /// The product of a `gemm`, or the reason why the warps cannot compute it.
     pub fn of(kernel: &Kernel, op: &Op) -> Result<Product, Reason> {
-        let ([c, a, b], OpKind::Gemm(gemm)) = (&op.operands[..], op.kind) else {
+        let ([c, a, b], Some(gemm)) = (&op.operands[..], op.kind.product()) else {
             return Err(reason("this is not a matrix product".to_string(), "`gemm` of three matrices"));
         };
+        let rows_in_turn = matches!(op.kind, OpKind::GemmAsync(_));
         let (Some([m, n]), Some([rows, columns])) = (c.matrix(), a.matrix()) else {
             let accepted = "operands with two dimensions besides those of extent 1";
             return Err(reason("an operand is not a matrix".to_string(), accepted));
@@ -96,8 +101,15 @@ impl Product {
             let text = format!("{} and {} have different dtypes", dtype(a), dtype(b));
             return Err(reason(text, "operands `a` and `b` of one dtype"));
         }
+        let policy = if rows_in_turn { WarpPolicy::FullRow } else { gemm.policy };
+        let gemm = Gemm { policy, ..gemm };
         let product = Product::new([m, n, k], [dtype(a), dtype(c)], kernel.threads / 32, gemm)?;
-        Ok(Product { is_interleaved: product.can_interleave() && has_odd_words_apart(kernel, b), ..product })
+        if rows_in_turn && product.warps[1] > 1 {
+            let text = format!("{m} rows cannot be divided among {}", counted(kernel.threads / 32, "warp"));
+            return Err(reason(text, "multiples of 16 rows for each warp"));
+        }
+        let is_interleaved = !rows_in_turn && product.can_interleave() && has_odd_words_apart(kernel, b);
+        Ok(Product { is_interleaved, rows_in_turn, ..product })
     }
 
     /// Whether the words of rows of B can be apart: they have two elements, and each warp has whole groups of 16.
@@ -160,7 +172,8 @@ impl Product {
             })
         };
         let matrices = [atom(Matrix::C)?, atom(Matrix::A)?, atom(Matrix::B)?];
-        Ok(Product { inst, shape, warps, transpose_a, transpose_b, is_interleaved: false, matrices })
+        let (is_interleaved, rows_in_turn) = (false, false);
+        Ok(Product { inst, shape, warps, transpose_a, transpose_b, is_interleaved, rows_in_turn, matrices })
     }
 
     /// The part of a matrix that a warp holds.
@@ -173,7 +186,17 @@ impl Product {
         };
         let ([lines, along], [atom_lines, atom_along]) = (self.extents(matrix), atom.extents());
         let [lines_of_warps, along_of_warps] = self.warps_of(matrix);
-        WarpPart { atoms: [lines / lines_of_warps / atom_lines, along / along_of_warps / atom_along], atom }
+        let atoms = [lines / lines_of_warps / atom_lines, along / along_of_warps / atom_along];
+        let lines_apart = if self.deals_out(matrix) { atom_lines * lines_of_warps } else { atom_lines };
+        WarpPart { atoms, lines_apart, atom }
+    }
+
+    /// Whether lines of a matrix are dealt out to the warps in turn.
+    fn deals_out(&self, matrix: Matrix) -> bool {
+        match matrix {
+            Matrix::C | Matrix::A => self.rows_in_turn,
+            Matrix::B => false,
+        }
     }
 
     /// Number of warps across the lines of a matrix, and along each line.
@@ -207,7 +230,10 @@ impl Product {
 
     /// By how much the line, and the index along it, increase from a warp to the next along M, and to the next along N.
     pub fn steps(&self, matrix: Matrix) -> [[i64; 2]; 2] {
-        let rows = self.shape[0] / self.warps[0];
+        let rows = match self.rows_in_turn {
+            true => self.part(Matrix::C).atom.extents()[0],
+            false => self.shape[0] / self.warps[0],
+        };
         let columns = self.shape[1] / self.warps[1];
         match matrix {
             Matrix::C => [[rows, 0], [0, columns]],

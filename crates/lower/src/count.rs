@@ -102,6 +102,11 @@ impl<'a> Tally<'a> {
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => {
                 stmt.values().iter().for_each(|value| self.operations(value, times));
             }
+            // The instruction, and the addresses in its descriptors.
+            Stmt::WarpgroupMma(product) => {
+                product.shared().for_each(|part| self.value(&part.offset));
+                self.add(times);
+            }
             Stmt::Mma(_) | Stmt::Advance(_) => self.add(times),
             Stmt::Role { body, .. } | Stmt::Elect { body } => {
                 self.add(times);

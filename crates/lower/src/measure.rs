@@ -112,7 +112,8 @@ fn for_each_global_index(program: &Program, body: &[Stmt], visit: &mut dyn FnMut
 fn accesses(program: &Program, touches: &[Touch]) -> Vec<AccessCost> {
     let steps = touches.iter().map(|t| t.step + 1).max().unwrap_or(0);
     let mut by_step: Vec<Vec<&Touch>> = vec![Vec::new(); steps];
-    for touch in touches {
+    // What engines access is not issued by lanes.
+    for touch in touches.iter().filter(|touch| !touch.is_by_engine) {
         by_step[touch.step].push(touch);
     }
     let mut found: Vec<AccessCost> = Vec::new();

@@ -17,6 +17,8 @@ pub(crate) struct Touch {
     pub(crate) writes: bool,
     /// Whether the thread only gives the address, and other threads of its warp have parts of the bytes.
     pub(crate) is_of_warp: bool,
+    /// Whether an engine accesses the bytes by itself.
+    pub(crate) is_by_engine: bool,
 }
 
 /// Values of the variables that are defined outside the traced statements. A size that is not listed has its greatest
@@ -103,6 +105,7 @@ impl Observer for Tracer<'_> {
                 bytes,
                 writes,
                 is_of_warp: matches!(access.moved, Moved::Bytes(_)),
+                is_by_engine: matches!(access.moved, Moved::Box(_)),
             });
         }
         self.step += 1;

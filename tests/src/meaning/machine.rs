@@ -295,7 +295,12 @@ impl Machine<'_> {
                     }
                 }
                 Stmt::TensorCopy(copy) => self.tensor_copy(copy, at)?,
-                Stmt::Op { .. } | Stmt::Mma(_) | Stmt::Elect { .. } | Stmt::Role { .. } | Stmt::Advance(_) => {
+                Stmt::Op { .. }
+                | Stmt::Mma(_)
+                | Stmt::WarpgroupMma(_)
+                | Stmt::Elect { .. }
+                | Stmt::Role { .. }
+                | Stmt::Advance(_) => {
                     return Err("a statement that this machine does not know".to_string());
                 }
             }

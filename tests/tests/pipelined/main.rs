@@ -13,6 +13,7 @@ mod runs;
 mod stores;
 mod stores_of_roles;
 mod tiles;
+mod warpgroups;
 
 use std::collections::BTreeSet;
 

@@ -16,6 +16,7 @@ use crate::thread::program::{Call, Cond, Memory, Mma, Program, Stmt};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::TensorCopy;
 use crate::thread::value::Value;
+use crate::thread::wgmma::{LeftMatrix, WarpgroupMma};
 use crate::tile::{Effect, MemoryOrder};
 
 /// Something that a statement reads or writes.
@@ -115,6 +116,11 @@ impl Stmt {
                 visit(Effect::Read, a);
                 visit(Effect::Read, b);
             }
+            Stmt::WarpgroupMma(product) => {
+                let effect = if product.accumulates { Effect::Update } else { Effect::Write };
+                product.left_registers().into_iter().for_each(|regs| visit(Effect::Read, regs));
+                visit(effect, &product.sums);
+            }
             Stmt::Assign { to, .. } | Stmt::AssignPair { to, .. } => {
                 self.values().iter().for_each(|value| registers_of(value, visit));
                 visit(Effect::Write, to);
@@ -136,6 +142,13 @@ impl Stmt {
             Stmt::Mma(product) => {
                 let Mma { sums, a, b, .. } = &mut **product;
                 [sums, a, b].into_iter().for_each(regs);
+            }
+            Stmt::WarpgroupMma(product) => {
+                let WarpgroupMma { sums, a, .. } = &mut **product;
+                regs(sums);
+                if let LeftMatrix::Registers(a) = a {
+                    regs(a);
+                }
             }
             Stmt::Inst(call) => call.to.iter_mut().chain(&mut call.from).for_each(regs),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
@@ -166,6 +179,12 @@ impl Stmt {
                 let barrier = copy.full();
                 let full = barrier.and_then(|(memory, at)| access(memory, at, Moved::Elements(1), Effect::Update));
                 ([access(memory, at, Moved::Box(*bytes), effect), full], None)
+            }
+            Stmt::WarpgroupMma(product) => {
+                let mut all = product.shared().map(|part| {
+                    access(&part.memory, &part.first, Moved::Box(part.bytes), Effect::Read)
+                });
+                ([all.next().flatten(), all.next().flatten()], None)
             }
             Stmt::Inst(call) => ([None, None], Some(&**call)),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => ([None, None], None),
@@ -205,6 +224,10 @@ impl Stmt {
                 let Mma { sums, a, b, .. } = &**product;
                 [sums, a, b].iter().for_each(|regs| visit(regs.array, bytes(regs.array).max(WORD)));
             }
+            Stmt::WarpgroupMma(product) => {
+                let all = product.left_registers().into_iter().chain([&product.sums]);
+                all.for_each(|regs| visit(regs.array, bytes(regs.array).max(WORD)));
+            }
             Stmt::Move { to, from } if is_word(registers, [to, from]) => {
                 [to, from].iter().for_each(|regs| visit(regs.array, WORD));
             }
@@ -230,7 +253,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &[],
             Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => &[],
-            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &[],
+            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::Inst(_) => &[],
         }
     }
 
@@ -243,7 +266,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &mut [],
             Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => &mut [],
-            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::Inst(_) => &mut [],
+            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::Inst(_) => &mut [],
         }
     }
 
@@ -262,7 +285,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &[],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &[],
             Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &[],
-            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) => &[],
+            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) | Stmt::WarpgroupMma(_) => &[],
         }
     }
 
@@ -276,7 +299,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &mut [],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &mut [],
             Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &mut [],
-            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) => &mut [],
+            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) | Stmt::WarpgroupMma(_) => &mut [],
         }
     }
 
@@ -302,6 +325,9 @@ impl Stmt {
                 let full = copy.full().map(|(_, stage)| stage);
                 std::iter::once(&copy.shared.1).chain(full).chain(copy.part.exprs()).for_each(visit)
             }
+            Stmt::WarpgroupMma(product) => {
+                product.shared().flat_map(|part| [&part.first, &part.offset]).for_each(visit);
+            }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
             Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
         }
@@ -322,6 +348,9 @@ impl Stmt {
             Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(visit),
             Stmt::For { counter, .. } => [&mut counter.begin, &mut counter.end].into_iter().for_each(visit),
             Stmt::TensorCopy(copy) => copy.exprs_mut().for_each(visit),
+            Stmt::WarpgroupMma(product) => {
+                product.shared_mut().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(visit);
+            }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
             Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
         }
@@ -334,6 +363,9 @@ impl Stmt {
             Stmt::Lookup { table, index, .. } => visit(*table, index),
             Stmt::Inst(call) => call.memory.iter_mut().for_each(|(memory, index)| visit(*memory, index)),
             Stmt::TensorCopy(copy) => copy.places_mut().for_each(|(memory, index)| visit(*memory, index)),
+            Stmt::WarpgroupMma(product) => {
+                product.shared_mut().for_each(|part| visit(part.memory, &mut part.first));
+            }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => {}
             Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
@@ -351,7 +383,7 @@ impl Stmt {
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => Scope::Thread,
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => Scope::Thread,
             Stmt::Mma(_) | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => Scope::Thread,
-            Stmt::Advance(_) => Scope::Thread,
+            Stmt::WarpgroupMma(_) | Stmt::Advance(_) => Scope::Thread,
         }
     }
 

@@ -720,6 +720,47 @@ instructions! {
             "}",
         ],
     }
+    /// Products of the warpgroup that follow see what its threads have written to registers before (PTX ISA, "wgmma.fence").
+    WarpgroupFence {
+        name: "wgmma_fence",
+        cuda: "wgmma_fence()",
+        ptx: "wgmma.fence.sync.aligned",
+        issued_by: Scope::Warpgroup,
+        targets: &[Target::Sm90a],
+        function: &[
+            "__device__ __forceinline__ void wgmma_fence() {",
+            "  asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// The products of the warpgroup since the last commit become a group (PTX ISA, "wgmma.commit_group").
+    WarpgroupCommit {
+        name: "wgmma_commit",
+        cuda: "wgmma_commit()",
+        ptx: "wgmma.commit_group.sync.aligned",
+        issued_by: Scope::Warpgroup,
+        targets: &[Target::Sm90a],
+        function: &[
+            "__device__ __forceinline__ void wgmma_commit() {",
+            "  asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// The warpgroup waits until at most so many of its latest groups of products are pending (PTX ISA, "wgmma.wait_group").
+    WarpgroupWait {
+        name: "wgmma_wait",
+        cuda: "wgmma_wait<%>()",
+        ptx: "wgmma.wait_group.sync.aligned",
+        arguments: 1,
+        issued_by: Scope::Warpgroup,
+        targets: &[Target::Sm90a],
+        function: &[
+            "// Waits until all but kPending of the latest groups of products are done.",
+            "template <int kPending> __device__ __forceinline__ void wgmma_wait() {",
+            "  asm volatile(\"wgmma.wait_group.sync.aligned %0;\" :: \"n\"(kPending) : \"memory\");",
+            "}",
+        ],
+    }
     /// Copies by the copy engine that are ordered after this fence see what the thread has written to shared memory before it
     /// (PTX ISA, "membar / fence", "fence.proxy.async").
     ProxyFenceShared {

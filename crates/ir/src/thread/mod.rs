@@ -12,6 +12,7 @@ mod value;
 mod verify;
 mod walk;
 mod warp;
+mod wgmma;
 
 pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt, for_each_stmt_mut, widest_accesses};
 pub use inst::{Inst, InstInfo, MemoryOperand, RegisterOperand};
@@ -24,3 +25,6 @@ pub use value::Value;
 pub use verify::{VerifiedProgram, verify};
 pub use walk::{Observer, walk};
 pub use warp::{LaneMask, Lanes, WarpState, largest};
+pub use wgmma::{
+    LeftMatrix, SharedMatrix, WGMMA_COLUMNS, WGMMA_ROWS, WarpgroupMma, WgmmaInfo, WgmmaInst,
+};

@@ -9,6 +9,7 @@ use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::{Cursor, EngineWay, Ring, TensorCopy, TensorMapRecipe, TensorPart};
 use crate::thread::value::Value;
+use crate::thread::wgmma::{LeftMatrix, SharedMatrix, WarpgroupMma};
 use crate::tile::AtomicOp;
 
 impl fmt::Display for Cond {
@@ -120,6 +121,21 @@ impl Program {
         }
     }
 
+    /// `sums[0..+32] += wgmma.n64 f32.bf16.bf16 left[0], right[0]`
+    fn warpgroup_mma(&self, product: &WarpgroupMma) -> String {
+        let WarpgroupMma { inst, n, sums, a, b, accumulates } = product;
+        let shared = |part: &SharedMatrix| {
+            let turned = if part.is_transposed { " transposed" } else { "" };
+            format!("{}{turned}", self.place(part.memory, &(&part.first + &part.offset)))
+        };
+        let left = match a {
+            LeftMatrix::Registers(regs) => self.regs(regs),
+            LeftMatrix::Shared(part) => shared(part),
+        };
+        let sign = if *accumulates { "+=" } else { "=" };
+        format!("{} {sign} wgmma.n{n} {} {left}, {}", self.regs(sums), inst.info().types, shared(b))
+    }
+
     /// A value as text: `exp(v[0] - max[0])`.
     fn value(&self, value: &Value) -> String {
         match value {
@@ -222,6 +238,7 @@ impl Program {
                     self.print_body(f, body, depth + 1)?;
                 }
                 Stmt::TensorCopy(copy) => writeln!(f, "{}", self.tensor_copy(copy))?,
+                Stmt::WarpgroupMma(product) => writeln!(f, "{}", self.warpgroup_mma(product))?,
                 Stmt::Advance(cursor) => {
                     let Cursor { stage, phase, stages } = &self.cursors[*cursor];
                     writeln!(f, "advance {}, {} of {stages}", stage.name(), phase.name())?;

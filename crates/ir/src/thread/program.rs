@@ -14,6 +14,7 @@ use crate::thread::mma::MmaInst;
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::{Cursor, Ring, TensorCopy, TensorMapRecipe};
 use crate::thread::value::Value;
+use crate::thread::wgmma::WarpgroupMma;
 use crate::tile::{MemoryOrdering, Role};
 
 /// What one thread of a kernel does.
@@ -289,6 +290,7 @@ impl Stmt {
             | Stmt::Set { .. }
             | Stmt::Move { .. }
             | Stmt::Mma(_)
+            | Stmt::WarpgroupMma(_)
             | Stmt::TensorCopy(_)
             | Stmt::Advance(_)
             | Stmt::Inst(_) => &[],
@@ -308,7 +310,7 @@ impl Stmt {
             Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => None,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => None,
             Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => None,
-            Stmt::Advance(_) => None,
+            Stmt::WarpgroupMma(_) | Stmt::Advance(_) => None,
         }
     }
 
@@ -465,6 +467,8 @@ pub enum Stmt {
     },
     /// Multiplies two matrices that are distributed over the warp and adds the product to a third.
     Mma(Box<Mma>),
+    /// A warpgroup multiplies two matrices, and adds the product to a third in its registers.
+    WarpgroupMma(Box<WarpgroupMma>),
     /// The copy engine copies a box of a tensor to shared memory.
     TensorCopy(Box<TensorCopy>),
     /// A warp goes on to the next stage of a ring.

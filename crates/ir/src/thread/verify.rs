@@ -35,7 +35,7 @@ use crate::thread::inst::{InstInfo, MemoryOperand, RegisterOperand};
 use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt, Unroll};
 use crate::thread::registers::Regs;
 use crate::tile::vectors::WIDEST;
-use crate::tile::{MemoryOrdering, Role};
+use crate::tile::{MemoryOrdering, Role, WARPS_OF_A_WARPGROUP};
 
 /// A program that passed the verifier; only such a program can be emitted.
 #[derive(Clone, Debug)]
@@ -164,6 +164,7 @@ impl Checker<'_> {
                 }
             }
             Stmt::Mma(product) => self.mma(product),
+            Stmt::WarpgroupMma(product) => self.warpgroup_mma(product),
             Stmt::Role { role, body } => self.role(&self.program.roles[*role], body),
             Stmt::Elect { body } => {
                 self.executes("elect.sync", Target::ALL, Scope::Warp);
@@ -232,7 +233,8 @@ impl Checker<'_> {
                 *var = index.var(self.threads, &self.program.grid);
             }
         }
-        self.branch(Divergence::Warps, body);
+        let is_of_warpgroups = [role.first, role.warps].iter().all(|warps| warps % WARPS_OF_A_WARPGROUP == 0);
+        self.branch(if is_of_warpgroups { Divergence::Warpgroups } else { Divergence::Warps }, body);
         (self.variables, self.threads) = (outside, threads);
     }
 
@@ -434,7 +436,8 @@ impl Checker<'_> {
         let allowed = match issued_by {
             Scope::Thread => Divergence::Lanes,
             Scope::Warp => Divergence::Warps,
-            Scope::Warpgroup | Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,
+            Scope::Warpgroup => Divergence::Warpgroups,
+            Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,
         };
         if self.divergence > allowed {
             self.report("V0315", format!("`{name}` is under a branch on which its threads may diverge"));

@@ -104,7 +104,7 @@ impl Walker<'_> {
                 self.warp.activate(outer);
             }
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
-            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) => {}
+            Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) => {}
             Stmt::Advance(cursor) => self.warp.advance(&self.program.cursors[*cursor]),
             Stmt::TensorCopy(_) | Stmt::Inst(_) => {}
         }

@@ -59,7 +59,7 @@ pub use prepare::prepare;
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use producer::{BULK, TMA, TMA_WARP_SPECIALISED, with_producer};
 pub use ring::{Hold, Ring, Side};
-pub use role::{KernelsByRole, Role, RoleOfUse};
+pub use role::{KernelsByRole, Role, RoleOfUse, WARPS_OF_A_WARPGROUP};
 pub use shared_storage::SharedStorage;
 pub use tiles::{Tile, non_unit_extents};
 pub use unread::CopiedTiles;

@@ -216,6 +216,17 @@ macro_rules! tile_ops {
                 scopes: [Cta],
             }
 
+            /// `c += a * b` as `gemm`, by the asynchronous instructions of whole warpgroups, which read tiles in shared memory by
+            /// themselves. `a` may be a fragment too. The rows of `c` are divided among the warpgroups.
+            GemmAsync(gemm: Gemm) {
+                builder: gemm_async [] (c: Update, a: Read, b: Read) [] => OpKind::GemmAsync(Gemm::PLAIN),
+                words: gemm.words(),
+                overwrites: gemm.clear,
+                each: tile,
+                class: Product,
+                scopes: [Cta],
+            }
+
             /// `dst += src`, element by element, atomically.
             Atomic(op: AtomicOp) {
                 builder: atomic_add [] (dst: Update, src: Read) [] => OpKind::Atomic(AtomicOp::Add),
@@ -306,7 +317,7 @@ impl OpKind {
                 Some(Reduction { values, dimensions, clear })
             }
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) | OpKind::Atomic(_) => None,
+            OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) | OpKind::GemmAsync(_) | OpKind::Atomic(_) => None,
         }
     }
 
@@ -316,7 +327,7 @@ impl OpKind {
             OpKind::Reduce(reduce) => Some(OpKind::Reduce(Reduce { clear: false, ..reduce })),
             OpKind::ReduceBy(by) => Some(OpKind::ReduceBy(ReduceBy { clear: false, ..by })),
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) | OpKind::Atomic(_) => None,
+            OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) | OpKind::GemmAsync(_) | OpKind::Atomic(_) => None,
         }
     }
 
@@ -330,7 +341,7 @@ impl OpKind {
         match self {
             OpKind::Scan(Scan { order, .. }) | OpKind::ScanBy(ScanBy { order, .. }) => Some(order),
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Gemm(_) | OpKind::Atomic(_) => None,
+            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Gemm(_) | OpKind::GemmAsync(_) | OpKind::Atomic(_) => None,
         }
     }
 
@@ -341,7 +352,7 @@ impl OpKind {
                 Some(Tuples { combiner, values })
             }
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Reduce(_) | OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::Atomic(_) => None,
+            OpKind::Reduce(_) | OpKind::Scan(_) | OpKind::Gemm(_) | OpKind::GemmAsync(_) | OpKind::Atomic(_) => None,
         }
     }
 
@@ -390,7 +401,23 @@ impl OpKind {
         match self {
             OpKind::Atomic(by) => Some(by),
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Scan(_) | OpKind::ScanBy(_) | OpKind::Gemm(_) => None,
+            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Scan(_) | OpKind::ScanBy(_) => None,
+            OpKind::Gemm(_) | OpKind::GemmAsync(_) => None,
+        }
+    }
+
+    /// Its attributes, if it is a product of matrices.
+    pub fn product(mut self) -> Option<Gemm> {
+        self.product_mut().copied()
+    }
+
+    /// As [`OpKind::product`], to change them.
+    pub fn product_mut(&mut self) -> Option<&mut Gemm> {
+        match self {
+            OpKind::Gemm(gemm) | OpKind::GemmAsync(gemm) => Some(gemm),
+            OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
+            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Scan(_) | OpKind::ScanBy(_) => None,
+            OpKind::Atomic(_) => None,
         }
     }
 }

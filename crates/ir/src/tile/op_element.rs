@@ -25,7 +25,7 @@ impl Kernel {
                 Some(ElementStmt::Atomic(Atomic::new(change, access(operand(0)), value)))
             }
             OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Scan(_) | OpKind::ScanBy(_) => None,
-            OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
+            OpKind::Gemm(_) | OpKind::GemmAsync(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
         }
     }
 }

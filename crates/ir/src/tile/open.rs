@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_layout::banks::RowLayout;
+use tilewright_layout::hardware::{SwizzleMode, mma_shared_layout};
 use tilewright_layout::{Layout, LayoutError};
 
 use crate::arena::Handle;
@@ -10,7 +11,7 @@ use crate::product::Product;
 use crate::target::{Target, padded_shared_bytes};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::kernel::Kernel;
-use crate::tile::op::{Op, OpClass};
+use crate::tile::op::{Op, OpClass, OpKind};
 use crate::tile::producer::BULK;
 
 impl Kernel {
@@ -92,12 +93,26 @@ impl Kernel {
         found
     }
 
-    /// The layout of a buffer in which its rows are as long as a swizzle of the copy engine.
+    /// The layout of a buffer in which its rows are as long as a swizzle of the copy engine, or that of the factors of
+    /// asynchronous products.
     fn box_swizzle(&self, handle: Handle<Buffer>) -> Option<Layout> {
+        if let Some(layout) = self.matrix_layout(handle) {
+            return Some(layout);
+        }
         let buffer = &self.buffers[handle];
         let count = buffer.shape.iter().rev().skip(1).product();
         let rows = RowLayout::of_boxes(buffer.row_bytes(), count)?;
         rows.layout(&buffer.shape, buffer.dtype.bytes()).ok()
+    }
+
+    /// The layout in which asynchronous products read a buffer that is a factor of one, with the widest swizzle; `None` for other
+    /// buffers.
+    fn matrix_layout(&self, handle: Handle<Buffer>) -> Option<Layout> {
+        let is_async = |op: &Op| matches!(op.kind, OpKind::GemmAsync(_));
+        self.products_of(handle).find(|op| is_async(op))?;
+        let buffer = &self.buffers[handle];
+        let of = |mode: &SwizzleMode| mma_shared_layout(8 * buffer.dtype.bytes(), *mode, &buffer.shape).ok();
+        SwizzleMode::ALL.iter().rev().find_map(of)
     }
 
     /// The products that have a buffer as an operand.
@@ -167,6 +182,10 @@ fn pad_open(kernel: &Kernel, target: Target, interleaves: bool) -> Kernel {
         let buffer = &kernel.buffers[handle];
         if let Some(layout) = of_boxes.get(&handle) {
             let _ = padded.place(handle, layout);
+            continue;
+        }
+        if let Some(layout) = kernel.matrix_layout(handle) {
+            let _ = padded.place(handle, &layout);
             continue;
         }
         let rows = kernel.usual_rows(handle, interleaves && !filled_ahead.contains(&handle));

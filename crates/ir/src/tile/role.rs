@@ -14,6 +14,9 @@ use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::value::{Access, Value};
 
+/// Warps of a warpgroup, the first of which has a number that is a multiple of as many (PTX ISA, "wgmma").
+pub const WARPS_OF_A_WARPGROUP: i64 = 4;
+
 /// Adjacent warps of a CTA with statements of their own.
 #[derive(Clone, Debug)]
 pub struct Role {

@@ -126,7 +126,7 @@ impl<'a> MatrixLoads<'a> {
     fn first(&self, word: i64) -> [i64; 2] {
         let (atom, own) = (word / self.words_of_atom(), word % self.words_of_atom());
         let [line, place] = self.part.atom.position(0, own * WORD_BYTES / self.tile.dtype.bytes());
-        [atom * self.part.atom.extents()[0] + line, place]
+        [atom * self.part.lines_apart + line, place]
     }
 
     /// Whether a word of all lanes is a matrix as `ldmatrix` distributes it. A transposed one is distributed in the same

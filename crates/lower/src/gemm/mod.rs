@@ -6,6 +6,7 @@
 
 mod matrices;
 mod staging;
+mod warpgroup;
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
@@ -13,7 +14,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::product::{Matrix, Product, WarpPart};
 use tilewright_ir::thread::{Mma, RegArray, Regs, Stmt, Unroll};
-use tilewright_ir::tile::{Kernel, Op, OpKind, Space, Tile, tile_title};
+use tilewright_ir::tile::{Kernel, Op, Space, Tile, tile_title};
 use tilewright_ir::{Counter, Handle, Scalar};
 use tilewright_layout::TileLayout;
 use tilewright_layout::map::Map;
@@ -25,6 +26,7 @@ use crate::refusal::Refusal;
 use crate::variant::{Schedule, Variant, VariantList};
 use matrices::MatrixLoads;
 use staging::Staged;
+pub(crate) use warpgroup::WARPGROUP;
 
 /// What the variants of `gemm` decide on.
 pub(crate) struct Context {
@@ -66,7 +68,7 @@ pub(crate) static VARIANTS: VariantList<Context, GemmSchedule> = VariantList {
 impl Context {
     /// Resolves the operands of a `gemm`. Error: one of them has no address.
     fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
-        let (OpKind::Gemm(gemm), [c, a, b]) = (op.kind, &op.operands[..]) else {
+        let (Some(gemm), [c, a, b]) = (op.kind.product(), &op.operands[..]) else {
             return Err(other_operands(kernel, op));
         };
         let product = Product::of(kernel, op);

@@ -41,9 +41,10 @@ impl<'a> Staged<'a> {
     ) -> Staged<'a> {
         let part = product.part(matrix);
         let (run, units) = (part.atom.run(), part.atom.alignment());
-        let begins = |side: usize| part.atoms[side] * part.atom.extents()[side] / units[side];
-        let line = Var::new("#line", 0, begins(0) - 1);
-        let place = Var::new("#place", 0, begins(1) - 1);
+        let [lines, along] = part.atom.extents();
+        let lines = (part.atoms[0] - 1) * part.lines_apart + lines;
+        let line = Var::new("#line", 0, lines / units[0] - 1);
+        let place = Var::new("#place", 0, part.atoms[1] * along / units[1] - 1);
         let neighbour = Var::new("#neighbour", 0, run - 1);
         let [lane_line, lane_place] = part.atom.lane_position(&Expr::var(&indices.lane));
         let across = Expr::var(&line) * units[0] + lane_line;
@@ -71,13 +72,13 @@ impl<'a> Staged<'a> {
         (array, slot): (Handle<RegArray>, i64),
         is_store: bool,
     ) -> Vec<Stmt> {
-        let WarpPart { atom, .. } = self.part;
+        let WarpPart { atom, lines_apart, .. } = self.part;
         let [of_lines, of_places] = self.units;
-        let [lines, length] = atom.extents();
+        let [_, length] = atom.extents();
         let mut body = Vec::new();
         for at in (0..atom.elements_per_lane()).step_by(self.run as usize) {
             let [line, place] = atom.position(0, at);
-            let line = across * (lines / of_lines) + line / of_lines;
+            let line = across * (lines_apart / of_lines) + line / of_lines;
             let place = along * (length / of_places) + place / of_places;
             let first = self.index(builder, &line, &place, 0);
             if self.is_adjacent && self.is_aligned(&first) {

@@ -34,5 +34,6 @@ variants_of_ops! {
     OpKind::ReduceBy(_) => [&reduce::VARIANTS_OF_TUPLES];
     OpKind::Scan(_) | OpKind::ScanBy(_) => [&scan::VARIANTS];
     OpKind::Gemm(_) => [&gemm::VARIANTS];
+    OpKind::GemmAsync(_) => [&gemm::WARPGROUP, &gemm::VARIANTS];
     OpKind::Atomic(_) => [&ByElements];
 }

@@ -110,6 +110,7 @@ impl Check<'_> {
             )),
             Stmt::Op { .. }
             | Stmt::Mma(_)
+            | Stmt::WarpgroupMma(_)
             | Stmt::Inst(_)
             | Stmt::Role { .. }
             | Stmt::Elect { .. }

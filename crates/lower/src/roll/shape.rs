@@ -177,6 +177,9 @@ pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Place, &mut
         }
         Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
         Stmt::Move { .. } | Stmt::For { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) => {}
+        Stmt::WarpgroupMma(product) => {
+            product.shared_mut().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(plain);
+        }
         Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
     }
     stmt.inner_mut().iter_mut().for_each(|inner| for_each_number(inner, visit));

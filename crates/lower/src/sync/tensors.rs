@@ -258,7 +258,7 @@ impl Reader<'_> {
                 Stmt::Lookup { .. } | Stmt::LetValue { .. } => {}
                 Stmt::TensorCopy(_) | Stmt::Advance(_) => {}
                 Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
-                Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) => {}
+                Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) => {}
             }
         }
         Some(out)

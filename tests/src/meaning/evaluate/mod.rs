@@ -468,7 +468,7 @@ impl<'a> Machine<'a> {
                 Ok(())
             }
             OpKind::ScanBy(by) => self.scan_by(op, by),
-            OpKind::Gemm(_) => unknown(op.kind.info().name),
+            OpKind::Gemm(_) | OpKind::GemmAsync(_) => unknown(op.kind.info().name),
         }
     }
 

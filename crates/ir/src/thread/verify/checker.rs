@@ -15,6 +15,8 @@ use crate::thread::registers::{RegArray, Regs};
 pub(super) enum Divergence {
     /// None: all threads of the CTA execute it together.
     None,
+    /// Warpgroups may diverge from each other, the warps of one may not.
+    Warpgroups,
     /// Warps may diverge from each other, the lanes of a warp may not.
     Warps,
     /// The lanes of a warp may diverge from each other.

@@ -1,9 +1,15 @@
 //! Checks of matrix products by a warp.
 
+use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
 use super::checker::Checker;
 use crate::thread::program::Mma;
+use crate::thread::registers::Regs;
+use crate::thread::wgmma::{LeftMatrix, SharedMatrix, WarpgroupMma};
+
+/// Bytes that addresses in descriptors count (PTX ISA, "Matrix Descriptor Format").
+const DESCRIPTOR_UNIT: i64 = 16;
 
 impl Checker<'_> {
     /// The operands of a product are as many adjacent registers as a lane holds, starting at a 32-bit boundary; and the
@@ -23,6 +29,34 @@ impl Checker<'_> {
             self.report("V0317", format!("`{}` has operands that it does not accept", info.name));
         }
         self.executes(info.name, info.targets, Scope::Warp);
+    }
+
+    /// The operands of a product of a warpgroup are adjacent registers, and tiles in shared memory that begin where a descriptor
+    /// can say; and the warpgroup executes it together.
+    pub(super) fn warpgroup_mma(&mut self, product: &WarpgroupMma) {
+        let WarpgroupMma { inst, n, sums, a, .. } = product;
+        let (info, program) = (inst.info(), self.program);
+        let is_whole = |regs: &Regs, dtype: DType, held: i64| {
+            let (array, in_word) = (&program.registers[regs.array], (4 / dtype.bytes()).max(1));
+            let is_run = regs.count == held && regs.step == 1 && regs.first.multiple() % in_word == 0;
+            array.dtype == dtype && array.vector == 1 && is_run
+        };
+        let left = match a {
+            LeftMatrix::Registers(regs) => is_whole(regs, info.multiplicand, info.k / 2),
+            LeftMatrix::Shared(_) => true,
+        };
+        let describes = |part: &SharedMatrix| {
+            let memory = &program.memories[part.memory];
+            let unit = DESCRIPTOR_UNIT / memory.dtype.bytes();
+            let begins = self.is_multiple(&part.first, unit) && self.is_multiple(&part.offset, unit);
+            let is_right = memory.is_shared() && memory.dtype == info.multiplicand && begins;
+            is_right && (!part.is_transposed || info.may_be_transposed())
+        };
+        let fits = info.has_columns(*n) && is_whole(sums, info.sum, n / 2) && left && product.shared().all(describes);
+        if !fits {
+            self.report("V0317", format!("`wgmma` of {} has operands that it does not accept", info.types));
+        }
+        self.executes("wgmma", info.targets(), Scope::Warpgroup);
     }
 }
 

@@ -10,12 +10,10 @@ use crate::target::Target;
 use crate::tile::buffer::{Buffer, Direction, Space};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::{element_index, index_title};
-use crate::tile::role::KernelsByRole;
+use crate::tile::role::{KernelsByRole, WARPS_OF_A_WARPGROUP};
 
 /// Threads in a warp.
 const THREADS_OF_A_WARP: i64 = 32;
-/// Warps in a warpgroup.
-const WARPS_OF_A_WARPGROUP: i64 = 4;
 
 pub(super) fn check(kernels: &KernelsByRole<'_>, target: Target, found: &mut Vec<Diagnostic>) {
     let kernel = kernels.whole();

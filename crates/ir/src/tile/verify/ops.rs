@@ -60,7 +60,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
             op.kind.tuples().into_iter().for_each(|of| super::tuples::check(kernel, op, of, tiles, found));
         }
         (OpKind::Scan(scan), [dst, src, ..]) => check_scan(kernel, op, scan, [dst, src], found),
-        (OpKind::Gemm(gemm), [c, a, b]) => check_product(kernel, op, gemm, [c, a, b], found),
+        (OpKind::Gemm(gemm) | OpKind::GemmAsync(gemm), [c, a, b]) => check_product(kernel, op, gemm, [c, a, b], found),
         (OpKind::Atomic(by), [dst, src]) => {
             found.extend(different_dtypes(kernel, op, [dst, src]));
             found.extend(different_extents(kernel, op, [dst, src]));
@@ -76,6 +76,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
             | OpKind::Reduce(_)
             | OpKind::Scan(_)
             | OpKind::Gemm(_)
+            | OpKind::GemmAsync(_)
             | OpKind::Atomic(_),
             _,
         ) => {}
