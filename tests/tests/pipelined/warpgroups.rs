@@ -62,7 +62,10 @@ fn compiled_for(shape: Shape, target: Target) -> Artifact {
 
 fn multiplied(shape: Shape, [m, n, depth]: [i64; 3]) -> Launched {
     let Shape { dtypes: [factor, sum], gemm, .. } = shape;
-    let (left, right) = (|row: i64, t: i64| number(row * 3 + t * 5), |t: i64, column: i64| number(t * 2 + column * 7));
+    // The least number is -6.
+    let shift = if factor == U8 { 6.0 } else { 0.0 };
+    let left = |row: i64, t: i64| number(row * 3 + t * 5) + shift;
+    let right = |t: i64, column: i64| number(t * 2 + column * 7) + shift;
     let a = match gemm.transpose_a {
         true => tensor(factor, &[depth, m], |at| left(at % m, at / m)),
         false => tensor(factor, &[m, depth], |at| left(at / depth, at % depth)),
@@ -90,9 +93,58 @@ fn check(shape: Shape, target: Target, size: [i64; 3], seeds: u64) {
     }
 }
 
+/// Whether `wgmma` computes a product.
+fn uses_wgmma(shape: Shape) -> bool {
+    compiled_for(shape, Target::Sm90a).cuda().contains("wgmma_fence();")
+}
+
 #[test]
-fn text() {
-    println!("{}", compiled_for(PLAIN, Target::Sm90a).cuda());
-    println!("{}", compiled_for(PLAIN, Target::Sm90a).stage(tilewright::compile::Stage::Plan));
-    check(PLAIN, Target::Sm90a, [64, 64, 64], 1);
+fn factors_of_16_bits_may_be_stored_in_any_way() {
+    for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
+        let gemm = Gemm { transpose_a, transpose_b, ..Gemm::PLAIN };
+        for dtypes in [[BF16, F32], [F16, F32]] {
+            for tile in [[64, 64, 64], [64, 128, 32], [64, 32, 64]] {
+                let shape = Shape { gemm, dtypes, tile, ..PLAIN };
+                assert!(uses_wgmma(shape), "{shape:?}");
+                check(shape, Target::Sm90a, [80, 144, 208], 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn warpgroups_share_blocks_of_rows() {
+    for (groups, rows) in [(1, 64), (1, 128), (1, 192), (2, 128), (2, 256), (3, 192)] {
+        let shape = Shape { groups, tile: [rows, 64, 64], ..PLAIN };
+        assert!(uses_wgmma(shape), "{shape:?}");
+        check(shape, Target::Sm90a, [272, 80, 144], 3);
+        check(shape, Target::Sm100a, [272, 80, 144], 1);
+    }
+}
+
+#[test]
+fn sums_have_any_number_of_columns() {
+    for columns in [8, 16, 24, 40, 96, 128, 200, 256] {
+        let shape = Shape { tile: [64, columns, 64], ..PLAIN };
+        assert!(uses_wgmma(shape), "{shape:?}");
+        check(shape, Target::Sm90a, [64, 272, 64], 1);
+    }
+    for columns in [320, 512] {
+        let shape = Shape { tile: [64, columns, 16], stages: 2, ..PLAIN };
+        assert!(uses_wgmma(shape), "{shape:?}");
+        check(shape, Target::Sm90a, [64, columns + 16, 48], 1);
+    }
+}
+
+#[test]
+fn other_dtypes_have_k_along_rows() {
+    for dtypes in [[E4M3, F32], [E5M2, F32], [I8, I32], [U8, I32], [F16, F16]] {
+        let shape = Shape { dtypes, tile: [64, 64, 64], ..PLAIN };
+        assert!(uses_wgmma(shape), "{shape:?}");
+        // The sums of products of halves are exact for few of them.
+        check(shape, Target::Sm90a, [64, 80, if dtypes[1] == F16 { 16 } else { 192 }], 2);
+    }
+    let turned = Shape { dtypes: [E4M3, F32], gemm: Gemm::PLAIN, ..PLAIN };
+    assert!(!uses_wgmma(turned));
+    check(turned, Target::Sm90a, [64, 64, 64], 1);
 }
