@@ -519,6 +519,7 @@ impl<'k> KernelBuilder<'k> {
             }
         }
         later.apply(&mut kernel);
+        kernel.pack_roles();
         tile::name_common_values(&mut kernel);
         kernel
     }

@@ -55,10 +55,12 @@ pub(crate) fn with_waits(
     let mut start = Start::new(builder, plans, found);
     start.all(&mut blocks);
     let Start { started, stores, loads, .. } = start;
-    if !started {
+    if !started && !has_products(&blocks) {
         return blocks;
     }
-    let mut waits = Waits { builder, plans, stores, loads, around: BTreeMap::new(), loops: Vec::new() };
+    let has_products = has_products(&blocks);
+    let mut waits =
+        Waits { builder, plans, stores, loads, has_products, around: BTreeMap::new(), loops: Vec::new() };
     let mut state = State::default();
     waits.walk(&mut blocks, &mut state, true);
     // No copy arrives, and none reads shared memory, after its CTA has ended.
@@ -71,6 +73,22 @@ pub(crate) fn with_waits(
         blocks.push(Block::Op(waits.part(plan, "wait", body).of(role)));
     }
     waits.begin().into_iter().map(Block::Op).chain(blocks).collect()
+}
+
+/// Whether an op has asynchronous products, which see what threads wrote to shared memory only after a fence.
+fn multiplies(op: &OpBlock) -> bool {
+    let mut found = false;
+    for_each_stmt(&op.body, &mut |stmt| found |= matches!(stmt, Stmt::WarpgroupMma(_)));
+    found
+}
+
+/// Whether there are asynchronous products among blocks.
+fn has_products(blocks: &[Block]) -> bool {
+    blocks.iter().any(|block| match block {
+        Block::Op(op) => multiplies(op),
+        Block::Loop(inner) => has_products(&inner.body),
+        Block::If(branches) => has_products(&branches.then.body) || has_products(&branches.otherwise.body),
+    })
 }
 
 /// What may be in flight.
@@ -130,6 +148,8 @@ struct Waits<'a> {
     stores: BTreeMap<usize, EngineMove>,
     /// The copies to shared memory that it executes.
     loads: Vec<Load>,
+    /// Whether there are asynchronous products.
+    has_products: bool,
     /// The loops around those that the walk has seen, by their plans.
     around: BTreeMap<usize, Vec<Counter>>,
     /// The loops around the current block.
@@ -192,7 +212,8 @@ impl Waits<'_> {
         let used = Used::of(program, &op.body);
         let awaited = state.arriving.needed(op, &used);
         let waits = self.needed(op, &used, state);
-        let fence = self.is_by_engine(op).then(|| state.unseen.fence(program, op, &used)).flatten();
+        let sees_late = self.is_by_engine(op) || multiplies(op);
+        let fence = sees_late.then(|| state.unseen.fence(program, op, &used)).flatten();
         let is_of_others = awaited.iter().any(|awaited| awaited.for_others);
         let barrier = match &fence {
             _ if is_of_others => BarrierAfter::OfCta,
@@ -377,7 +398,7 @@ impl Waits<'_> {
             self.around.insert(op.op, self.loops.clone());
         } else if let Some(load) = self.load(op.op) {
             state.arriving.start(program, op, load.full);
-        } else if !(self.stores.is_empty() && self.loads.is_empty()) {
+        } else if self.has_products || !(self.stores.is_empty() && self.loads.is_empty()) {
             state.unseen.add(program, op);
         }
     }

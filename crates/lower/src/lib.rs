@@ -18,6 +18,7 @@ mod fragment;
 mod fragment_registers;
 mod gemm;
 mod in_flight;
+mod lagged;
 mod measure;
 mod operand;
 mod ops;

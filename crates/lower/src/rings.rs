@@ -29,6 +29,7 @@ use tilewright_layout::axis::Scope;
 use crate::builder::Builder;
 use crate::conditions::under;
 use crate::engine::{OF_A_COPY, OF_AN_ISSUE, barrier_call};
+use crate::lagged::lagged;
 use crate::pipeline::Team;
 use crate::sync::{Block, OpBlock, RequiredBarrier, for_each_op};
 
@@ -47,16 +48,18 @@ pub(crate) struct Rings {
 }
 
 /// The barriers of a ring, and who arrives at them.
-struct BarrierPair {
+pub(crate) struct BarrierPair {
     /// The plan of the ring.
     plan: usize,
     full: Handle<Memory>,
-    empty: Handle<Memory>,
-    cursor: Handle<Cursor>,
+    pub(crate) empty: Handle<Memory>,
+    pub(crate) cursor: Handle<Cursor>,
     /// How each role that produces fills stages.
     producers: BTreeMap<Handle<Role>, Filled>,
     /// The roles that consume.
     consumers: Vec<Handle<Role>>,
+    /// Whether asynchronous products read the stages.
+    is_read_by_products: bool,
 }
 
 /// In which ways a role fills stages of a ring. It arrives for each of them in every hold.
@@ -223,6 +226,7 @@ impl Rings {
             let ring = Ring { name, payload, stages, full: pair.full, empty: Some(pair.empty), consumers };
             builder.program.rings.push(ring);
         }
+        let blocks = lagged(kernel, builder, (&all, &holds), blocks);
         let begin = begin_block(kernel, builder, &all, plans);
         (begin.into_iter().map(Block::Op).chain(blocks).collect(), holds)
     }
@@ -266,11 +270,16 @@ fn begin_block(kernel: &Kernel, builder: &mut Builder, all: &[BarrierPair], plan
 
 /// Each warp of a role arrives at a barrier, after what its lanes have done.
 fn by_each_warp(builder: &Builder, role: Handle<Role>, barrier: (Handle<Memory>, Expr)) -> Vec<Stmt> {
+    let arrives = by_one_lane(builder, role, barrier);
+    std::iter::once(Stmt::from(Call::plain(Inst::SyncWarp))).chain(arrives).collect()
+}
+
+/// Each warp of a role arrives at a barrier, after what its first lane has done.
+pub(crate) fn by_one_lane(builder: &Builder, role: Handle<Role>, barrier: (Handle<Memory>, Expr)) -> Vec<Stmt> {
     let threads = builder.program.roles[role].threads();
     let lane = HwIndex::Lane.var(threads, &builder.program.grid);
     let arrive = barrier_call(Inst::BarrierArrive, barrier, None);
-    let arrives = under(&[Cond::Equal(Expr::var(&lane), Expr::constant(0))], vec![arrive]);
-    std::iter::once(Stmt::from(Call::plain(Inst::SyncWarp))).chain(arrives).collect()
+    under(&[Cond::Equal(Expr::var(&lane), Expr::constant(0))], vec![arrive])
 }
 
 impl BarrierPair {
@@ -292,7 +301,7 @@ impl BarrierPair {
             let new = hold.role.filter(|role| hold.side == Side::Consume && !consumers.contains(role));
             consumers.extend(new);
         }
-        BarrierPair { plan: plans.len() - 1, full, empty, cursor, producers: BTreeMap::new(), consumers }
+        BarrierPair { plan: plans.len() - 1, full, empty, cursor, producers: BTreeMap::new(), consumers, is_read_by_products: kernel.is_read_by_products(handle) }
     }
 
     /// How often threads arrive in a phase: at the full barrier, and at the empty one.
@@ -326,6 +335,7 @@ impl BarrierPair {
             body.push(barrier_call(Inst::CopyAsyncArrive, full.clone(), None));
         }
         if filled.stores {
+            body.extend(self.is_read_by_products.then(|| Stmt::from(Call::plain(Inst::ProxyFenceShared))));
             body.extend(by_each_warp(builder, role, full));
         }
         body.push(Stmt::Advance(self.cursor));
@@ -359,6 +369,11 @@ impl BarrierPair {
 pub(crate) struct RingHolds(BTreeMap<usize, Handle<Hold>>);
 
 impl RingHolds {
+    /// The hold of a plan.
+    pub(crate) fn of(&self, plan: usize) -> Option<Handle<Hold>> {
+        self.0.get(&plan).copied()
+    }
+
     /// Errors for barriers of the CTA at which roles of a ring would wait for each other: one has to go through more stages than
     /// there are before it reaches the barrier, and another one begins to use them after it.
     pub(crate) fn blocked(&self, kernel: &Kernel, blocks: &[Block]) -> Vec<Diagnostic> {

@@ -219,8 +219,12 @@ type Launched = (Vec<(&'static str, i64)>, Vec<HostTensor>, HostTensor);
 
 /// Drops or changes each wait, commit and barrier, one at a time; counts what 20 schedules of any of the launches find.
 fn mutated(kernel: &Kernel, launches: &[Launched]) -> Option<MutationReport> {
-    let artifact = compiled(kernel);
-    let built = built_or_skipped(&artifact, "mutants of pipelined loops")?;
+    mutated_as(&compiled(kernel), launches)
+}
+
+/// The same, for a kernel that is compiled already.
+fn mutated_as(artifact: &Artifact, launches: &[Launched]) -> Option<MutationReport> {
+    let built = built_or_skipped(artifact, "mutants of pipelined loops")?;
     let bound: Vec<Artifact> =
         launches.iter().map(|(sizes, ..)| artifact.clone().for_sizes(sizes).expect("sizes")).collect();
     let mut report = MutationReport::default();

@@ -6,7 +6,7 @@ use tilewright::runtime::{Device, Tolerance, compare_all, run_watched};
 use tilewright::vgpu;
 use tilewright_tests::pages::tensor;
 
-use super::{Launched, built_or_skipped, number};
+use super::{Launched, MutationReport, built_or_skipped, number};
 
 /// What a product is made of.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +93,27 @@ fn check(shape: Shape, target: Target, size: [i64; 3], seeds: u64) {
     }
 }
 
+/// The mutants of a product, found or not, by the virtual GPU.
+fn mutated(kernel: &Kernel, launches: &[Launched]) -> Option<MutationReport> {
+    let artifact = compile(kernel.clone(), &Options::new(Target::Sm90a)).expect("a kernel");
+    super::mutated_as(&artifact, launches)
+}
+
+/// Whether all mutants are found but for these: the fence of barriers, which a barrier of the CTA makes needless; fences of products
+/// whose sums nothing else touches, which NVRTC wants in every iteration (two are written out); a wait for one group before a wait
+/// for all; and what releases the last two stages, for which nobody waits.
+fn are_missed_at_ends_only(report: &MutationReport) -> bool {
+    are_missed(report, &[])
+}
+
+/// The same, with more that may be missed so often.
+fn are_missed(report: &MutationReport, more: &[(&str, usize)]) -> bool {
+    let known = [("fence.mbarrier_init", 1), ("wgmma.fence", 2), ("wgmma.wait_group", 2), ("mbarrier.arrive", 2), ("bar.warp", 1)];
+    let count = |name: &str| report.survivors.iter().filter(|(_, _, text)| text.contains(name)).count();
+    let missed: usize = known.iter().chain(more).map(|(name, most)| count(name).min(*most)).sum();
+    report.mutants() >= 20 && missed == report.survivors.len()
+}
+
 /// Whether `wgmma` computes a product.
 fn uses_wgmma(shape: Shape) -> bool {
     compiled_for(shape, Target::Sm90a).cuda().contains("wgmma_fence();")
@@ -147,4 +168,79 @@ fn other_dtypes_have_k_along_rows() {
     let turned = Shape { dtypes: [E4M3, F32], gemm: Gemm::PLAIN, ..PLAIN };
     assert!(!uses_wgmma(turned));
     check(turned, Target::Sm90a, [64, 64, 64], 1);
+}
+
+#[test]
+fn a_product_is_computed_while_the_next_stage_arrives() {
+    for (stages, waits) in [(1, "wgmma_wait<0>();"), (2, "wgmma_wait<1>();"), (3, "wgmma_wait<1>();"), (4, "wgmma_wait<1>();")] {
+        let shape = Shape { stages, ..PLAIN };
+        let cuda = compiled_for(shape, Target::Sm90a).cuda().to_string();
+        assert!(cuda.contains(waits), "{cuda}");
+        for depth in [16, 64, 80, 128, 320] {
+            check(shape, Target::Sm90a, [64, 64, depth], 5);
+        }
+    }
+}
+
+#[test]
+fn every_barrier_of_a_product_is_needed() {
+    for shape in [PLAIN, Shape { groups: 2, tile: [128, 64, 64], stages: 2, ..PLAIN }] {
+        let launches = [[128, 64, 448], [64, 64, 512]].map(|size| multiplied(shape, size));
+        let Some(report) = mutated(&product(shape), &launches) else { return };
+        assert!(are_missed_at_ends_only(&report), "{shape:?}: {report:#?}");
+    }
+}
+
+/// `c = (2a)*b`: threads store one factor in stages, and the other one is in registers or in shared memory of its own.
+fn stored(in_registers: bool) -> Kernel {
+    kernel("stored", |k| {
+        let depth = k.size("k").multiple_of(16);
+        let (a, b) = (k.input("a", BF16, [64, 64]), k.input("b", BF16, (depth, 64)));
+        let c = k.output("c", F32, (depth, 64));
+        k.threads(192);
+        let stages = k.ring("stages", 2, |r| r.shared("right", BF16, [64, 64]));
+        k.role("store", 2, |k| {
+            k.serial("t", ..depth.ceil_div(64), |k, t| {
+                let part = k.fragment("part", BF16, [64, 64]);
+                k.copy(part, b.sub((at(&t * 64, 64), ..)));
+                stages.produce(k, |k, right| k.parallel([64, 64], |k, [i, j]| k.store(right, (&i, &j), part.at((&i, &j)) * 2.0)));
+            });
+        });
+        k.role("math", 4, |k| {
+            let left = if in_registers { k.fragment("left", BF16, [64, 64]) } else { k.shared("left", BF16, [64, 64]) };
+            k.copy(left, a);
+            let sums = k.fragment("sums", F32, [64, 64]);
+            k.serial("t", ..depth.ceil_div(64), |k, t| {
+                stages.consume(k, |k, right| {
+                    k.gemm_async(sums, left, right).with(Gemm { transpose_b: true, clear: true, ..Gemm::PLAIN });
+                });
+                k.parallel([64, 64], |k, [i, j]| k.store(c, (&t * 64 + &j, &i), sums.at((&i, &j))));
+            });
+        });
+    })
+}
+
+#[test]
+fn products_see_what_threads_stored() {
+    for in_registers in [false, true] {
+        let kernel = stored(in_registers);
+        let artifact = compile(kernel.clone(), &Options::new(Target::Sm90a)).expect("a kernel");
+        let cuda = artifact.cuda();
+        assert!(cuda.contains("fence_proxy_async_shared();") && cuda.contains("wgmma_fence();"), "{cuda}");
+        assert_eq!(cuda.contains("_from_registers"), in_registers, "{cuda}");
+        let launch = |depth: i64| {
+            let (a, b) = (|i: i64, t: i64| number(i * 5 + t), |j: i64, t: i64| number(j * 3 + t * 2));
+            let element = |at: i64| (0..64).map(|t| a(at % 64, t) * 2.0 * b(at / 64, t)).sum::<f64>() + 0.0;
+            let inputs = vec![
+                tensor(BF16, &[64, 64], |at| a(at / 64, at % 64)),
+                tensor(BF16, &[depth, 64], |at| b(at / 64, at % 64)),
+            ];
+            (vec![("k", depth)], inputs, tensor(F32, &[depth, 64], element))
+        };
+        let launches = [64, 80, 448].map(launch);
+        let Some(report) = mutated(&kernel, &launches) else { return };
+        // Where the role that multiplies executes a fence for a factor of its own, it sees the other one too.
+        let more = [("fence.proxy", usize::from(!in_registers))];
+        assert!(are_missed(&report, &more), "{report:#?}");
+    }
 }

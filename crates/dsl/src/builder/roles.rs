@@ -9,8 +9,8 @@ use crate::nodes;
 
 impl<'k> KernelBuilder<'k> {
     /// Statements that only some warps execute: the role `name`, which has `warps` warps. Roles get their warps in the order in
-    /// which they are first named, the first role from warp 0 on; the warps of the CTA that are left have none. A role may be
-    /// named several times, with the same number of warps.
+    /// which they are first named, the first role from warp 0 on, but those with a `gemm_async` come first; the warps of the CTA
+    /// that are left have none. A role may be named several times, with the same number of warps.
     ///
     /// The results are those of all statements in their order; the barriers between roles are derived. Between these, roles run
     /// at the same time. Inside of a role, ops are executed by the threads of the role together, and layouts count threads and

@@ -14,6 +14,7 @@ use crate::counter::Counter;
 use crate::target::SHARED_ALIGNMENT;
 use crate::tile::buffer::Buffer;
 use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::op::{Op, OpKind};
 use crate::tile::role::Role;
 
 /// Buffers that several roles share, in stages.
@@ -79,6 +80,13 @@ impl Kernel {
     /// The copies that there are of a shared buffer: one for each stage of its ring.
     pub fn stages_of(&self, buffer: Handle<Buffer>) -> i64 {
         self.ring_of(buffer).map_or(1, |ring| self.rings[ring].stages)
+    }
+
+    /// Whether asynchronous products read the stages of a ring: they see what threads wrote only after a fence.
+    pub fn is_read_by_products(&self, ring: Handle<Ring>) -> bool {
+        let is_async = |op: &&Op| matches!(op.kind, OpKind::GemmAsync(_));
+        let ops = self.ops.iter().map(|(_, op)| op).filter(is_async);
+        ops.flat_map(|op| &op.operands).any(|tile| self.ring_of(tile.buffer) == Some(ring))
     }
 
     /// Bytes of which the stages of a buffer of a ring begin at multiples: after so many, its swizzle repeats.

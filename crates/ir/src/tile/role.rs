@@ -3,7 +3,7 @@
 //! A role numbers its warps and threads from 0. Its ops are those of a CTA that has only these warps, so each check, layout
 //! and lowering of an op works on the kernel [as its role sees it](KernelsByRole).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_diag::Span;
 use tilewright_layout::access::LANES;
@@ -12,6 +12,7 @@ use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::op::OpKind;
 use crate::tile::value::{Access, Value};
 
 /// Warps of a warpgroup, the first of which has a number that is a multiple of as many (PTX ISA, "wgmma").
@@ -108,6 +109,20 @@ pub struct RoleOfUse {
 }
 
 impl Kernel {
+    /// Gives the roles their warps: first those whose ops are for whole warpgroups, so that these begin at multiples of four warps,
+    /// then the others, both in their order.
+    pub fn pack_roles(&mut self) {
+        let ops = self.ops.iter().map(|(_, op)| op).filter(|op| matches!(op.kind, OpKind::GemmAsync(_)));
+        let of_warpgroups: BTreeSet<Handle<Role>> = ops.filter_map(|op| op.role).collect();
+        let (first, last): (Vec<_>, Vec<_>) =
+            self.roles.iter().map(|(role, _)| role).partition(|role| of_warpgroups.contains(role));
+        let mut next = 0;
+        for role in first.into_iter().chain(last) {
+            self.roles[role].first = next;
+            next = self.roles[role].end();
+        }
+    }
+
     /// The role, unless it has all warps of the CTA.
     pub fn part_of_cta(&self, role: Option<Handle<Role>>) -> Option<Handle<Role>> {
         role.filter(|role| self.roles[*role].threads() != self.threads)

@@ -68,6 +68,8 @@ struct Described {
     /// Bytes from one block of rows to the next.
     apart: i64,
     is_transposed: bool,
+    /// Bytes of which the memory begins at a multiple.
+    alignment: i64,
 }
 
 pub(crate) static WARPGROUP: VariantList<Context, WarpgroupSchedule> = VariantList {
@@ -212,7 +214,7 @@ impl Described {
         let bits = tile.dtype.bytes() * 8;
         let pattern = SwizzlePattern::of(&upright, bits);
         let repeat = pattern.map_or(16, |pattern| pattern.repeat().max(16));
-        if (tile.placed.start.multiple() * tile.dtype.bytes()) % repeat != 0 || tile.alignment % repeat != 0 {
+        if (tile.placed.start.multiple() * tile.dtype.bytes()) % repeat != 0 {
             let text = format!("`{}` does not begin at a multiple of {repeat} B", tile.title);
             return Err(reason(text, "tiles that begin where the pattern of the swizzle does"));
         }
@@ -227,7 +229,7 @@ impl Described {
             reason(text, "the layouts of `mma_shared_layout`")
         })?;
         let (descriptor, advance) = (operand.descriptor, operand.advance);
-        Ok(Described { tile: tile.clone(), descriptor, advance, apart, is_transposed })
+        Ok(Described { tile: tile.clone(), descriptor, advance, apart, is_transposed, alignment: repeat })
     }
 
     /// The tile, as an instruction reads it that begins so many bytes after the first.
@@ -296,6 +298,11 @@ impl Schedule<Context> for WarpgroupSchedule {
         let warp = HwIndex::Warp.var(builder.program.threads, &builder.program.grid);
         let group = if groups == 1 { Expr::constant(0) } else { Expr::var(&warp) / WARPS_OF_A_WARPGROUP };
         let Source::Registers(sums, _) = &self.sums else { return Err(Refusal::from("the sums are in memory")) };
+        let left = if let Left::Shared(described) = &self.a { Some(described) } else { None };
+        for described in left.into_iter().chain([&self.b]) {
+            let owner = builder.program.owner(described.tile.memory);
+            builder.align(owner, described.alignment);
+        }
         let mut body = vec![Stmt::from(Call::plain(Inst::WarpgroupFence))];
         for step in 0..k / self.inst.info().k {
             for block in 0..m / WGMMA_ROWS / groups {

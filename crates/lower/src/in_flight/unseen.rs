@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Barrier;
-use tilewright_ir::thread::{Inst, Memory, MemorySpace, Program};
+use tilewright_ir::thread::{Inst, Memory, MemorySpace, Program, Stmt, for_each_stmt};
 use tilewright_ir::tile::Role;
 
 use super::groups::{Threads, Used};
@@ -40,6 +40,8 @@ impl Unseen {
         for memory in used.all() {
             let counts = match program.memories[memory].space {
                 MemorySpace::Global { read_only, .. } => !read_only,
+                // Who fills a stage of a ring executes the fence itself.
+                _ if program.ring_of(memory).is_some() => false,
                 MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::SharedInside { .. } => {
                     used.writes.contains(&memory)
                 }
@@ -112,7 +114,11 @@ impl Fence {
     /// The fence, and the barrier after it, in the plan of the copy.
     pub(super) fn told(&self, program: &Program, op: &OpBlock, sync: &str) -> Barrier {
         let names: Vec<String> = self.unseen.iter().map(|memory| name_in(program, &op.body, *memory)).collect();
-        let reason = format!("the copy engine has to see what threads did to {}", names.join(" and "));
+        let is_copy = |stmt: &Stmt| matches!(stmt, Stmt::TensorCopy(_));
+        let mut copies = false;
+        for_each_stmt(&op.body, &mut |stmt| copies |= is_copy(stmt));
+        let who = if copies { "the copy engine has" } else { "the products have" };
+        let reason = format!("{who} to see what threads did to {}", names.join(" and "));
         Barrier { what: format!("{}, {sync}", self.inst().info().name), reason }
     }
 }

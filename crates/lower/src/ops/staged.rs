@@ -82,7 +82,9 @@ impl KernelLowering<'_> {
             self.filled_by_engine(&op, (of, asked.is_some()), moved, considered);
             return Ok(None);
         }
-        let by_copies = if self.copies_wait(&op) { None } else { self.copied_by_threads(&op) };
+        // Asynchronous copies arrive without the fence that products need.
+        let is_possible = !self.copies_wait(&op) && !self.kernel.is_read_by_products(of.1);
+        let by_copies = if is_possible { self.copied_by_threads(&op) } else { None };
         let (block, by) = match by_copies {
             Some(block) => (block, FilledBy::Copies),
             None => (self.op(&op)?, FilledBy::Stores),
@@ -93,7 +95,10 @@ impl KernelLowering<'_> {
         match asked.filter(|asked| plan.chosen != *asked) {
             None => Ok(Some(block)),
             Some(asked) => {
-                let reason = Reason::new("asynchronous copies cannot do it", "vectors of 4, 8 or 16 bytes of tensors that the kernel only reads");
+                let reason = Reason::new(
+                    "asynchronous copies cannot do it",
+                    "vectors of 4, 8 or 16 bytes of tensors that the kernel only reads, for stages that `gemm_async` does not read",
+                );
                 if asked == CP_ASYNC {
                     plan.considered.push(VariantResult { variant: CP_ASYNC, answer: Err(vec![reason]) });
                 }
