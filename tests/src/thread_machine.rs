@@ -122,6 +122,8 @@ impl Machine<'_> {
             | Stmt::TensorCopy(_)
             | Stmt::Advance(_)
             | Stmt::WarpgroupMma(_)
+            | Stmt::TensorMma(_)
+            | Stmt::TensorLoad(_)
             | Stmt::Mma(_) => Err("elements are opaque here and cannot be computed with".to_string()),
             Stmt::For { counter, body, .. } => {
                 let (begin, end) = (self.eval(0, &counter.begin)?, self.eval(0, &counter.end)?);

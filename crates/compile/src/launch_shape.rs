@@ -63,7 +63,7 @@ impl LaunchShape {
         for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_none()) {
             let direction = match buffer.space {
                 Space::Global(direction) => direction,
-                Space::Shared | Space::Fragment => continue,
+                Space::Shared | Space::Fragment | Space::Tensor => continue,
             };
             let (shape, layout) = placed(buffer)?;
             buffers.push(handle);

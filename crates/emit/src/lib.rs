@@ -19,6 +19,7 @@ mod statements;
 mod tensor_copies;
 mod uses;
 mod values;
+mod tensor;
 mod wgmma;
 mod wrapped;
 
@@ -80,7 +81,7 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let program: &Program = &named;
     let uses = Uses::of(program);
     let shared = SharedPlan::of(program, &uses);
-    let engine_names = [tensor_copies::names(program, &uses), wgmma::names(&uses)].concat();
+    let engine_names = [tensor_copies::names(program, &uses), wgmma::names(&uses), tensor::names(&uses)].concat();
     let mut printer = Printer::new(program, &uses, &immediates);
     printer.body(&program.body)?;
     let around_instructions = [
@@ -89,6 +90,7 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
         asynchronous::functions(&printer.called),
         mma::functions(&uses),
         wgmma::functions(&uses),
+        tensor::functions(&uses),
     ];
     let functions = together([printer.functions(), around_instructions.concat()].concat());
     let wrapped_names = wrapped::function_names(&uses)

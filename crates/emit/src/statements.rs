@@ -33,6 +33,7 @@ use crate::statements::stages::Stages;
 use crate::tensor_copies;
 use crate::uses::{ArrayUses, Uses, loaded};
 use crate::values::Values;
+use crate::tensor;
 use crate::wgmma;
 use crate::wrapped;
 
@@ -356,6 +357,14 @@ impl<'a> Printer<'a> {
             Stmt::Mma(product) => {
                 let Mma { inst, sums, a, b } = &**product;
                 let call = mma::call(self.program, self.uses, *inst, [sums, a, b]);
+                self.line(format_args!("{call};"));
+            }
+            Stmt::TensorMma(product) => {
+                let call = tensor::product_call(self.program, self.uses, product)?;
+                self.line(format_args!("{call};"));
+            }
+            Stmt::TensorLoad(load) => {
+                let call = tensor::load_call(self.program, self.uses, load);
                 self.line(format_args!("{call};"));
             }
             Stmt::WarpgroupMma(product) => {

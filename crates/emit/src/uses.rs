@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 
 use tilewright_expr::Var;
+use tilewright_layout::descriptor::DenseKind;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Inst, Memory, MmaInst, Note, Program, RegArray, Resource, Stmt};
 
 use crate::tensor_copies::EngineFunction;
 use crate::values::products::Flows;
+use crate::tensor::LoadFunction;
 use crate::wgmma::WgmmaFunction;
 
 /// What the statements of a program use, and how.
@@ -26,6 +28,10 @@ pub(crate) struct Uses<'a> {
     pub(crate) products: BTreeSet<MmaInst>,
     /// The products of a warpgroup that it calls.
     pub(crate) warpgroup_products: BTreeSet<WgmmaFunction>,
+    /// The kinds of products with sums in tensor memory, by their order.
+    pub(crate) tensor_products: Vec<DenseKind>,
+    /// The loads of tensor memory.
+    pub(crate) tensor_loads: BTreeSet<LoadFunction>,
     /// The functions by which it tells the copy engine to copy.
     pub(crate) engine: BTreeSet<EngineFunction>,
     /// Whether it elects threads.
@@ -69,6 +75,8 @@ impl<'a> Uses<'a> {
             insts: BTreeSet::new(),
             products: BTreeSet::new(),
             warpgroup_products: BTreeSet::new(),
+            tensor_products: Vec::new(),
+            tensor_loads: BTreeSet::new(),
             engine: BTreeSet::new(),
             elects: false,
         };
@@ -155,6 +163,12 @@ impl<'a> Uses<'a> {
         match stmt {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
+            Stmt::TensorMma(product) if self.tensor_products.contains(&product.kind) => {}
+            Stmt::TensorMma(product) => self.tensor_products.push(product.kind),
+            Stmt::TensorLoad(load) => {
+                let dtype = self.program.registers[load.to.array].dtype;
+                self.tensor_loads.insert((dtype, load.to.count));
+            }
             Stmt::WarpgroupMma(product) => _ = self.warpgroup_products.insert(WgmmaFunction::of(product)),
             Stmt::TensorCopy(copy) => {
                 self.engine.insert(EngineFunction::of(self.program, copy));

@@ -48,13 +48,18 @@ impl WgmmaFunction {
 
 /// The names of the functions that the program calls.
 pub(crate) fn names(uses: &Uses) -> Vec<String> {
-    let descriptor = (!uses.warpgroup_products.is_empty()).then(|| DESCRIPTOR.to_string());
+    let descriptor = has_descriptors(uses).then(|| DESCRIPTOR.to_string());
     uses.warpgroup_products.iter().map(|function| function.name()).chain(descriptor).collect()
+}
+
+/// Whether the program makes descriptors.
+fn has_descriptors(uses: &Uses) -> bool {
+    !uses.warpgroup_products.is_empty() || !uses.tensor_products.is_empty()
 }
 
 /// The lines that define those functions.
 pub(crate) fn functions(uses: &Uses) -> Vec<String> {
-    if uses.warpgroup_products.is_empty() {
+    if !has_descriptors(uses) {
         return Vec::new();
     }
     let head = format!("template <unsigned long long kForm> __device__ __forceinline__ unsigned long long {DESCRIPTOR}(const void* begin) {{");
@@ -73,12 +78,7 @@ pub(crate) fn functions(uses: &Uses) -> Vec<String> {
 pub(crate) fn call(program: &Program, uses: &Uses, product: &WarpgroupMma) -> Result<String, Diagnostic> {
     let function = WgmmaFunction::of(product);
     let WarpgroupMma { sums, a, b, accumulates, .. } = product;
-    let matrix = |part: &SharedMatrix| {
-        let at = normalize(&(&part.first + &part.offset));
-        let name = &program.memories[part.memory].name;
-        let begin = if at.as_const() == Some(0) { name.clone() } else { format!("&{name}[{}]", c_index(&at)) };
-        format!("{}<{:#x}>({begin})", uses.visible(DESCRIPTOR), part.descriptor)
-    };
+    let matrix = |part: &SharedMatrix| matrix(program, uses, part);
     let left = match a {
         LeftMatrix::Registers(regs) => pointer(program, regs.array, &regs.first),
         LeftMatrix::Shared(part) => matrix(part),
@@ -89,6 +89,14 @@ pub(crate) fn call(program: &Program, uses: &Uses, product: &WarpgroupMma) -> Re
     let sums = pointer(program, sums.array, &sums.first);
     let name = function.name();
     Ok(format!("{}{template}({sums}, {left}, {}, {})", uses.visible(&name), matrix(b), i64::from(*accumulates)))
+}
+
+/// `shared_matrix<0x4000004000010000>(&left[16])`
+pub(crate) fn matrix(program: &Program, uses: &Uses, part: &SharedMatrix) -> String {
+    let at = normalize(&(&part.first + &part.offset));
+    let name = &program.memories[part.memory].name;
+    let begin = if at.as_const() == Some(0) { name.clone() } else { format!("&{name}[{}]", c_index(&at)) };
+    format!("{}<{:#x}>({begin})", uses.visible(DESCRIPTOR), part.descriptor)
 }
 
 /// The lines that define a function, followed by an empty line.
@@ -149,7 +157,7 @@ fn definition(function: WgmmaFunction) -> Vec<String> {
 }
 
 /// Items in lines of up to so many columns, separated by commas.
-fn wrapped(items: impl Iterator<Item = String>, columns: usize) -> Vec<String> {
+pub(crate) fn wrapped(items: impl Iterator<Item = String>, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for item in items {
         match lines.last_mut() {

@@ -17,6 +17,8 @@ use crate::storage::Storages;
 /// A product, and the layouts that it dictates.
 #[derive(Clone, Debug)]
 pub(crate) struct Dictation {
+    /// What dictates it.
+    by: &'static str,
     pub(crate) title: String,
     pub(crate) span: Span,
     pub(crate) fragments: Vec<Dictated>,
@@ -63,13 +65,48 @@ impl Dictation {
             });
             fragments.push(Dictated { storage, map: granules?, effect });
         }
-        Ok(Dictation { title, span: op.span, fragments })
+        Ok(Dictation { by: "dictated by `mma.sync`", title, span: op.span, fragments })
+    }
+
+    /// What a copy from tensor memory dictates: a row for each thread. `None` for other ops. Error: why its fragment cannot have
+    /// that layout.
+    pub(crate) fn of_tensor_memory(
+        kernel: &Kernel,
+        storages: &Storages,
+        op: &Op,
+    ) -> Option<Result<Dictation, Diagnostic>> {
+        let [tile, _] = &op.operands[..] else { return None };
+        let buffer = &kernel.buffers[tile.buffer];
+        if buffer.space != Space::Fragment {
+            return None;
+        }
+        let title = kernel.op_title(op);
+        let refused = |text: &str, accepted: &str| {
+            Diagnostic::error("I0705", format!("`{title}` with the fragment `{}`: {text}", buffer.name))
+                .label(op.span, "this copy")
+                .label(buffer.span, "its layout is dictated by `tcgen05.ld`")
+                .help(format!("accepted: {accepted}"))
+        };
+        let [rows, columns] = buffer.shape[..] else {
+            return Some(Err(refused("it does not have two dimensions", "128 rows of some columns")));
+        };
+        let storage = kernel.storage(tile.buffer);
+        let whole = storages.get(storage);
+        let is_whole = tile.extents == buffer.shape && (whole.granules as i64) == rows * columns;
+        if !is_whole || buffer.dtype.bytes() != 4 {
+            return Some(Err(refused("this is a part of a fragment, or a view", "whole fragments of 32 bits")));
+        }
+        let mut map = Map::empty(kernel.threads.max(1) as usize, (rows * columns) as usize);
+        for element in 0..rows * columns {
+            map.put((element / columns) as usize, (element % columns) as usize, element as usize);
+        }
+        let fragments = vec![Dictated { storage, map, effect: Effect::Write }];
+        Some(Ok(Dictation { by: "dictated by `tcgen05.ld`", title, span: op.span, fragments }))
     }
 
     /// Why its fragments have the layouts that it dictates.
     pub(crate) fn reason(&self) -> Reason {
-        let rule = "dictated by `mma.sync`";
-        Reason { pass: Pass::Strict, rule, op: self.title.clone(), span: self.span, parent: None }
+        Reason { pass: Pass::Strict, rule: self.by, op: self.title.clone(), span: self.span, parent: None }
     }
 }
 

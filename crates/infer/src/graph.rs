@@ -103,6 +103,14 @@ impl Graph {
         let uses_fragment = op.operands.iter().any(|tile| kernel.buffers[tile.buffer].space == Space::Fragment);
         let has_own_of_warps = op.operands.iter().any(|tile| kernel.warp_slice_dimension(tile).is_some());
         match op.kind.info().class {
+            // Loads of tensor memory dictate which thread gets which row.
+            OpClass::Elementwise if kernel.uses_tensor_memory(op) => {
+                match Dictation::of_tensor_memory(kernel, storages, op) {
+                    Some(Ok(dictation)) => self.add(Origin::Op(handle), Node::Gemm(dictation)),
+                    Some(Err(finding)) => self.refused.push(finding),
+                    None => {}
+                }
+            }
             // Each warp moves only its own part of the fragment, which has a layout: there is nothing to place.
             OpClass::Elementwise if has_own_of_warps => {}
             // An element of a scan is written where it is read.

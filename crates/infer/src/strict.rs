@@ -241,6 +241,7 @@ pub(crate) fn unplaced(kernel: &Kernel, handle: Handle<Op>) -> Diagnostic {
     let what = match buffer.space {
         Space::Fragment => "a part of a fragment",
         Space::Shared => "in shared memory",
+        Space::Tensor => "in tensor memory",
         Space::Global(_) => "in global memory",
     };
     let help = match place {

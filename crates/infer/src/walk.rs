@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
                 let flat = access.flat(&buffer.shape).map(|flat| linear(&flat));
                 self.fragment(access, effect, flat.as_ref());
             }
-            Space::Global(_) | Space::Shared => self.memory(access, effect.writes()),
+            Space::Global(_) | Space::Shared | Space::Tensor => self.memory(access, effect.writes()),
         }
     }
 

@@ -64,6 +64,7 @@ impl Inferred {
         match named.space {
             Space::Global(_) => lines.push(in_memory(named, "global memory")),
             Space::Shared => lines.push(in_memory(named, "shared memory")),
+            Space::Tensor => lines.push(in_memory(named, "tensor memory")),
             Space::Fragment => {
                 let chain = self.chain(kernel, buffer);
                 if chain.is_empty() {

@@ -96,6 +96,7 @@ impl Builder {
         let storage = kernel.storage(handle);
         let space = match buffer.space {
             Space::Fragment => return self.declare_fragment(kernel, handle, buffer, touched),
+            Space::Tensor => return,
             Space::Global(direction) => {
                 let may_alias = may_share_memory(kernel, storage);
                 MemorySpace::Global { read_only: direction == Direction::Input, may_alias }

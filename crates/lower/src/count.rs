@@ -107,6 +107,14 @@ impl<'a> Tally<'a> {
                 product.shared().for_each(|part| self.value(&part.offset));
                 self.add(times);
             }
+            Stmt::TensorMma(product) => {
+                product.shared().into_iter().for_each(|part| self.value(&part.offset));
+                self.add(times);
+            }
+            Stmt::TensorLoad(load) => {
+                self.value(&load.from);
+                self.add(times);
+            }
             Stmt::Mma(_) | Stmt::Advance(_) => self.add(times),
             Stmt::Role { body, .. } | Stmt::Elect { body } => {
                 self.add(times);

@@ -55,6 +55,13 @@ impl Builder {
         self.program.memories.push(memory)
     }
 
+    /// Shared memory for the address of tensor memory.
+    pub(crate) fn tensor_slot(&mut self, span: Span) -> Handle<Memory> {
+        let place = (MemorySpace::Shared, SHARED_ALIGNMENT);
+        let memory = Memory::new(self.fresh("tensor_address"), DType::U32, 1, place, span);
+        self.program.memories.push(memory)
+    }
+
     /// Starts the copies of a tile, between `shared` from element `first` on and its tensor.
     pub(crate) fn copies(
         &mut self,

@@ -78,7 +78,7 @@ pub(crate) fn with_waits(
 /// Whether an op has asynchronous products, which see what threads wrote to shared memory only after a fence.
 fn multiplies(op: &OpBlock) -> bool {
     let mut found = false;
-    for_each_stmt(&op.body, &mut |stmt| found |= matches!(stmt, Stmt::WarpgroupMma(_)));
+    for_each_stmt(&op.body, &mut |stmt| found |= matches!(stmt, Stmt::WarpgroupMma(_) | Stmt::TensorMma(_)));
     found
 }
 

@@ -119,7 +119,7 @@ impl Operand {
         let alignment = builder.program.memories[memory].alignment;
         let memory_kind = match buffer.space {
             Space::Global(_) => MemoryKind::Global,
-            Space::Shared | Space::Fragment => MemoryKind::Shared,
+            Space::Shared | Space::Fragment | Space::Tensor => MemoryKind::Shared,
         };
         let widest = kernel.widest_access(tile.buffer);
         Ok(Operand::Memory(MemoryTile { memory, memory_kind, placed, dtype: buffer.dtype, alignment, widest, title }))

@@ -12,21 +12,22 @@
 //! bytes are there, one of the empty barrier when all warps that consume have arrived. What a role does to a stage decides how it
 //! arrives, the same way in each of its holds ([`Filled`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_diag::{Diagnostic, counted, counted_as};
 use tilewright_expr::{Expr, Var};
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, VariantResult};
 use tilewright_ir::thread::{
-    Call, Cond, Cursor, EngineWay, Inst, Memory, Ring, Stmt, Unroll, for_each_stmt_mut,
+    Call, Cond, Cursor, EngineWay, Inst, Memory, RegArray, Ring, Stmt, TensorMemory, Unroll, for_each_stmt, for_each_stmt_mut,
 };
 use tilewright_ir::tile::{EngineMove, Hold, Kernel, Role, Side};
 use tilewright_ir::{Arena, Counter, Handle, HwIndex, tile};
+use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
 use tilewright_layout::axis::Scope;
 
-use crate::builder::Builder;
+use crate::builder::{Builder, regs};
 use crate::conditions::under;
 use crate::engine::{OF_A_COPY, OF_AN_ISSUE, barrier_call};
 use crate::lagged::lagged;
@@ -42,8 +43,8 @@ pub(crate) struct Rings {
     all: Vec<BarrierPair>,
     /// The stages that roles hold where the walk is.
     open: Vec<OpenHold>,
-    /// The ends of holds that produce, by the plans of these.
-    published: BTreeMap<usize, Published>,
+    /// The ends of holds, by the plans of these.
+    ended: BTreeMap<usize, Ended>,
     holds: RingHolds,
 }
 
@@ -56,10 +57,12 @@ pub(crate) struct BarrierPair {
     pub(crate) cursor: Handle<Cursor>,
     /// How each role that produces fills stages.
     producers: BTreeMap<Handle<Role>, Filled>,
-    /// The roles that consume.
-    consumers: Vec<Handle<Role>>,
+    /// How each role that consumes uses stages.
+    consumers: BTreeMap<Handle<Role>, Used>,
     /// Whether asynchronous products read the stages.
     is_read_by_products: bool,
+    /// Whether a stage has sums in tensor memory.
+    has_sums: bool,
 }
 
 /// In which ways a role fills stages of a ring. It arrives for each of them in every hold.
@@ -71,12 +74,41 @@ pub(crate) struct Filled {
     copies: bool,
     /// By stores: one thread of each warp arrives.
     stores: bool,
+    /// By products whose sums are in tensor memory, which arrive when they are done.
+    products: bool,
+}
+
+/// In which ways a role uses stages of a ring. It arrives for each of them in every hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// By products whose sums are in tensor memory, which arrive when they are done.
+    products: bool,
+    /// By its threads: one of each warp arrives.
+    reads: bool,
+}
+
+impl Used {
+    /// Whether its threads arrive: also where it does nothing.
+    fn threads(self) -> bool {
+        self.reads || !self.products
+    }
+
+    /// How often a role of so many warps arrives.
+    fn arrivals(self, warps: i64) -> i64 {
+        i64::from(self.products) + if self.threads() { warps } else { 0 }
+    }
 }
 
 impl Filled {
+    /// Whether one thread of each warp arrives: also where the role does nothing.
+    fn threads(self) -> bool {
+        self.stores || self == Filled::default()
+    }
+
     /// How often threads of a role of so many warps arrive.
     fn arrivals(self, warps: i64) -> i64 {
-        let each = [(self.engine, 1), (self.copies, warps * LANES as i64), (self.stores, warps)];
+        let threads = warps * LANES as i64;
+        let each = [(self.engine, 1), (self.copies, threads), (self.threads(), warps), (self.products, 1)];
         each.into_iter().filter(|(is_so, _)| *is_so).map(|(_, arrivals)| arrivals).sum()
     }
 }
@@ -98,17 +130,26 @@ struct OpenHold {
     moves: Vec<EngineMove>,
 }
 
-/// The end of a hold that produces.
-struct Published {
+/// The end of a hold.
+struct Ended {
     ring: Handle<tile::Ring>,
     role: Handle<Role>,
+    side: Side,
     moves: Vec<EngineMove>,
 }
 
 impl Rings {
     /// The rings of a kernel: their stages, barriers and cursors. Each has a plan.
     pub(crate) fn of(kernel: &Kernel, builder: &mut Builder, plans: &mut Vec<OpPlan>) -> Rings {
-        let all = kernel.rings.iter().map(|(handle, _)| BarrierPair::of(kernel, builder, plans, handle)).collect();
+        let all: Vec<BarrierPair> =
+            kernel.rings.iter().map(|(handle, _)| BarrierPair::of(kernel, builder, plans, handle)).collect();
+        let columns = kernel.tensor_columns();
+        if let (true, Some((_, ring))) = (columns.taken > 0, kernel.rings.iter().next()) {
+            let slot = builder.tensor_slot(ring.span);
+            let base = RegArray { name: builder.fresh("tensor_base"), dtype: DType::U32, len: 1, vector: 1 };
+            let base = builder.program.registers.push(base);
+            builder.program.tensor_memory = Some(TensorMemory { slot, base, columns: columns.allocated() });
+        }
         Rings { all, ..Rings::default() }
     }
 
@@ -118,6 +159,46 @@ impl Rings {
             let hold = &kernel.holds[open.hold];
             (hold.ring, hold.role) == (ring, role)
         })
+    }
+
+    /// The stage of a ring that a role holds.
+    pub(crate) fn stage_of(
+        &self,
+        kernel: &Kernel,
+        builder: &Builder,
+        (role, ring): (Option<Handle<Role>>, Handle<tile::Ring>),
+    ) -> Option<Expr> {
+        self.open_hold(kernel, role, ring)?;
+        Some(builder.program.cursors[self.all[ring.index()].cursor].at())
+    }
+
+    /// Notes what statements of a role do to the stages that it holds.
+    pub(crate) fn note(&mut self, kernel: &Kernel, builder: &Builder, role: Option<Handle<Role>>, body: &[Stmt]) {
+        let Some(role) = role else { return };
+        let (mut multiplied, mut read, mut loads) = (BTreeSet::new(), BTreeSet::new(), false);
+        let mut multiplies = false;
+        for_each_stmt(body, &mut |stmt| {
+            let by_tensor_core = matches!(stmt, Stmt::TensorMma(_));
+            multiplies |= by_tensor_core;
+            loads |= matches!(stmt, Stmt::TensorLoad(_));
+            let into = if by_tensor_core { &mut multiplied } else { &mut read };
+            into.extend(stmt.accesses().map(|access| builder.program.owner(access.memory)));
+        });
+        for hold in self.open.iter().map(|open| &kernel.holds[open.hold]).filter(|hold| hold.role == Some(role)) {
+            let uses = |memories: &BTreeSet<Handle<Memory>>| {
+                shared_memories(kernel, builder, hold.ring).any(|memory| memories.contains(&memory))
+            };
+            let has_sums = kernel.rings[hold.ring].buffers.iter().any(|buffer| kernel.is_in_tensor_memory(*buffer));
+            let pair = &mut self.all[hold.ring.index()];
+            match hold.side {
+                Side::Produce => pair.producers.entry(role).or_default().products |= has_sums && multiplies,
+                Side::Consume => {
+                    let used = pair.consumers.entry(role).or_default();
+                    used.products |= uses(&multiplied);
+                    used.reads |= uses(&read) || has_sums && loads;
+                }
+            }
+        }
     }
 
     /// The copy engine brings a tile to the current stage of a ring.
@@ -143,8 +224,7 @@ impl Rings {
         let mut stages: BTreeMap<Handle<Memory>, Expr> = BTreeMap::new();
         for hold in self.open.iter().map(|open| &kernel.holds[open.hold]).filter(|hold| hold.role == role) {
             let at = program.cursors[self.all[hold.ring.index()].cursor].at();
-            let buffers = &kernel.rings[hold.ring].buffers;
-            stages.extend(buffers.iter().map(|buffer| (builder.memory(*buffer), at.clone())));
+            stages.extend(shared_memories(kernel, builder, hold.ring).map(|memory| (memory, at.clone())));
         }
         if stages.is_empty() {
             return;
@@ -170,31 +250,25 @@ impl Rings {
             Side::Produce => (pair.empty, normalize(&(1 - phase)), "wait for an empty stage"),
             Side::Consume => (pair.full, phase, "wait for a full stage"),
         };
-        let body = vec![barrier_call(Inst::BarrierWait, (barrier, cursor.at()), Some(parity))];
+        let mut body = vec![barrier_call(Inst::BarrierWait, (barrier, cursor.at()), Some(parity))];
+        if kernel.role_uses_tensor_memory(hold.role) {
+            body.push(Stmt::from(Call::plain(Inst::TensorFenceAfter)));
+        }
         OpBlock::new(title.to_string(), None, body, plan).part(part).of(kernel.part_of_cta(hold.role))
     }
 
-    /// A role gives a stage back. What it does where it produces is known when all holds are: [`Rings::finish`] writes it.
-    pub(crate) fn end(&mut self, kernel: &Kernel, builder: &Builder, handle: Handle<Hold>) -> Option<OpBlock> {
+    /// A role gives a stage back. What it does then is known when all holds are: [`Rings::finish`] writes it.
+    pub(crate) fn end(&mut self, kernel: &Kernel, handle: Handle<Hold>) -> Option<OpBlock> {
         let at = self.open.iter().position(|open| open.hold == handle)?;
         let OpenHold { plan, moves, .. } = self.open.remove(at);
         let hold = &kernel.holds[handle];
-        let (role, pair) = (hold.role?, &self.all[hold.ring.index()]);
+        let role = hold.role?;
         let part = match hold.side {
             Side::Produce => "fill it, and publish it",
             Side::Consume => "release it",
         };
-        let body = match hold.side {
-            Side::Produce => {
-                self.published.insert(plan, Published { ring: hold.ring, role, moves });
-                Vec::new()
-            }
-            Side::Consume => {
-                let at = builder.program.cursors[pair.cursor].at();
-                let arrive = by_each_warp(builder, role, (pair.empty, at));
-                arrive.into_iter().chain([Stmt::Advance(pair.cursor)]).collect()
-            }
-        };
+        self.ended.insert(plan, Ended { ring: hold.ring, role, side: hold.side, moves });
+        let body = Vec::new();
         Some(OpBlock::new(kernel.hold_title(hold), None, body, plan).part(part).of(kernel.part_of_cta(Some(role))))
     }
 
@@ -206,21 +280,27 @@ impl Rings {
         plans: &mut [OpPlan],
         mut blocks: Vec<Block>,
     ) -> (Vec<Block>, RingHolds) {
-        let Rings { all, mut published, holds, .. } = self;
+        let Rings { all, mut ended, holds, .. } = self;
         for_each_op(&mut blocks, &mut |op| {
             if !op.body.is_empty() {
                 return;
             }
-            if let Some(Published { ring, role, moves }) = published.remove(&op.op) {
-                let pair = &all[ring.index()];
-                op.body = pair.publish(builder, role, &moves);
-                plans[op.op].considered = vec![VariantResult { variant: MBARRIERS, answer: Ok(issue_facts(&moves)) }];
+            let Some(Ended { ring, role, side, moves }) = ended.remove(&op.op) else { return };
+            let pair = &all[ring.index()];
+            op.body = match side {
+                Side::Produce => pair.publish(builder, role, &moves),
+                Side::Consume => pair.release(builder, role),
+            };
+            if side == Side::Produce {
+                let facts = pair.issue_facts(role, &moves);
+                plans[op.op].considered = vec![VariantResult { variant: MBARRIERS, answer: Ok(facts) }];
             }
         });
         for (pair, (_, ring)) in all.iter().zip(kernel.rings.iter()) {
             let facts = PlanFacts::without_accesses(pair.summary(kernel, ring), 0);
             plans[pair.plan].considered = vec![VariantResult { variant: MBARRIERS, answer: Ok(facts) }];
-            let payload = ring.buffers.iter().map(|buffer| builder.memory(*buffer)).collect();
+            let payload = ring.buffers.iter().filter(|buffer| !kernel.is_in_tensor_memory(**buffer));
+            let payload = payload.map(|buffer| builder.memory(*buffer)).collect();
             let (name, stages) = (ring.name.clone(), ring.stages);
             let consumers = pair.arrivals(&builder.program.roles)[1];
             let ring = Ring { name, payload, stages, full: pair.full, empty: Some(pair.empty), consumers };
@@ -228,19 +308,19 @@ impl Rings {
         }
         let blocks = lagged(kernel, builder, (&all, &holds), blocks);
         let begin = begin_block(kernel, builder, &all, plans);
-        (begin.into_iter().map(Block::Op).chain(blocks).collect(), holds)
+        let end = end_block(builder, &all, plans);
+        (begin.into_iter().map(Block::Op).chain(blocks).chain(end.map(Block::Op)).collect(), holds)
     }
 }
 
-/// What one thread issues at the end of a hold.
-fn issue_facts(moves: &[EngineMove]) -> PlanFacts {
-    let copies: usize = moves.iter().map(EngineMove::copy_count).sum();
-    let bytes: i64 = moves.iter().map(EngineMove::bytes).sum();
-    let summary = match copies {
-        0 => "threads fill the stage".to_string(),
-        _ => format!("one thread issues {} of {bytes} B", counted_as(copies, "copy", "copies")),
-    };
-    PlanFacts::without_accesses(summary, OF_AN_ISSUE + copies as i64 * OF_A_COPY)
+/// The memories in shared memory that a stage of a ring carries.
+fn shared_memories<'a>(
+    kernel: &'a Kernel,
+    builder: &'a Builder,
+    ring: Handle<tile::Ring>,
+) -> impl Iterator<Item = Handle<Memory>> + 'a {
+    let buffers = kernel.rings[ring].buffers.iter().filter(|buffer| !kernel.is_in_tensor_memory(**buffer));
+    buffers.map(|buffer| builder.memory(*buffer))
 }
 
 /// The block in which one thread initialises the barriers of all rings, and all threads see them.
@@ -265,7 +345,47 @@ fn begin_block(kernel: &Kernel, builder: &mut Builder, all: &[BarrierPair], plan
     let reason = "all threads see the barriers of the rings".to_string();
     plans[first].barriers.push(Barrier { what: what.to_string(), reason });
     let title = plans[first].title.clone();
+    if let Some(tensor) = &builder.program.tensor_memory {
+        body = with_tensor_memory(builder, tensor, body);
+    }
     Some(OpBlock::new(title, None, body, first).part("its barriers begin"))
+}
+
+/// Statements that end in a barrier, before which a warp allocates tensor memory and after which all threads know its address.
+fn with_tensor_memory(builder: &Builder, tensor: &TensorMemory, mut body: Vec<Stmt>) -> Vec<Stmt> {
+    let slot = (tensor.slot, Expr::constant(0));
+    let alloc = Call { memory: vec![slot], arguments: vec![Expr::constant(tensor.columns)], ..Call::plain(Inst::TensorAlloc) };
+    let team = Team::of(&builder.program, None);
+    let sync = body.pop();
+    body.extend(team.by_first_of(&team, vec![Stmt::from(alloc)]));
+    body.push(Stmt::from(Call::plain(Inst::TensorFenceBefore)));
+    body.extend(sync);
+    body.push(Stmt::from(Call::plain(Inst::TensorFenceAfter)));
+    body.push(Stmt::Declare(tensor.base));
+    body.push(Stmt::Load { to: regs(tensor.base, 0, 1), memory: tensor.slot, index: Expr::constant(0) });
+    body
+}
+
+/// The block in which the warp that allocated tensor memory frees it, when no thread uses it any more.
+fn end_block(builder: &Builder, all: &[BarrierPair], plans: &mut [OpPlan]) -> Option<OpBlock> {
+    let tensor = builder.program.tensor_memory?;
+    let first = all.first()?.plan;
+    let base = regs(tensor.base, 0, 1);
+    let free = Call { from: vec![base], arguments: vec![Expr::constant(tensor.columns)], ..Call::plain(Inst::TensorDealloc) };
+    let team = Team::of(&builder.program, None);
+    let (sync, what) = team.sync();
+    let mut body = vec![Stmt::from(Call::plain(Inst::TensorFenceBefore)), Stmt::from(Call::plain(sync))];
+    body.push(Stmt::from(Call::plain(Inst::TensorFenceAfter)));
+    body.extend(team.by_first_of(&team, vec![Stmt::from(free)]));
+    let reason = "all roles have finished with tensor memory".to_string();
+    plans[first].barriers.push(Barrier { what: what.to_string(), reason });
+    Some(OpBlock::new(plans[first].title.clone(), None, body, first).part("tensor memory is freed"))
+}
+
+/// The tensor core arrives at a barrier when the products are done that the first warp of a role has issued.
+fn by_products(builder: &Builder, role: Handle<Role>, barrier: (Handle<Memory>, Expr)) -> Vec<Stmt> {
+    let team = Team::of(&builder.program, Some(role));
+    team.by_first_of(&team, vec![Stmt::Elect { body: vec![barrier_call(Inst::TensorCommit, barrier, None)] }])
 }
 
 /// Each warp of a role arrives at a barrier, after what its lanes have done.
@@ -296,18 +416,17 @@ impl BarrierPair {
         let (full, empty) = (barriers("full"), barriers("empty"));
         let names = ["stage", "phase"].map(|what| builder.fresh(&format!("{}_{what}", ring.name)));
         let cursor = builder.program.cursors.push(Cursor::new(names, ring.stages));
-        let mut consumers = Vec::new();
-        for hold in kernel.holds.iter().map(|(_, hold)| hold).filter(|hold| hold.ring == handle) {
-            let new = hold.role.filter(|role| hold.side == Side::Consume && !consumers.contains(role));
-            consumers.extend(new);
-        }
-        BarrierPair { plan: plans.len() - 1, full, empty, cursor, producers: BTreeMap::new(), consumers, is_read_by_products: kernel.is_read_by_products(handle) }
+        let is_consumer = |hold: &&Hold| hold.ring == handle && hold.side == Side::Consume;
+        let consumers = kernel.holds.iter().map(|(_, hold)| hold).filter(is_consumer);
+        let consumers = consumers.filter_map(|hold| Some((hold.role?, Used::default()))).collect();
+        let has_sums = ring.buffers.iter().any(|buffer| kernel.is_in_tensor_memory(*buffer));
+        BarrierPair { plan: plans.len() - 1, full, empty, cursor, producers: BTreeMap::new(), consumers, is_read_by_products: kernel.is_read_by_products(handle), has_sums }
     }
 
     /// How often threads arrive in a phase: at the full barrier, and at the empty one.
     fn arrivals(&self, roles: &Arena<Role>) -> [i64; 2] {
         let full = self.producers.iter().map(|(role, filled)| filled.arrivals(roles[*role].warps)).sum();
-        [full, self.consumers.iter().map(|role| roles[*role].warps).sum()]
+        [full, self.consumers.iter().map(|(role, used)| used.arrivals(roles[*role].warps)).sum()]
     }
 
     /// The end of a hold of a role that produces: the copies of the engine start, and all that fill stages arrive.
@@ -334,17 +453,57 @@ impl BarrierPair {
         if filled.copies {
             body.push(barrier_call(Inst::CopyAsyncArrive, full.clone(), None));
         }
-        if filled.stores {
+        if filled.threads() {
             body.extend(self.is_read_by_products.then(|| Stmt::from(Call::plain(Inst::ProxyFenceShared))));
-            body.extend(by_each_warp(builder, role, full));
+            body.extend(by_each_warp(builder, role, full.clone()));
+        }
+        if filled.products {
+            body.extend(by_products(builder, role, full));
         }
         body.push(Stmt::Advance(self.cursor));
         body
     }
 
+    /// The end of a hold of a role that consumes: all that uses the stage arrives.
+    fn release(&self, builder: &Builder, role: Handle<Role>) -> Vec<Stmt> {
+        let used = self.consumers.get(&role).copied().unwrap_or_default();
+        let empty = (self.empty, builder.program.cursors[self.cursor].at());
+        let mut body = Vec::new();
+        if used.products {
+            body.extend(by_products(builder, role, empty.clone()));
+        }
+        if used.threads() {
+            body.extend(self.has_sums.then(|| Stmt::from(Call::plain(Inst::TensorFenceBefore))));
+            body.extend(by_each_warp(builder, role, empty));
+        }
+        body.push(Stmt::Advance(self.cursor));
+        body
+    }
+
+    /// What one thread issues at the end of a hold.
+    fn issue_facts(&self, role: Handle<Role>, moves: &[EngineMove]) -> PlanFacts {
+        let copies: usize = moves.iter().map(EngineMove::copy_count).sum();
+        let bytes: i64 = moves.iter().map(EngineMove::bytes).sum();
+        let has_products = self.producers.get(&role).is_some_and(|filled| filled.products);
+        let summary = match copies {
+            0 if has_products => "full when the products are done".to_string(),
+            0 => "threads fill the stage".to_string(),
+            _ => format!("one thread issues {} of {bytes} B", counted_as(copies, "copy", "copies")),
+        };
+        PlanFacts::without_accesses(summary, OF_AN_ISSUE + copies as i64 * OF_A_COPY)
+    }
+
     /// `3 stages of `sa`, `sb`, 16384 B each; full after 1 arrival of `load`, empty after 4 arrivals of `math``
     fn summary(&self, kernel: &Kernel, ring: &tile::Ring) -> String {
-        let bytes: i64 = ring.buffers.iter().map(|buffer| kernel.stage_bytes(*buffer)).sum();
+        let (sums, shared): (Vec<_>, Vec<_>) =
+            ring.buffers.iter().copied().partition(|buffer| kernel.is_in_tensor_memory(*buffer));
+        let bytes: i64 = shared.iter().map(|buffer| kernel.stage_bytes(*buffer)).sum();
+        let columns: i64 = sums.iter().map(|buffer| kernel.buffers[*buffer].span_elements()).sum();
+        let size = match (sums.is_empty(), shared.is_empty()) {
+            (true, _) => format!("{bytes} B each"),
+            (false, true) => format!("{columns} columns of tensor memory each"),
+            (false, false) => format!("{bytes} B and {columns} columns of tensor memory each"),
+        };
         let names: Vec<String> =
             ring.buffers.iter().map(|buffer| format!("`{}`", kernel.buffers[*buffer].name)).collect();
         let by = |role: &Handle<Role>, arrivals: i64| {
@@ -353,9 +512,10 @@ impl BarrierPair {
         let warps = |role: &Handle<Role>| kernel.roles[*role].warps;
         let full: Vec<String> =
             self.producers.iter().map(|(role, filled)| by(role, filled.arrivals(warps(role)))).collect();
-        let empty: Vec<String> = self.consumers.iter().map(|role| by(role, warps(role))).collect();
+        let empty: Vec<String> =
+            self.consumers.iter().map(|(role, used)| by(role, used.arrivals(warps(role)))).collect();
         format!(
-            "{} of {}, {bytes} B each; full after {}, empty after {}",
+            "{} of {}, {size}; full after {}, empty after {}",
             counted(ring.stages, "stage"),
             names.join(", "),
             full.join(" and "),

@@ -215,7 +215,7 @@ pub fn inputs(kernel: &Kernel, rng: &mut Rng) -> Bytes {
             Space::Global(Direction::Output) => {
                 given.insert(handle, vec![None; count * bytes]);
             }
-            Space::Shared | Space::Fragment => {}
+            Space::Shared | Space::Fragment | Space::Tensor => {}
         }
     }
     given

@@ -298,6 +298,8 @@ impl Machine<'_> {
                 Stmt::Op { .. }
                 | Stmt::Mma(_)
                 | Stmt::WarpgroupMma(_)
+                | Stmt::TensorMma(_)
+                | Stmt::TensorLoad(_)
                 | Stmt::Elect { .. }
                 | Stmt::Role { .. }
                 | Stmt::Advance(_) => {

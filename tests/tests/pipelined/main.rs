@@ -12,6 +12,7 @@ mod roles;
 mod runs;
 mod stores;
 mod stores_of_roles;
+mod tensor_memory;
 mod tiles;
 mod warpgroups;
 

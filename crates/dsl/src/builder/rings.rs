@@ -2,9 +2,12 @@
 
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{self, Hold, Side, Stmt};
+use tilewright_ir::tile::{self, Hold, Side, Space, Stmt};
+use tilewright_layout::axis::{TCOL, TLANE};
+use tilewright_layout::{DType, S};
 
 use super::KernelBuilder;
+use crate::buffer::Buffer;
 use crate::ring::{Ring, RingBuffers};
 
 impl<'k> KernelBuilder<'k> {
@@ -62,6 +65,12 @@ impl<'k> KernelBuilder<'k> {
         let hold = self.kernel.holds.push(Hold { ring, side, role: self.role, span });
         self.push(Stmt::Begin(hold));
         hold
+    }
+
+    /// A buffer in tensor memory: a lane for each row, a column for each column.
+    #[track_caller]
+    pub(crate) fn in_tensor_memory(&mut self, name: &str, dtype: DType, [rows, columns]: [i64; 2]) -> Buffer {
+        self.buffer(name, dtype, Space::Tensor, S([rows, columns], [1 * TLANE, 1 * TCOL]))
     }
 
     /// Adds a statement to the innermost open body.

@@ -15,6 +15,7 @@ use crate::thread::packed::{Packed, WORD, is_word};
 use crate::thread::program::{Call, Cond, Memory, Mma, Program, Stmt};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::TensorCopy;
+use crate::thread::tensor::Accumulates;
 use crate::thread::value::Value;
 use crate::thread::wgmma::{LeftMatrix, WarpgroupMma};
 use crate::tile::{Effect, MemoryOrder};
@@ -121,6 +122,12 @@ impl Stmt {
                 product.left_registers().into_iter().for_each(|regs| visit(Effect::Read, regs));
                 visit(effect, &product.sums);
             }
+            Stmt::TensorMma(product) => {
+                if let Accumulates::If(flag) = &product.accumulates {
+                    visit(Effect::Read, flag);
+                }
+            }
+            Stmt::TensorLoad(load) => visit(Effect::Write, &load.to),
             Stmt::Assign { to, .. } | Stmt::AssignPair { to, .. } => {
                 self.values().iter().for_each(|value| registers_of(value, visit));
                 visit(Effect::Write, to);
@@ -150,6 +157,12 @@ impl Stmt {
                     regs(a);
                 }
             }
+            Stmt::TensorMma(product) => {
+                if let Accumulates::If(flag) = &mut product.accumulates {
+                    regs(flag);
+                }
+            }
+            Stmt::TensorLoad(load) => regs(&mut load.to),
             Stmt::Inst(call) => call.to.iter_mut().chain(&mut call.from).for_each(regs),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
             Stmt::If { .. } | Stmt::Unless { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {}
@@ -186,12 +199,18 @@ impl Stmt {
                 });
                 ([all.next().flatten(), all.next().flatten()], None)
             }
+            Stmt::TensorMma(product) => {
+                let [a, b] = product.shared().map(|part| {
+                    access(&part.memory, &part.first, Moved::Box(part.bytes), Effect::Read)
+                });
+                ([a, b], None)
+            }
             Stmt::Inst(call) => ([None, None], Some(&**call)),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => ([None, None], None),
             Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => ([None, None], None),
             Stmt::IfValue { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => ([None, None], None),
             Stmt::Assign { .. } | Stmt::AssignPair { .. } => ([None, None], None),
-            Stmt::LetValue { .. } | Stmt::Mma(_) | Stmt::Advance(_) => ([None, None], None),
+            Stmt::LetValue { .. } | Stmt::Mma(_) | Stmt::TensorLoad(_) | Stmt::Advance(_) => ([None, None], None),
         };
         own.into_iter().flatten().chain(call.into_iter().flat_map(Call::accesses))
     }
@@ -228,6 +247,8 @@ impl Stmt {
                 let all = product.left_registers().into_iter().chain([&product.sums]);
                 all.for_each(|regs| visit(regs.array, bytes(regs.array).max(WORD)));
             }
+            Stmt::TensorLoad(load) => visit(load.to.array, WORD),
+            Stmt::TensorMma(_) => {}
             Stmt::Move { to, from } if is_word(registers, [to, from]) => {
                 [to, from].iter().for_each(|regs| visit(regs.array, WORD));
             }
@@ -253,7 +274,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &[],
             Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => &[],
-            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::Inst(_) => &[],
+            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Inst(_) => &[],
         }
     }
 
@@ -266,7 +287,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &mut [],
             Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => &mut [],
-            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::Inst(_) => &mut [],
+            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Inst(_) => &mut [],
         }
     }
 
@@ -286,6 +307,7 @@ impl Stmt {
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &[],
             Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &[],
             Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) | Stmt::WarpgroupMma(_) => &[],
+            Stmt::TensorMma(_) | Stmt::TensorLoad(_) => &[],
         }
     }
 
@@ -300,6 +322,7 @@ impl Stmt {
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &mut [],
             Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &mut [],
             Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) | Stmt::WarpgroupMma(_) => &mut [],
+            Stmt::TensorMma(_) | Stmt::TensorLoad(_) => &mut [],
         }
     }
 
@@ -328,6 +351,11 @@ impl Stmt {
             Stmt::WarpgroupMma(product) => {
                 product.shared().flat_map(|part| [&part.first, &part.offset]).for_each(visit);
             }
+            Stmt::TensorMma(product) => {
+                let factors = product.shared().into_iter().flat_map(|part| [&part.first, &part.offset]);
+                factors.chain([&product.sums]).for_each(visit);
+            }
+            Stmt::TensorLoad(load) => visit(&load.from),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
             Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
         }
@@ -351,6 +379,11 @@ impl Stmt {
             Stmt::WarpgroupMma(product) => {
                 product.shared_mut().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(visit);
             }
+            Stmt::TensorMma(product) => {
+                visit(&mut product.sums);
+                product.shared_mut().into_iter().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(visit);
+            }
+            Stmt::TensorLoad(load) => visit(&mut load.from),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
             Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
         }
@@ -366,10 +399,14 @@ impl Stmt {
             Stmt::WarpgroupMma(product) => {
                 product.shared_mut().for_each(|part| visit(part.memory, &mut part.first));
             }
+            Stmt::TensorMma(product) => {
+                product.shared_mut().into_iter().for_each(|part| visit(part.memory, &mut part.first));
+            }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => {}
             Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) => {}
+            Stmt::TensorLoad(_) => {}
         }
     }
 
@@ -383,7 +420,7 @@ impl Stmt {
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => Scope::Thread,
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => Scope::Thread,
             Stmt::Mma(_) | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => Scope::Thread,
-            Stmt::WarpgroupMma(_) | Stmt::Advance(_) => Scope::Thread,
+            Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Advance(_) => Scope::Thread,
         }
     }
 

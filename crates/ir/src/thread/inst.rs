@@ -761,6 +761,79 @@ instructions! {
             "}",
         ],
     }
+    /// A warp allocates so many columns of tensor memory, and writes their address to shared memory (PTX ISA, "tcgen05.alloc").
+    TensorAlloc {
+        name: "tensor_alloc",
+        cuda: "tensor_alloc(&%, %)",
+        ptx: "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32",
+        memory: const { &[filled(4)] },
+        arguments: 1,
+        issued_by: Scope::Warp,
+        targets: &[Target::Sm100a],
+        function: &[
+            "// Allocates columns of tensor memory, and lets other CTAs do so.",
+            "__device__ __forceinline__ void tensor_alloc(unsigned int* address, int columns) {",
+            "  asm volatile(\"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(address))), \"r\"(columns) : \"memory\");",
+            "  asm volatile(\"tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// A warp frees the columns of tensor memory at an address (PTX ISA, "tcgen05.dealloc").
+    TensorDealloc {
+        name: "tensor_dealloc",
+        cuda: "tensor_dealloc(%, %)",
+        ptx: "tcgen05.dealloc.cta_group::1.sync.aligned.b32",
+        registers: &[RegisterOperand::Word],
+        arguments: 1,
+        issued_by: Scope::Warp,
+        targets: &[Target::Sm100a],
+        function: &[
+            "__device__ __forceinline__ void tensor_dealloc(unsigned int address, int columns) {",
+            "  asm volatile(\"tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;\" :: \"r\"(address), \"r\"(columns) : \"memory\");",
+            "}",
+        ],
+    }
+    /// What a thread has done with tensor memory comes before the barriers that follow (PTX ISA, "tcgen05.fence").
+    TensorFenceBefore {
+        name: "tensor_fence_before_barrier",
+        cuda: "tensor_fence_before_barrier()",
+        ptx: "tcgen05.fence::before_thread_sync",
+        targets: &[Target::Sm100a],
+        function: &[
+            "__device__ __forceinline__ void tensor_fence_before_barrier() {",
+            "  asm volatile(\"tcgen05.fence::before_thread_sync;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// What a thread does with tensor memory comes after the barriers before (PTX ISA, "tcgen05.fence").
+    TensorFenceAfter {
+        name: "tensor_fence_after_barrier",
+        cuda: "tensor_fence_after_barrier()",
+        ptx: "tcgen05.fence::after_thread_sync",
+        targets: &[Target::Sm100a],
+        function: &[
+            "__device__ __forceinline__ void tensor_fence_after_barrier() {",
+            "  asm volatile(\"tcgen05.fence::after_thread_sync;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// The tensor core arrives at a barrier when all products are done that this thread has issued (PTX ISA, "tcgen05.commit").
+    TensorCommit {
+        name: "tensor_commit",
+        cuda: "tensor_commit(&%)",
+        ptx: "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64",
+        memory: const { &[BARRIER] },
+        takes_any_argument: true,
+        targets: &[Target::Sm100a],
+        function: &[
+            "// Arrives when the products that this thread has issued are done.",
+            "__device__ __forceinline__ void tensor_commit(unsigned long long* barrier) {",
+            "  asm volatile(\"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))) : \"memory\");",
+            "}",
+        ],
+    }
     /// Copies by the copy engine that are ordered after this fence see what the thread has written to shared memory before it
     /// (PTX ISA, "membar / fence", "fence.proxy.async").
     ProxyFenceShared {

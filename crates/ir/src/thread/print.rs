@@ -8,6 +8,7 @@ use crate::arena::Handle;
 use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::{Cursor, EngineWay, Ring, TensorCopy, TensorMapRecipe, TensorPart};
+use crate::thread::tensor::{Accumulates, TensorMma};
 use crate::thread::value::Value;
 use crate::thread::wgmma::{LeftMatrix, SharedMatrix, WarpgroupMma};
 use crate::tile::AtomicOp;
@@ -51,6 +52,10 @@ impl fmt::Display for Program {
         }
         for ring in &self.rings {
             writeln!(f, "  {}", self.ring(ring))?;
+        }
+        if let Some(tensor) = &self.tensor_memory {
+            let (columns, base) = (tensor.columns, &self.registers[tensor.base].name);
+            writeln!(f, "  tensor memory: {columns} columns from {base} on")?;
         }
         self.print_body(f, &self.body, 1)
     }
@@ -124,16 +129,17 @@ impl Program {
     /// `sums[0..+32] += wgmma.n64 f32.bf16.bf16 left[0], right[0]`
     fn warpgroup_mma(&self, product: &WarpgroupMma) -> String {
         let WarpgroupMma { inst, n, sums, a, b, accumulates } = product;
-        let shared = |part: &SharedMatrix| {
-            let turned = if part.is_transposed { " transposed" } else { "" };
-            format!("{}{turned}", self.place(part.memory, &(&part.first + &part.offset)))
-        };
         let left = match a {
             LeftMatrix::Registers(regs) => self.regs(regs),
-            LeftMatrix::Shared(part) => shared(part),
+            LeftMatrix::Shared(part) => self.shared_matrix(part),
         };
         let sign = if *accumulates { "+=" } else { "=" };
-        format!("{} {sign} wgmma.n{n} {} {left}, {}", self.regs(sums), inst.info().types, shared(b))
+        format!("{} {sign} wgmma.n{n} {} {left}, {}", self.regs(sums), inst.info().types, self.shared_matrix(b))
+    }
+
+    fn shared_matrix(&self, part: &SharedMatrix) -> String {
+        let turned = if part.is_transposed { " transposed" } else { "" };
+        format!("{}{turned}", self.place(part.memory, &(&part.first + &part.offset)))
     }
 
     /// A value as text: `exp(v[0] - max[0])`.
@@ -238,6 +244,16 @@ impl Program {
                     self.print_body(f, body, depth + 1)?;
                 }
                 Stmt::TensorCopy(copy) => writeln!(f, "{}", self.tensor_copy(copy))?,
+                Stmt::TensorMma(product) => {
+                    let TensorMma { kind, sums, a, b, accumulates, .. } = &**product;
+                    let sign = match accumulates {
+                        Accumulates::Always => "+=".to_string(),
+                        Accumulates::If(flag) => format!("= ({}) +", self.regs(flag)),
+                    };
+                    let [a, b] = [a, b].map(|part| self.shared_matrix(part));
+                    writeln!(f, "tensor[{sums}] {sign} tcgen05.{} {a}, {b}", kind.name())?;
+                }
+                Stmt::TensorLoad(load) => writeln!(f, "{} = tensor[{}]", self.regs(&load.to), load.from)?,
                 Stmt::WarpgroupMma(product) => writeln!(f, "{}", self.warpgroup_mma(product))?,
                 Stmt::Advance(cursor) => {
                     let Cursor { stage, phase, stages } = &self.cursors[*cursor];

@@ -13,6 +13,7 @@ use crate::thread::inst::Inst;
 use crate::thread::mma::MmaInst;
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::{Cursor, Ring, TensorCopy, TensorMapRecipe};
+use crate::thread::tensor::{TensorLoad, TensorMemory, TensorMma};
 use crate::thread::value::Value;
 use crate::thread::wgmma::WarpgroupMma;
 use crate::tile::{MemoryOrdering, Role};
@@ -44,6 +45,8 @@ pub struct Program {
     pub rings: Vec<Ring>,
     /// Where warps are in the rings between roles.
     pub cursors: Arena<Cursor>,
+    /// The tensor memory of a CTA, if it has some.
+    pub tensor_memory: Option<TensorMemory>,
     /// The tile ops that the statements came from.
     pub notes: Arena<Note>,
     /// Its statements.
@@ -93,6 +96,7 @@ impl Program {
             maps: Arena::new(),
             rings: Vec::new(),
             cursors: Arena::new(),
+            tensor_memory: None,
             notes: Arena::new(),
             body: Vec::new(),
             plans: Vec::new(),
@@ -291,6 +295,8 @@ impl Stmt {
             | Stmt::Move { .. }
             | Stmt::Mma(_)
             | Stmt::WarpgroupMma(_)
+            | Stmt::TensorMma(_)
+            | Stmt::TensorLoad(_)
             | Stmt::TensorCopy(_)
             | Stmt::Advance(_)
             | Stmt::Inst(_) => &[],
@@ -310,7 +316,7 @@ impl Stmt {
             Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => None,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => None,
             Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => None,
-            Stmt::WarpgroupMma(_) | Stmt::Advance(_) => None,
+            Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Advance(_) => None,
         }
     }
 
@@ -469,6 +475,10 @@ pub enum Stmt {
     Mma(Box<Mma>),
     /// A warpgroup multiplies two matrices, and adds the product to a third in its registers.
     WarpgroupMma(Box<WarpgroupMma>),
+    /// One thread lets the tensor core multiply, with sums in tensor memory.
+    TensorMma(Box<TensorMma>),
+    /// A warp loads columns of tensor memory.
+    TensorLoad(Box<TensorLoad>),
     /// The copy engine copies a box of a tensor to shared memory.
     TensorCopy(Box<TensorCopy>),
     /// A warp goes on to the next stage of a ring.

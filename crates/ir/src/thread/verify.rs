@@ -165,6 +165,8 @@ impl Checker<'_> {
             }
             Stmt::Mma(product) => self.mma(product),
             Stmt::WarpgroupMma(product) => self.warpgroup_mma(product),
+            Stmt::TensorMma(product) => self.tensor_mma(product),
+            Stmt::TensorLoad(load) => self.tensor_load(load),
             Stmt::Role { role, body } => self.role(&self.program.roles[*role], body),
             Stmt::Elect { body } => {
                 self.executes("elect.sync", Target::ALL, Scope::Warp);

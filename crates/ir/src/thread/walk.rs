@@ -105,6 +105,7 @@ impl Walker<'_> {
             }
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) => {}
+            Stmt::TensorMma(_) | Stmt::TensorLoad(_) => {}
             Stmt::Advance(cursor) => self.warp.advance(&self.program.cursors[*cursor]),
             Stmt::TensorCopy(_) | Stmt::Inst(_) => {}
         }

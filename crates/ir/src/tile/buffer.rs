@@ -3,7 +3,7 @@
 use tilewright_diag::Span;
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
-use tilewright_layout::axis::REG;
+use tilewright_layout::axis::{REG, TCOL};
 use tilewright_layout::{DType, Layout};
 
 use crate::arena::Handle;
@@ -34,6 +34,8 @@ pub enum Space {
     Shared,
     /// Registers: every thread holds its part of the buffer.
     Fragment,
+    /// Tensor memory: sums of asynchronous products, 128 rows of columns of 32 bits.
+    Tensor,
 }
 
 /// What a kernel does with a parameter.
@@ -142,6 +144,7 @@ impl Buffer {
         match self.space {
             Space::Global(_) | Space::Shared => layout.memory_span(),
             Space::Fragment => layout.span_on(&REG),
+            Space::Tensor => layout.span_on(&TCOL),
         }
     }
 

@@ -523,7 +523,7 @@ impl Masks {
                 let own = Buffer { name, view_of: None, order: None, span, ..buffer };
                 Tile { buffer: self.kernel.buffers.push(own), ..tile.clone() }
             }
-            Space::Shared | Space::Global(_) => tile.clone(),
+            Space::Shared | Space::Global(_) | Space::Tensor => tile.clone(),
         };
         let value = Value::Op(ElementOp::Select, chosen.into());
         let body = vec![ElementStmt::Store { to: to.access(&vars, span), value, claim: Claim::None }];

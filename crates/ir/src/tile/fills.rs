@@ -206,7 +206,7 @@ impl Kernel {
         self.for_each_use_in(std::slice::from_ref(stmt), &mut |buffer, writes, _| match self.buffers[buffer].space {
             Space::Shared => stores |= writes,
             Space::Global(_) => loads |= !writes,
-            Space::Fragment => {}
+            Space::Fragment | Space::Tensor => {}
         });
         loads && stores
     }

@@ -200,7 +200,7 @@ impl Kernel {
             // CUDA has no cache hint for 32 bytes.
             Space::Global(_) if self.caching_of(buffer).is_some() => self.widest_global.min(WIDEST),
             Space::Global(_) => self.widest_global,
-            Space::Shared | Space::Fragment => WIDEST,
+            Space::Shared | Space::Fragment | Space::Tensor => WIDEST,
         }
     }
 

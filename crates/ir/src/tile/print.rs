@@ -71,6 +71,7 @@ fn space_name(space: Space) -> &'static str {
         Space::Global(direction) => direction.name(),
         Space::Shared => "shared",
         Space::Fragment => "fragment",
+        Space::Tensor => "tensor",
     }
 }
 

@@ -12,7 +12,7 @@ use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
-use crate::tile::op::OpKind;
+use crate::tile::op::{Op, OpKind};
 use crate::tile::value::{Access, Value};
 
 /// Warps of a warpgroup, the first of which has a number that is a multiple of as many (PTX ISA, "wgmma").
@@ -112,7 +112,9 @@ impl Kernel {
     /// Gives the roles their warps: first those whose ops are for whole warpgroups, so that these begin at multiples of four warps,
     /// then the others, both in their order.
     pub fn pack_roles(&mut self) {
-        let ops = self.ops.iter().map(|(_, op)| op).filter(|op| matches!(op.kind, OpKind::GemmAsync(_)));
+        let loads = |op: &Op| op.kind == OpKind::Copy && self.uses_tensor_memory(op);
+        let multiplies = |op: &Op| matches!(op.kind, OpKind::GemmAsync(_)) && !self.uses_tensor_memory(op);
+        let ops = self.ops.iter().map(|(_, op)| op).filter(|op| loads(op) || multiplies(op));
         let of_warpgroups: BTreeSet<Handle<Role>> = ops.filter_map(|op| op.role).collect();
         let (first, last): (Vec<_>, Vec<_>) =
             self.roles.iter().map(|(role, _)| role).partition(|role| of_warpgroups.contains(role));

@@ -30,6 +30,7 @@ mod races;
 mod rings;
 mod roles;
 mod sizes;
+mod tensor_memory;
 mod tuples;
 mod uniform;
 mod unwritten;
@@ -86,6 +87,10 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
         return Err(found);
     }
     rings::check(&kernel, &mut found);
+    tensor_memory::check(&kernel, target, &mut found);
+    if !found.is_empty() {
+        return Err(found);
+    }
     let kernels = KernelsByRole::of(&kernel);
     buffers::check(&kernels, target, &mut found);
     check_body(&kernels, &kernel.body, &mut Vec::new(), &mut Vec::new(), &mut found);

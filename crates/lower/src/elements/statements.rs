@@ -60,6 +60,7 @@ impl Lowering<'_> {
                         let value = self.value(value, Some(dtype), place)?;
                         self.write_fragment(to, place, &value)
                     }
+                    Space::Tensor => Err("an element of tensor memory".into()),
                     Space::Global(_) | Space::Shared => {
                         let first = self.first_only(place);
                         let inner = self.aside(|this| this.store(to, value, &first))?;

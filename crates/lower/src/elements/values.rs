@@ -170,6 +170,7 @@ impl Lowering<'_> {
             Value::Load(access) => match self.kernel.buffers[access.buffer].space {
                 Space::Fragment => self.read_fragment(access, place),
                 Space::Global(_) | Space::Shared => self.load(access, place),
+                Space::Tensor => Err("an element of tensor memory".into()),
             },
             Value::Cast(dtype, narrowing, inner) => {
                 let from = match self.integer_range(inner) {

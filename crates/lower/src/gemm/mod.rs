@@ -4,8 +4,10 @@
 //! through staging registers: multiplicands one step of K at a time, the accumulator as a whole. The variant `ldmatrix`
 //! loads multiplicands in shared memory with the instruction of that name, `mma` each lane's elements by themselves.
 
+mod described;
 mod matrices;
 mod staging;
+mod tensor;
 mod warpgroup;
 
 use tilewright_diag::Diagnostic;
@@ -26,6 +28,7 @@ use crate::refusal::Refusal;
 use crate::variant::{Schedule, Variant, VariantList};
 use matrices::MatrixLoads;
 use staging::Staged;
+pub(crate) use tensor::{Issue, issue};
 pub(crate) use warpgroup::WARPGROUP;
 
 /// What the variants of `gemm` decide on.

@@ -10,14 +10,13 @@ use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::{MemoryKind, Reason};
 use tilewright_ir::product::{Matrix, Product};
 use tilewright_ir::thread::{
-    Call, Inst, LeftMatrix, RegArray, Regs, SharedMatrix, Stmt, WGMMA_COLUMNS, WGMMA_ROWS, WarpgroupMma, WgmmaInst,
+    Call, Inst, LeftMatrix, RegArray, Regs, Stmt, WGMMA_COLUMNS, WGMMA_ROWS, WarpgroupMma, WgmmaInst,
 };
 use tilewright_ir::tile::{Gemm, Kernel, Op, Space, Tile, WARPS_OF_A_WARPGROUP};
 use tilewright_ir::{Handle, HwIndex, Target};
-use tilewright_layout::axis::M;
-use tilewright_layout::descriptor::{Major, SwizzlePattern, WgmmaDescriptor, wgmma_descriptor};
-use tilewright_layout::{ComposeLayout, DType, Layout, LayoutError};
+use tilewright_layout::DType;
 
+use super::described::{BLOCK_ROWS, Described, MatrixUnit};
 use super::{Source, fragment, ragged, reason};
 use crate::builder::{Builder, regs};
 use crate::operand::{MemoryTile, Operand, other_operands};
@@ -58,20 +57,6 @@ enum Left {
     Shared(Described),
 }
 
-/// A tile in shared memory that descriptors describe.
-#[derive(Clone)]
-struct Described {
-    tile: MemoryTile,
-    descriptor: WgmmaDescriptor,
-    /// Bytes that each step along K adds.
-    advance: Vec<i64>,
-    /// Bytes from one block of rows to the next.
-    apart: i64,
-    is_transposed: bool,
-    /// Bytes of which the memory begins at a multiple.
-    alignment: i64,
-}
-
 pub(crate) static WARPGROUP: VariantList<Context, WarpgroupSchedule> = VariantList {
     context: Context::new,
     floor: |_| None,
@@ -85,12 +70,16 @@ impl Context {
         };
         let factor = |tile: &Tile| match kernel.buffers[tile.buffer].space {
             Space::Fragment => Ok::<_, Diagnostic>(fragment(builder, kernel, tile).map(Factor::Registers)),
-            Space::Shared | Space::Global(_) => Ok(in_shared(Operand::resolve(builder, kernel, op, tile)?)),
+            Space::Shared | Space::Global(_) | Space::Tensor => {
+                Ok(in_shared(Operand::resolve(builder, kernel, op, tile)?))
+            }
         };
         let first = builder.role.map_or(0, |role| builder.program.roles[role].first);
         let sums = match kernel.buffers[c.buffer].space {
             Space::Fragment => fragment(builder, kernel, c),
-            Space::Shared | Space::Global(_) => Err(reason("`c` is in memory".to_string(), "a fragment")),
+            Space::Shared | Space::Global(_) | Space::Tensor => {
+                Err(reason("`c` is in memory".to_string(), "a fragment"))
+            }
         };
         Ok(Context {
             target: builder.program.target,
@@ -138,7 +127,7 @@ fn accept(context: &Context) -> Result<WarpgroupSchedule, Vec<Reason>> {
         reasons.push(reason(text, &format!("multiples of {rows} rows")));
     }
     if columns_of(inst, n).is_none() {
-        let accepted = format!("multiples of 8 (of 16 for integers) up to {WGMMA_COLUMNS}, or multiples of {WGMMA_ROWS}");
+        let accepted = format!("multiples of 8 (of 16 for integers) up to {WGMMA_COLUMNS}, or multiples of {BLOCK_ROWS}");
         reasons.push(reason(format!("{n} columns"), &accepted));
     }
     if k % info(&inst).k != 0 {
@@ -157,11 +146,13 @@ fn accept(context: &Context) -> Result<WarpgroupSchedule, Vec<Reason>> {
             Some(against) => Err(against),
             None => Ok(Left::Registers(source)),
         },
-        Factor::Shared(tile) => Described::of(&tile, [m, k], context.gemm.transpose_a, "a").map(Left::Shared),
+        Factor::Shared(tile) => {
+            Described::of(MatrixUnit::Wgmma, &tile, [m, k], (context.gemm.transpose_a, "a")).map(Left::Shared)
+        },
     });
     let b = b.clone().and_then(|b| match b {
         Factor::Registers(_) => Err(reason("`b` is in registers".to_string(), "a tile in shared memory")),
-        Factor::Shared(tile) => Described::of(&tile, [n, k], !context.gemm.transpose_b, "b"),
+        Factor::Shared(tile) => Described::of(MatrixUnit::Wgmma, &tile, [n, k], (!context.gemm.transpose_b, "b")),
     });
     match (sums, a, b) {
         (Ok(sums), Ok(a), Ok(b)) => Ok(WarpgroupSchedule { inst, product, sums, a, b }),
@@ -190,81 +181,8 @@ fn no_types([multiplicand, sum]: [DType; 2]) -> Reason {
 
 /// The columns of one instruction, if the sums have `n`: all of them, or as many blocks of 64 as possible, the same in each.
 fn columns_of(inst: WgmmaInst, n: i64) -> Option<i64> {
-    let is_possible = |columns: &i64| inst.info().has_columns(*columns) && (*columns == n || columns % WGMMA_ROWS == 0);
+    let is_possible = |columns: &i64| inst.info().has_columns(*columns) && (*columns == n || columns % BLOCK_ROWS == 0);
     (1..=n / 8).filter(|parts| n % parts == 0).map(|parts| n / parts).find(is_possible)
-}
-
-impl Described {
-    /// The descriptors of a tile of rows of M or N, with K along them unless it is stored the other way round.
-    fn of(tile: &MemoryTile, [rows, k]: [i64; 2], is_turned: bool, name: &str) -> Result<Described, Reason> {
-        let refused = |error: LayoutError| {
-            let (problem, accepted) = match error {
-                LayoutError::Descriptor { problem, legal, .. } => (problem, legal),
-                other => (other.to_string(), "the layouts of `mma_shared_layout`".to_string()),
-            };
-            reason(format!("no descriptor matches `{}`, which is `{name}`: {problem}", tile.title), &accepted)
-        };
-        let stored = if is_turned { [k, rows] } else { [rows, k] };
-        let iters = tile.iters()?.clone();
-        let whole = match tile.placed.swizzle {
-            None => Layout::Tile(iters),
-            Some(swizzle) => Layout::Compose(ComposeLayout::new(swizzle, iters).map_err(refused)?),
-        };
-        let upright = if is_turned { whole.reorder(&stored, &[1, 0]).map_err(refused)? } else { whole };
-        let bits = tile.dtype.bytes() * 8;
-        let pattern = SwizzlePattern::of(&upright, bits);
-        let repeat = pattern.map_or(16, |pattern| pattern.repeat().max(16));
-        if (tile.placed.start.multiple() * tile.dtype.bytes()) % repeat != 0 {
-            let text = format!("`{}` does not begin at a multiple of {repeat} B", tile.title);
-            return Err(reason(text, "tiles that begin where the pattern of the swizzle does"));
-        }
-        let of = |major| wgmma_descriptor(&upright, [rows, k], bits, major);
-        let (operand, is_transposed) = match (of(Major::K), of(Major::MN)) {
-            (Ok(operand), _) => (operand, false),
-            (Err(_), Ok(operand)) => (operand, true),
-            (Err(along_k), Err(along_mn)) => return Err(refused(if is_turned { along_mn } else { along_k })),
-        };
-        let apart = blocks_apart(&upright, [rows, k], tile.dtype.bytes()).ok_or_else(|| {
-            let text = format!("the blocks of {WGMMA_ROWS} rows of `{}` are not evenly spaced", tile.title);
-            reason(text, "the layouts of `mma_shared_layout`")
-        })?;
-        let (descriptor, advance) = (operand.descriptor, operand.advance);
-        Ok(Described { tile: tile.clone(), descriptor, advance, apart, is_transposed, alignment: repeat })
-    }
-
-    /// The tile, as an instruction reads it that begins so many bytes after the first.
-    fn matrix(&self, builder: &Builder, offset: Expr) -> SharedMatrix {
-        let bytes = self.tile.dtype.bytes();
-        let start = WgmmaDescriptor { start_address: 0, ..self.descriptor };
-        let first = i64::from(self.descriptor.start_address) * 16 / bytes;
-        let stage = builder.program.memories[self.tile.memory].stage_elements();
-        SharedMatrix {
-            memory: self.tile.memory,
-            first: self.tile.placed.start.clone(),
-            bytes: self.tile.placed.span_on(&M).min(stage) * bytes,
-            offset: normalize(&(offset + first)),
-            descriptor: start.encode(),
-            is_transposed: self.is_transposed,
-        }
-    }
-
-    /// Elements from the first of the tile to the part of a step along K, in a row of blocks.
-    fn offset(&self, step: usize, block: &Expr) -> Expr {
-        let bytes = self.tile.dtype.bytes();
-        normalize(&(block * (self.apart / bytes) + self.advance[step] / bytes))
-    }
-}
-
-/// Bytes from one block of 64 rows to the next, before the swizzle; 0 if there is one. `None` if they are not evenly spaced.
-fn blocks_apart(layout: &Layout, [rows, k]: [i64; 2], bytes: i64) -> Option<i64> {
-    let tile = layout.tile().ok()?;
-    let place = |block: i64| tile.position(block * WGMMA_ROWS * k, &M);
-    let blocks = (rows + WGMMA_ROWS - 1) / WGMMA_ROWS;
-    if blocks == 1 {
-        return Some(0);
-    }
-    let apart = place(1) - place(0);
-    (0..blocks).all(|block| place(block) - place(0) == block * apart).then_some(apart * bytes)
 }
 
 impl Schedule<Context> for WarpgroupSchedule {
@@ -273,21 +191,16 @@ impl Schedule<Context> for WarpgroupSchedule {
         let groups = context.warps[1] / WARPS_OF_A_WARPGROUP;
         let columns = columns_of(self.inst, n).unwrap_or(n);
         let instructions = m / WGMMA_ROWS / groups * (n / columns) * (k / self.inst.info().k);
-        let swizzle = |described: &Described| {
-            let pattern = SwizzlePattern::from(described.descriptor.swizzle).name();
-            let turned = if described.is_transposed { "MN-major" } else { "K-major" };
-            format!("{turned} with {pattern}")
-        };
         let a = match &self.a {
             Left::Registers(_) => "in registers".to_string(),
-            Left::Shared(described) => swizzle(described),
+            Left::Shared(described) => described.summary(),
         };
         format!(
             "{}, each {} of m64n{columns}k{}; `a` {a}, `b` {}",
             counted(groups, "warpgroup"),
             counted_as(instructions, "instruction", "instructions"),
             self.inst.info().k,
-            swizzle(&self.b),
+            self.b.summary(),
         )
     }
 
@@ -299,10 +212,7 @@ impl Schedule<Context> for WarpgroupSchedule {
         let group = if groups == 1 { Expr::constant(0) } else { Expr::var(&warp) / WARPS_OF_A_WARPGROUP };
         let Source::Registers(sums, _) = &self.sums else { return Err(Refusal::from("the sums are in memory")) };
         let left = if let Left::Shared(described) = &self.a { Some(described) } else { None };
-        for described in left.into_iter().chain([&self.b]) {
-            let owner = builder.program.owner(described.tile.memory);
-            builder.align(owner, described.alignment);
-        }
+        left.into_iter().chain([&self.b]).for_each(|described| described.align(builder));
         let mut body = vec![Stmt::from(Call::plain(Inst::WarpgroupFence))];
         for step in 0..k / self.inst.info().k {
             for block in 0..m / WGMMA_ROWS / groups {
@@ -310,7 +220,7 @@ impl Schedule<Context> for WarpgroupSchedule {
                     let row = normalize(&(Expr::constant(block * groups) + group.clone()));
                     let a = match &self.a {
                         Left::Shared(described) => {
-                            LeftMatrix::Shared(described.matrix(builder, described.offset(step as usize, &row)))
+                            LeftMatrix::Shared(described.matrix(builder, step, &row))
                         }
                         Left::Registers(Source::Registers(array, _)) => {
                             LeftMatrix::Registers(self.left(*array, [block, step]))
@@ -323,7 +233,7 @@ impl Schedule<Context> for WarpgroupSchedule {
                         n: columns,
                         sums: regs(*sums, (block * (n / columns) + part) * held, held),
                         a,
-                        b: self.b.matrix(builder, self.b.offset(step as usize, &Expr::constant(part * columns / WGMMA_ROWS))),
+                        b: self.b.matrix(builder, step, &Expr::constant(part * columns / BLOCK_ROWS)),
                         accumulates: step > 0 || !context.gemm.clear,
                     }));
                 }

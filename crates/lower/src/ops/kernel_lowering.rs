@@ -1,12 +1,15 @@
 //! Chooses the variant of every op and builds its statements.
 
+use std::collections::BTreeMap;
+
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{OpPlan, VariantResult};
-use tilewright_ir::thread::{Cond, for_each_stmt};
+use tilewright_ir::thread::{Cond, RegArray, for_each_stmt};
 use tilewright_ir::tile::{
-    If, Kernel, KernelsByRole, Loop, Op, OpKind, Role, Stmt, Tile, Unroll, iteration_exists, tile_title,
+    Buffer, If, Kernel, KernelsByRole, Loop, Op, OpKind, Role, Stmt, TensorColumns, Tile, Unroll, iteration_exists,
+    tile_title,
 };
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
@@ -28,6 +31,10 @@ pub(super) struct KernelLowering<'a> {
     pub(super) options: &'a Options,
     pub(super) builder: Builder,
     pub(super) rings: Rings,
+    /// Which columns of tensor memory buffers have.
+    pub(super) tensor_columns: TensorColumns,
+    /// The registers that say whether products are added to sums in tensor memory.
+    pub(super) sums_flags: BTreeMap<Handle<Buffer>, Handle<RegArray>>,
     /// Plans of the ops lowered so far, in program order.
     pub(super) plans: Vec<OpPlan>,
     /// Errors found so far.
@@ -105,6 +112,7 @@ impl KernelLowering<'_> {
     /// The block of an op; `None` if it is a part of another block.
     fn any_op(&mut self, op: &Op) -> Result<Option<OpBlock>, Diagnostic> {
         match op.kind {
+            _ if self.kernel.uses_tensor_memory(op) => self.tensor_op(op).map(Some),
             _ if self.stage_filled_by(op).is_some() => self.fill_of_stage(op),
             OpKind::CopyAsync => self.copy_async(op).map(Some),
             kind if kind.is_atomic() => self.atomic(op).map(Some),

@@ -7,9 +7,12 @@ mod options;
 mod pipelined;
 mod placed;
 mod staged;
+mod tensor;
 mod variants;
 
 pub use options::Options;
+
+use std::collections::BTreeMap;
 
 use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::Expr;
@@ -37,6 +40,8 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         builder,
         plans,
         rings,
+        tensor_columns: kernel.tensor_columns(),
+        sums_flags: BTreeMap::new(),
         found: Vec::new(),
         trips: Expr::constant(1),
         loops: 0,

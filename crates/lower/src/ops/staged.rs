@@ -25,7 +25,7 @@ impl KernelLowering<'_> {
 
     /// The block in which a role gives a stage back; `None` if it holds none, which no verified kernel does.
     pub(super) fn end_hold(&mut self, handle: Handle<Hold>) -> Option<OpBlock> {
-        self.rings.end(self.kernels.whole(), &self.builder, handle)
+        self.rings.end(self.kernels.whole(), handle)
     }
 
     /// The role that produces the current stage of a ring, and that ring, if an op writes to it.
@@ -49,7 +49,8 @@ impl KernelLowering<'_> {
     }
 
     /// What a role does in its statements happens to the stages that it holds.
-    pub(super) fn in_stages(&self, role: Option<Handle<Role>>, mut block: OpBlock) -> OpBlock {
+    pub(super) fn in_stages(&mut self, role: Option<Handle<Role>>, mut block: OpBlock) -> OpBlock {
+        self.rings.note(self.kernels.whole(), &self.builder, role, &block.body);
         self.rings.in_stages(self.kernels.whole(), &self.builder, role, &mut block.body);
         block
     }

@@ -111,6 +111,8 @@ impl Check<'_> {
             Stmt::Op { .. }
             | Stmt::Mma(_)
             | Stmt::WarpgroupMma(_)
+            | Stmt::TensorMma(_)
+            | Stmt::TensorLoad(_)
             | Stmt::Inst(_)
             | Stmt::Role { .. }
             | Stmt::Elect { .. }

@@ -259,6 +259,7 @@ impl Reader<'_> {
                 Stmt::TensorCopy(_) | Stmt::Advance(_) => {}
                 Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
                 Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) => {}
+                Stmt::TensorMma(_) | Stmt::TensorLoad(_) => {}
             }
         }
         Some(out)

@@ -101,7 +101,7 @@ impl<'a> Machine<'a> {
         for (handle, buffer) in self.kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_none()) {
             let bytes = buffer.dtype.bytes() as usize;
             match buffer.space {
-                Space::Global(_) => {}
+                Space::Global(_) | Space::Tensor => {}
                 Space::Shared => {
                     self.storages.insert(handle, vec![None; buffer.span_elements() as usize * bytes]);
                 }
@@ -273,7 +273,7 @@ impl<'a> Machine<'a> {
         if index.iter().zip(&extents).any(|(at, extent)| !(0..*extent).contains(at)) {
             return match buffer.space {
                 Space::Global(_) => Ok(None),
-                Space::Shared | Space::Fragment => Err(Meaningless::Outside(format!("{}{index:?}", buffer.name))),
+                Space::Shared | Space::Fragment | Space::Tensor => Err(Meaningless::Outside(format!("{}{index:?}", buffer.name))),
             };
         }
         let flat = index.iter().zip(&buffer.shape).fold(0, |flat, (at, extent)| flat * extent + at);
@@ -282,7 +282,7 @@ impl<'a> Machine<'a> {
                 let strides = buffer.dynamic_shape.iter().flat_map(|shape| &shape.strides).map(of_launch);
                 index.iter().zip(strides).map(|(at, stride)| at * stride).sum()
             }
-            (Space::Fragment, _) | (_, None) => flat,
+            (Space::Fragment | Space::Tensor, _) | (_, None) => flat,
             (Space::Global(_) | Space::Shared, Some(layout)) => layout.memory_position(flat),
         };
         Ok(Some(position as usize * buffer.dtype.bytes() as usize))

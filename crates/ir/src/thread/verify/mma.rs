@@ -4,8 +4,10 @@ use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
 use super::checker::Checker;
+use crate::target::Target;
 use crate::thread::program::Mma;
 use crate::thread::registers::Regs;
+use crate::thread::tensor::{MOST_LOADED, TensorLoad, TensorMma};
 use crate::thread::wgmma::{LeftMatrix, SharedMatrix, WarpgroupMma};
 
 /// Bytes that addresses in descriptors count (PTX ISA, "Matrix Descriptor Format").
@@ -57,6 +59,35 @@ impl Checker<'_> {
             self.report("V0317", format!("`wgmma` of {} has operands that it does not accept", info.types));
         }
         self.executes("wgmma", info.targets(), Scope::Warpgroup);
+    }
+}
+
+impl Checker<'_> {
+    /// One thread issues a product of tiles in shared memory that begin where a descriptor can say.
+    pub(super) fn tensor_mma(&mut self, product: &TensorMma) {
+        let describes = |part: &SharedMatrix| {
+            let memory = &self.program.memories[part.memory];
+            let unit = DESCRIPTOR_UNIT / memory.dtype.bytes();
+            memory.is_shared() && self.is_multiple(&part.first, unit) && self.is_multiple(&part.offset, unit)
+        };
+        if !product.shared().into_iter().all(describes) || self.program.tensor_memory.is_none() {
+            self.report("V0317", "`tcgen05.mma` has operands that it does not accept".to_string());
+        }
+        if !self.is_elected {
+            self.report("V0317", "more than one thread issues `tcgen05.mma`".to_string());
+        }
+        self.executes("tcgen05.mma", &[Target::Sm100a], Scope::Thread);
+    }
+
+    /// A warp loads up to as many columns as one statement may.
+    pub(super) fn tensor_load(&mut self, load: &TensorLoad) {
+        let Regs { array, count, step, .. } = load.to;
+        let array = &self.program.registers[array];
+        let is_possible = (1..=MOST_LOADED).contains(&count);
+        if array.dtype.bytes() != 4 || array.vector != 1 || step != 1 || !is_possible {
+            self.report("V0317", "`tcgen05.ld` has operands that it does not accept".to_string());
+        }
+        self.executes("tcgen05.ld", &[Target::Sm100a], Scope::Warp);
     }
 }
 

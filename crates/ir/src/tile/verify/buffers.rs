@@ -1,6 +1,6 @@
 use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span, counted, nearest};
-use tilewright_layout::axis::{AxisKind, HARDWARE, LANEID, M, REG, TID_IN_WG, TX, WARPID, WGID, WID_IN_WG};
+use tilewright_layout::axis::{AxisKind, HARDWARE, LANEID, M, REG, TCOL, TID_IN_WG, TLANE, TX, WARPID, WGID, WID_IN_WG};
 use tilewright_layout::{Axis, Iter, Layout, TileLayout};
 
 use super::identifiers::{check_name, taken_help};
@@ -64,6 +64,7 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
         let (place, legal) = match buffer.space {
             Space::Global(_) => ("global memory", "`m`"),
             Space::Shared => ("shared memory", "`m`"),
+            Space::Tensor => ("tensor memory", "`TLane` and `TCol`"),
             Space::Fragment => {
                 ("registers", "thread axes such as `laneid`, `warpid`, `tx`, and `m` or `reg` for the register")
             }
@@ -103,6 +104,7 @@ fn has_axis(space: Space, axis: &Axis) -> bool {
     match space {
         Space::Global(_) | Space::Shared => *axis == M,
         Space::Fragment => axis.is_thread() || *axis == REG,
+        Space::Tensor => [TLANE, TCOL].contains(axis),
     }
 }
 
@@ -297,7 +299,7 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
             Space::Fragment => {
                 (format!("`{}` is a view of a fragment, but has a layout", buffer.name), "view it with only a shape")
             }
-            Space::Global(_) | Space::Shared => (
+            Space::Global(_) | Space::Shared | Space::Tensor => (
                 format!("`{}` views a parameter as another dtype", buffer.name),
                 "declare the parameter with that dtype",
             ),

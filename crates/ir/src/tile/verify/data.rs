@@ -220,7 +220,7 @@ impl<'a, 'f> Walk<'a, 'f> {
             Space::Fragment => {
                 ("as a fragment", "fragments are not masked: no register holds an element that is out of bounds")
             }
-            Space::Shared | Space::Global(_) => {
+            Space::Shared | Space::Global(_) | Space::Tensor => {
                 ("in shared memory", "shared memory is not masked: an out-of-bounds access would reach another buffer")
             }
         };

@@ -182,7 +182,7 @@ fn inside_help(buffer: &Buffer, start: &Expr, extent: i64, most: i64) -> String 
              k.parallel, where x.at(..).or_zero() is 0 outside"
                 .to_string()
         }
-        Space::Shared | Space::Fragment => {
+        Space::Shared | Space::Fragment | Space::Tensor => {
             "a region must lie inside its buffer: change where it begins, or make the buffer larger".to_string()
         }
     }

@@ -181,6 +181,8 @@ impl Walk<'_> {
                 let finding = wrong(message).label(hold.span, "the stage is taken here");
                 self.found.push(finding.help("other roles may read the same stage: write to a buffer that is not in the ring"));
             }
+            // Products are in order among each other.
+            (Side::Produce, Effect::Update) if kernel.is_in_tensor_memory(buffer) => self.written(buffer, hold, span),
             (Side::Produce, Effect::Read | Effect::Move | Effect::Update) => {
                 let message = format!("`{name}` is read in a stage that the role produces");
                 let finding = wrong(message).label(hold.span, "the stage is taken here");

@@ -19,7 +19,7 @@ pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     first.body(&kernel.body);
     let begins_with_values = |buffer: &Buffer| match buffer.space {
         Space::Global(direction) => direction != Direction::Output,
-        Space::Shared | Space::Fragment => false,
+        Space::Shared | Space::Fragment | Space::Tensor => false,
     };
     let is_known = |(storage, buffer): &(Handle<Buffer>, &Buffer)| {
         begins_with_values(buffer) || buffer.space != Space::Fragment && first.written.contains(storage)
@@ -122,7 +122,7 @@ impl Walk<'_> {
             Space::Global(_) => {
                 "an output begins with any values; declare it with k.accumulator, which begins at 0, or with k.inout"
             }
-            Space::Shared | Space::Fragment => "fill it or copy something into it first",
+            Space::Shared | Space::Fragment | Space::Tensor => "fill it or copy something into it first",
         };
         self.found.push(
             Diagnostic::error("K0238", message)

@@ -322,7 +322,7 @@ fn place(kernel: &Kernel, touch: &Touch, index: &[Expr]) -> Place {
     let bytes = buffer.dtype.bytes();
     let flat = flat(index, &buffer.shape);
     let position = match (buffer.space, &buffer.layout) {
-        (Space::Fragment, _) | (_, None) => Ok(flat.clone()),
+        (Space::Fragment | Space::Tensor, _) | (_, None) => Ok(flat.clone()),
         (Space::Global(_) | Space::Shared, Some(layout)) => Layout::memory_expr(layout, &flat),
     };
     match position {

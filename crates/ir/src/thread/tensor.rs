@@ -1,0 +1,95 @@
+//! Tensor memory: products whose sums are there, and loads of these (PTX ISA, "TensorCore 5th Generation Family Instructions").
+//!
+//! An address has a lane in its upper 16 bits and a column of 32 bits in its lower ones. What a CTA allocates begins at a column that
+//! only the kernel knows, [`TensorMemory::base`].
+
+use tilewright_expr::Expr;
+use tilewright_layout::descriptor::DenseKind;
+
+use crate::arena::Handle;
+use crate::thread::program::{Memory, Stmt};
+use crate::thread::registers::{RegArray, Regs};
+use crate::thread::wgmma::SharedMatrix;
+
+/// Columns of the tensor memory of an SM (PTX ISA, "Tensor Memory Addressing").
+pub const TENSOR_COLUMNS: i64 = 512;
+/// Rows of the sums of an instruction of one CTA, one for each lane.
+pub const TENSOR_LANES: i64 = 128;
+/// The most columns of the sums of one instruction.
+pub const TENSOR_PRODUCT_COLUMNS: i64 = 256;
+/// What is added to an address to go one lane further.
+pub const TENSOR_LANE: i64 = 1 << 16;
+
+/// The tensor memory of a CTA.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorMemory {
+    /// Where the allocation writes its address in shared memory.
+    pub slot: Handle<Memory>,
+    /// The register that has the address.
+    pub base: Handle<RegArray>,
+    /// The columns that are allocated.
+    pub columns: i64,
+}
+
+/// Whether a product is added to sums, or replaces them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Accumulates {
+    /// It is added.
+    Always,
+    /// It is added if this register is not 0.
+    If(Regs),
+}
+
+/// One instruction: 128 rows of A times the columns of B, added to sums in tensor memory. One thread issues it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorMma {
+    /// Its kind in PTX.
+    pub kind: DenseKind,
+    /// What it multiplies (PTX ISA, "Instruction descriptor").
+    pub descriptor: u32,
+    /// The address of the sums, from the base on.
+    pub sums: Expr,
+    /// The left factor.
+    pub a: SharedMatrix,
+    /// The right factor.
+    pub b: SharedMatrix,
+    /// Whether the product is added to the sums.
+    pub accumulates: Accumulates,
+}
+
+impl TensorMma {
+    /// Its factors.
+    pub fn shared(&self) -> [&SharedMatrix; 2] {
+        [&self.a, &self.b]
+    }
+
+    /// Its factors, mutably.
+    pub fn shared_mut(&mut self) -> [&mut SharedMatrix; 2] {
+        [&mut self.a, &mut self.b]
+    }
+}
+
+/// The most columns that a thread loads with one statement.
+pub const MOST_LOADED: i64 = 64;
+
+/// Each thread of a warp loads adjacent columns of its lane, and waits for them (PTX ISA, "tcgen05.ld", `.32x32b`, and
+/// "tcgen05.wait").
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorLoad {
+    /// Where to: as many registers of 32 bits as columns, up to [`MOST_LOADED`].
+    pub to: Regs,
+    /// The address of the first column in the first lane of the warp, from the base on.
+    pub from: Expr,
+}
+
+impl From<TensorMma> for Stmt {
+    fn from(product: TensorMma) -> Stmt {
+        Stmt::TensorMma(Box::new(product))
+    }
+}
+
+impl From<TensorLoad> for Stmt {
+    fn from(load: TensorLoad) -> Stmt {
+        Stmt::TensorLoad(Box::new(load))
+    }
+}

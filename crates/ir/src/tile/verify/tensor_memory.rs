@@ -1,0 +1,90 @@
+//! Tensor memory holds sums of asynchronous products: these write it, and copies to fragments read it.
+
+use tilewright_diag::Diagnostic;
+
+use crate::scalar::Scalar;
+use crate::target::Target;
+use crate::thread::{TENSOR_COLUMNS, TENSOR_LANES};
+use crate::tile::buffer::{Buffer, Space};
+use crate::tile::element::ElementStmt;
+use crate::tile::kernel::Kernel;
+use crate::tile::op::{Op, OpKind};
+use crate::tile::print::tile_title;
+use crate::tile::role::WARPS_OF_A_WARPGROUP;
+
+pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
+    let in_tensor_memory = || kernel.buffers.iter().map(|(_, buffer)| buffer).filter(|of| of.space == Space::Tensor);
+    let Some(first) = in_tensor_memory().next() else { return };
+    if target != Target::Sm100a {
+        let message = format!("`{}` is in tensor memory, which {target} does not have", first.name);
+        let finding = Diagnostic::error("K0286", message).label(first.span, "declared here");
+        found.push(finding.help("on sm_90a, the sums of gemm_async are in a fragment: k.fragment(..)"));
+        return;
+    }
+    in_tensor_memory().for_each(|buffer| found.extend(wrong_shape(buffer)));
+    let columns = kernel.tensor_columns();
+    if !columns.fit() {
+        let message = format!("{} columns of tensor memory, but an SM has {TENSOR_COLUMNS}", columns.taken);
+        let finding = Diagnostic::error("K0286", message).label(first.span, "the first buffer in tensor memory");
+        found.push(finding.help("use fewer stages or narrower sums: a column has 32 bits of each of 128 rows"));
+    }
+    kernel.ops.iter().for_each(|(_, op)| found.extend(wrong_use(kernel, op)));
+    for (_, parallel) in kernel.parallels.iter() {
+        parallel.body.iter().for_each(|element| by_element(kernel, element, found));
+    }
+}
+
+/// The error for a buffer that is not 128 rows of columns of 32 bits.
+fn wrong_shape(buffer: &Buffer) -> Option<Diagnostic> {
+    let is_right = matches!(buffer.shape[..], [TENSOR_LANES, columns] if columns % 8 == 0) && buffer.dtype.bytes() == 4;
+    let message = format!("`{}` has shape {:?} of {}", buffer.name, buffer.shape, buffer.dtype);
+    let help = format!("sums in tensor memory are {TENSOR_LANES} rows of a multiple of 8 columns, of f32 or i32");
+    (!is_right).then(|| Diagnostic::error("K0286", message).label(buffer.span, "declared here").help(help))
+}
+
+/// The error for an op that tensor memory is not for.
+fn wrong_use(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
+    let (place, tile) =
+        op.operands.iter().enumerate().find(|(_, tile)| kernel.is_in_tensor_memory(tile.buffer))?;
+    let title = tile_title(kernel, tile);
+    let wrong = |message: String| Diagnostic::error("K0286", message).label(op.span, "this op");
+    let is_zero = |value: Scalar| matches!(value, Scalar::Int(0)) || value == Scalar::Float(0.0);
+    match (op.kind, place) {
+        (OpKind::GemmAsync(_), 0) | (OpKind::Copy, 1) => {}
+        (OpKind::Fill(value), 0) if is_zero(value) => {}
+        _ => {
+            let message = format!("`{}` does not work on `{title}`, which is in tensor memory", op.kind.info().name);
+            let help = "gemm_async adds to it, k.fill(.., 0) lets the next product replace it, and k.copy to a fragment reads it";
+            return Some(wrong(message).help(help));
+        }
+    }
+    let fragment = op.operands.first().filter(|_| place == 1).map(|tile| &kernel.buffers[tile.buffer]);
+    if fragment.is_some_and(|to| to.space != Space::Fragment) {
+        let message = format!("`{title}` is in tensor memory, and is copied to memory");
+        return Some(wrong(message).help("copy it to a fragment, and that to memory"));
+    }
+    let warps = op.role.map_or(kernel.warps(), |role| kernel.roles[role].warps);
+    if place == 1 && warps != WARPS_OF_A_WARPGROUP {
+        let message = format!("`{title}` has {TENSOR_LANES} rows, and is read by {warps} warps");
+        let help = "each warp of a warpgroup reaches 32 rows: let a role of 4 warps read it";
+        return Some(wrong(message).help(help));
+    }
+    let is_whole = match place {
+        0 => tile.extents == kernel.buffers[tile.buffer].shape,
+        _ => tile.extents.first() == kernel.buffers[tile.buffer].shape.first(),
+    };
+    let help = "products add to all of it, and copies take all rows of some columns";
+    (!is_whole).then(|| wrong(format!("`{title}` is a part of sums in tensor memory")).help(help))
+}
+
+/// Adds the errors for accesses to single elements.
+fn by_element(kernel: &Kernel, element: &ElementStmt, found: &mut Vec<Diagnostic>) {
+    element.for_each_access(&mut |access, _| {
+        if kernel.is_in_tensor_memory(access.buffer) {
+            let name = &kernel.buffers[access.buffer].name;
+            let message = format!("`{name}` is in tensor memory, which has no single elements");
+            let finding = Diagnostic::error("K0286", message).label(access.span, "here");
+            found.push(finding.help("copy it to a fragment, and use that: k.copy(part, sums)"));
+        }
+    });
+}

@@ -1,0 +1,143 @@
+//! Products with sums in tensor memory: one thread issues `tcgen05.mma`, which reads the factors from shared memory by itself.
+
+use tilewright_diag::{Diagnostic, counted};
+use tilewright_expr::Expr;
+use tilewright_expr::linear::normalize;
+use tilewright_ir::plan::{MemoryKind, Reason};
+use tilewright_ir::thread::{Accumulates, Regs, Stmt, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorMma};
+use tilewright_ir::tile::{Gemm, Kernel, Op, Tile};
+use tilewright_layout::DType;
+use tilewright_layout::descriptor::{DenseKind, InstructionShape, InstructionTypes, dense};
+use tilewright_layout::hardware::{CtaGroup, MmaType};
+
+use super::described::{BLOCK_ROWS, Described, MatrixUnit};
+use super::{ragged, reason};
+use crate::builder::Builder;
+use crate::operand::{MemoryTile, Operand, other_operands};
+
+/// The instructions of a product, and what plans say of them.
+pub(crate) struct Issue {
+    pub(crate) body: Vec<Stmt>,
+    pub(crate) summary: String,
+}
+
+/// Columns of one instruction, with its kind and its descriptor.
+struct Instruction {
+    columns: i64,
+    kind: DenseKind,
+    descriptor: u32,
+}
+
+/// The instructions of a product whose sums are at an address of tensor memory; the first one adds to them if the flag is not 0.
+/// Error: why `tcgen05.mma` cannot compute it.
+pub(crate) fn issue(
+    builder: &mut Builder,
+    kernel: &Kernel,
+    op: &Op,
+    (sums, flag): (&Expr, &Regs),
+) -> Result<Result<Issue, Vec<Reason>>, Diagnostic> {
+    let (Some(gemm), [c, a, b]) = (op.kind.product(), &op.operands[..]) else {
+        return Err(other_operands(kernel, op));
+    };
+    let mut tiles = Vec::new();
+    for tile in [a, b] {
+        match Operand::resolve(builder, kernel, op, tile)? {
+            Operand::Memory(tile) => tiles.push(in_shared(tile)),
+            Operand::Fragment(tile) => {
+                tiles.push(Err(reason(format!("`{}` is in registers", tile.title), "tiles in shared memory")));
+            }
+        }
+    }
+    let dtypes = [a, c].map(|tile| kernel.buffers[tile.buffer].dtype);
+    let shape = match (a.matrix(), b.matrix()) {
+        (Some([rows, columns]), Some(_)) => {
+            Ok([TENSOR_LANES, columns_of(kernel, c), if gemm.transpose_a { rows } else { columns }])
+        }
+        _ => Err(reason("a factor is not a matrix".to_string(), "two dimensions besides those of extent 1")),
+    };
+    Ok(issue_of(builder, (gemm, dtypes, sums, flag), shape, &tiles))
+}
+
+fn columns_of(kernel: &Kernel, sums: &Tile) -> i64 {
+    kernel.buffers[sums.buffer].shape.last().copied().unwrap_or(0)
+}
+
+fn in_shared(tile: MemoryTile) -> Result<MemoryTile, Reason> {
+    if !tile.is_inside() {
+        return Err(ragged(&tile.title));
+    }
+    if tile.memory_kind != MemoryKind::Shared {
+        return Err(reason(format!("`{}` is in global memory", tile.title), "tiles in shared memory"));
+    }
+    Ok(tile)
+}
+
+fn issue_of(
+    builder: &mut Builder,
+    (gemm, dtypes, sums, flag): (Gemm, [DType; 2], &Expr, &Regs),
+    shape: Result<[i64; 3], Reason>,
+    tiles: &[Result<MemoryTile, Reason>],
+) -> Result<Issue, Vec<Reason>> {
+    let [m, n, k] = shape.map_err(|reason| vec![reason])?;
+    let [Ok(a), Ok(b)] = tiles else {
+        return Err(tiles.iter().filter_map(|tile| tile.as_ref().err().cloned()).collect());
+    };
+    let describe = |tile: &MemoryTile, rows: i64, turned: (bool, &str)| {
+        Described::of(MatrixUnit::Tcgen05, tile, [rows, k], turned)
+    };
+    let factors = (describe(a, m, (gemm.transpose_a, "a")), describe(b, n, (!gemm.transpose_b, "b")));
+    let (a, b) = match factors {
+        (Ok(a), Ok(b)) => (a, b),
+        (a, b) => return Err([a.err(), b.err()].into_iter().flatten().collect()),
+    };
+    let step = 32 / dtypes[0].bytes();
+    let instruction = instruction([m, n, step], dtypes, [a.is_transposed, b.is_transposed])?;
+    [&a, &b].into_iter().for_each(|described| described.align(builder));
+    let mut body = Vec::new();
+    for at in 0..k / step {
+        for part in 0..n / instruction.columns {
+            let first = part * instruction.columns;
+            let accumulates = if at == 0 { Accumulates::If(flag.clone()) } else { Accumulates::Always };
+            body.push(Stmt::from(TensorMma {
+                kind: instruction.kind,
+                descriptor: instruction.descriptor,
+                sums: normalize(&(sums + first)),
+                a: a.matrix(builder, at, &Expr::constant(0)),
+                b: b.matrix(builder, at, &Expr::constant(first / BLOCK_ROWS)),
+                accumulates,
+            }));
+        }
+    }
+    let summary = format!(
+        "{} of m{m}n{}k{step}, kind {}; `a` {}, `b` {}",
+        counted(body.len(), "instruction"),
+        instruction.columns,
+        instruction.kind.name(),
+        a.summary(),
+        b.summary()
+    );
+    Ok(Issue { body, summary })
+}
+
+/// One instruction: as many columns as possible, all of the sums or blocks of 64.
+fn instruction([m, n, k]: [i64; 3], dtypes: [DType; 2], transpose: [bool; 2]) -> Result<Instruction, Vec<Reason>> {
+    let refused = |error: tilewright_layout::LayoutError| {
+        vec![reason(error.to_string(), "shapes and dtypes of `tcgen05.mma`")]
+    };
+    if dtypes[0] == DType::F32 {
+        let text = "`tcgen05.mma` drops the low bits of f32, where `gemm` rounds to tf32".to_string();
+        return Err(vec![reason(text, "f16, bf16, e4m3, e5m2, i8, u8")]);
+    }
+    let [multiplicand, sum] = dtypes.map(MmaType::of_dtype);
+    let (multiplicand, sum) = (multiplicand.map_err(refused)?, sum.map_err(refused)?);
+    let types = InstructionTypes { d: sum, a: multiplicand, b: multiplicand };
+    let parts = (1..=(n / 8).max(1)).filter(|parts| n % parts == 0).map(|parts| n / parts);
+    let is_possible = |columns: &i64| *columns <= TENSOR_PRODUCT_COLUMNS && (*columns == n || columns % BLOCK_ROWS == 0);
+    let Some(columns) = parts.into_iter().find(is_possible) else {
+        let accepted = format!("up to {TENSOR_PRODUCT_COLUMNS} columns, or multiples of {BLOCK_ROWS}");
+        return Err(vec![reason(format!("{n} columns"), &accepted)]);
+    };
+    let shape = InstructionShape { cta_group: CtaGroup::One, m, n: columns, k };
+    let (kind, descriptor) = dense(shape, types, transpose).map_err(refused)?;
+    Ok(Instruction { columns, kind, descriptor: descriptor.encode() })
+}
