@@ -130,9 +130,59 @@ fn check(shape: Shape, size: [i64; 3], seeds: u64) {
 }
 
 #[test]
-fn text() {
-    println!("{}", compiled_for(PLAIN).cuda());
-    println!("{}", compiled_for(PLAIN).stage(tilewright::compile::Stage::Plan));
-    check(PLAIN, [128, 64, 64], 1);
-    check(PLAIN, [272, 144, 208], 3);
+fn factors_of_16_bits_may_be_stored_in_any_way() {
+    for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
+        let gemm = Gemm { transpose_a, transpose_b, ..Gemm::PLAIN };
+        for (dtype, columns, depth) in [(BF16, 64, 64), (F16, 128, 32)] {
+            check(Shape { gemm, dtypes: [dtype, F32], columns, depth, ..PLAIN }, [272, 144, 208], 2);
+        }
+    }
+}
+
+#[test]
+fn sums_have_any_number_of_columns() {
+    for (columns, part) in [(16, 16), (32, 32), (48, 24), (96, 32), (128, 64), (192, 64), (256, 64)] {
+        check(Shape { columns, part, ..PLAIN }, [128, 272, 64], 1);
+    }
+    // Two instructions for each step.
+    check(Shape { columns: 512, part: 128, stages: [2, 1], depth: 16, ..PLAIN }, [128, 528, 48], 1);
+}
+
+#[test]
+fn other_dtypes() {
+    for dtypes in [[E4M3, F32], [E5M2, F32], [I8, I32], [U8, I32]] {
+        for transpose_b in [true, false] {
+            let gemm = Gemm { transpose_b, ..Gemm::PLAIN };
+            check(Shape { dtypes, gemm, ..PLAIN }, [144, 80, 192], 2);
+        }
+    }
+}
+
+#[test]
+fn stages_of_factors_and_of_sums() {
+    for stages in [[1, 1], [2, 1], [1, 2], [4, 2], [2, 4]] {
+        for (ctas, size) in [(1, [400, 208, 320]), (3, [272, 144, 16]), (7, [128, 64, 64])] {
+            check(Shape { stages, ctas, ..PLAIN }, size, 3);
+        }
+    }
+}
+
+/// The only survivors: the fence of barriers, which a barrier of the CTA makes needless; fences between barriers and tensor memory,
+/// for which the virtual GPU has no rule; barriers of lanes that have waited for their loads together, and of stores to other tiles;
+/// and the last arrivals, for which nobody waits.
+#[test]
+fn every_barrier_is_needed() {
+    let shape = Shape { ctas: 1, stages: [2, 2], ..PLAIN };
+    let launches = [[384, 64, 320], [512, 64, 448]].map(|size| multiplied(shape, size));
+    let Some(report) = super::mutated_as(&compiled_for(shape), &launches) else { return };
+    let fences = [("fence.mbarrier_init", 1), ("tcgen05.fence", 9)];
+    let known = [&fences[..], &[("bar.sync \t3", 1), ("bar.sync 3", 1), ("bar.warp", 1), ("arrive.shared", 2)]].concat();
+    assert!(are_missed(&report, &known), "{report:#?}");
+}
+
+/// Whether all mutants are found but so many of these opcodes.
+fn are_missed(report: &MutationReport, known: &[(&str, usize)]) -> bool {
+    let count = |name: &str| report.survivors.iter().filter(|(_, _, text)| text.contains(name)).count();
+    let missed: usize = known.iter().map(|(name, most)| count(name).min(*most)).sum();
+    report.mutants() >= 20 && missed == report.survivors.len()
 }
