@@ -14,7 +14,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "threads", default: 256, about: "threads of a CTA" },
     ],
     dtypes: &[F32],
-    build: adamw,
+    build: |config, _| adamw(config),
     run_time: |_| &["n"],
     inputs: |c| {
         let n = [c.size("n")];

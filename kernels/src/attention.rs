@@ -21,7 +21,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "threads", default: 128, about: "threads of a CTA; each warp has 16 queries" },
     ],
     dtypes: &[F16, BF16],
-    build: attention,
+    build: |config, _| attention(config),
     run_time: |_| &["heads", "queries", "keys"],
     inputs: |c| {
         let [heads, queries, keys, depth] = ["heads", "queries", "keys", "depth"].map(|name| c.size(name));

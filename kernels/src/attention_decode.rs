@@ -21,7 +21,7 @@ pub(crate) const DECODE: KernelEntry = KernelEntry {
         THREADS,
     ],
     dtypes: &[F16, BF16, F32],
-    build: decode,
+    build: |config, _| decode(config),
     run_time: |_| &["batch", "heads", "pages", "most"],
     inputs,
     reference,
@@ -43,7 +43,7 @@ pub(crate) const COMBINE: KernelEntry = KernelEntry {
         THREADS,
     ],
     dtypes: &[F16, BF16, F32],
-    build: combine,
+    build: |config, _| combine(config),
     run_time: |_| &["rows"],
     inputs: |c| {
         let [rows, splits, depth] = ["rows", "splits", "depth"].map(|name| c.size(name));

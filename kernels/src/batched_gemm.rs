@@ -12,7 +12,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "products of as many pairs of matrices as a batch has",
     shape: &[ShapeKey { name: "batch", default: 3, about: "pairs of matrices" }, M, N, K, TILE, STEP, STAGES, THREADS],
     dtypes: &[F16, BF16],
-    build: batched_gemm,
+    build: |config, _| batched_gemm(config),
     run_time: |_| &["batch", "m", "n", "k"],
     inputs: |c| {
         let [batch, m, n, depth] = ["batch", "m", "n", "k"].map(|name| c.size(name));

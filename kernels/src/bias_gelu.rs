@@ -10,7 +10,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "y = residual + gelu(x + bias), where bias has a number for each column",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F16, BF16, F32],
-    build: bias_gelu,
+    build: |config, _| bias_gelu(config),
     run_time: |_| &["rows"],
     inputs: |c| {
         let matrix = [c.size("rows"), c.size("cols")];

@@ -12,7 +12,7 @@ pub(crate) const SUM: KernelEntry = KernelEntry {
     about: "the sum of every column, a block of rows at a time",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
-    build: |c| column_reduce("column_sum", Sum, 0.0, c),
+    build: |c, _| column_reduce("column_sum", Sum, 0.0, c),
     run_time: |_| &["rows", "cols"],
     inputs: |c| vec![scattered(F32, &[c.size("rows"), c.size("cols")], 1)],
     reference: |c, inputs| reference(c, inputs, |column| column.iter().sum()),
@@ -24,7 +24,7 @@ pub(crate) const SUM: KernelEntry = KernelEntry {
 pub(crate) const MAX: KernelEntry = KernelEntry {
     name: "column_max",
     about: "the maximum of every column, a block of rows at a time",
-    build: |c| column_reduce("column_max", Max, f64::NEG_INFINITY, c),
+    build: |c, _| column_reduce("column_max", Max, f64::NEG_INFINITY, c),
     inputs: |c| vec![negative(F32, &[c.size("rows"), c.size("cols")], 1)],
     reference: |c, inputs| reference(c, inputs, greatest),
     ..SUM

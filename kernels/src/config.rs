@@ -1,7 +1,7 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use tilewright::prelude::{DType, Kernel};
+use tilewright::prelude::{DType, Kernel, Target};
 use tilewright::runtime::{HostTensor, Tolerance};
 
 /// A size that a kernel is built for.
@@ -26,8 +26,8 @@ pub struct KernelEntry {
     pub shape: &'static [ShapeKey],
     /// The dtypes it is built for, the usual one first.
     pub dtypes: &'static [DType],
-    /// Builds it.
-    pub build: fn(&Config) -> Kernel,
+    /// Builds it for a target.
+    pub build: fn(&Config, Target) -> Kernel,
     /// Which of the sizes are known only at launch: parameters of the kernel with the same name.
     pub run_time: fn(&Config) -> &'static [&'static str],
     /// Makes inputs.

@@ -11,7 +11,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "a copy of a tensor, to measure the bandwidth of memory",
     shape: &[ShapeKey { name: "n", default: 16384, about: "number of elements" }, THREADS],
     dtypes: &[F32, F16, BF16, I8],
-    build: copy,
+    build: |config, _| copy(config),
     run_time: |_| &["n"],
     inputs: |c| vec![scattered(c.dtype, &[c.size("n")], 1)],
     reference: |_, inputs| vec![inputs[0].clone()],

@@ -11,7 +11,7 @@ pub(crate) const FORWARD: KernelEntry = KernelEntry {
     about: "the loss of every row of logits: the logarithm of the sum of exponentials, less the logit of the label",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F16, BF16, F32],
-    build: cross_entropy,
+    build: |config, _| cross_entropy(config),
     run_time: |_| &["rows", "cols"],
     inputs: |c| vec![logits(c), labels(c)],
     reference,
@@ -26,7 +26,7 @@ pub(crate) const FORWARD: KernelEntry = KernelEntry {
 pub(crate) const BACKWARD: KernelEntry = KernelEntry {
     name: "cross_entropy_grad",
     about: "the gradient of the loss of every row: its softmax, less 1 at the label, times the gradient of the loss",
-    build: cross_entropy_grad,
+    build: |config, _| cross_entropy_grad(config),
     inputs: |c| {
         let forward = reference(c, &[logits(c), labels(c)]);
         vec![logits(c), labels(c), forward[1].clone(), scattered(F32, &[c.size("rows")], 2)]

@@ -15,7 +15,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "threads", default: 128, about: "threads of a CTA, which takes a row" },
     ],
     dtypes: &[F32, I32],
-    build: cumsum,
+    build: |config, _| cumsum(config),
     run_time: |_| &["rows", "cols"],
     inputs: |c| vec![HostTensor::from_f64(c.dtype, &[c.size("rows"), c.size("cols")], |at| (at * 37 % 11 - 5) as f64)],
     reference,

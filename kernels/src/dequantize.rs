@@ -15,7 +15,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         THREADS,
     ],
     dtypes: &[F16, BF16],
-    build: dequantize,
+    build: |config, _| dequantize(config),
     run_time: |_| &["rows", "bytes"],
     inputs: |c| {
         let (rows, bytes) = (c.size("rows"), c.size("bytes"));

@@ -11,7 +11,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "elements that are dropped with a given probability, chosen by Philox; the others are scaled up",
     shape: &[ShapeKey { name: "n", default: 8192, about: "number of elements" }, THREADS],
     dtypes: &[F16, BF16, F32],
-    build: dropout,
+    build: |config, _| dropout(config),
     run_time: |_| &["n"],
     inputs: |c| {
         let scalars = [(F32, 0.1), (U32, 1234.0), (U32, 5.0)];

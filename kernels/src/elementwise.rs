@@ -10,7 +10,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "y = max(1.5*x + b, 0)*c in f32, stored as the dtype; b has a number for each column, c one for each row",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F16, BF16, F32],
-    build: elementwise,
+    build: |config, _| elementwise(config),
     run_time: |_| &["rows"],
     inputs: |c| {
         let (rows, cols) = (c.size("rows"), c.size("cols"));

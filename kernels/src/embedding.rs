@@ -16,7 +16,7 @@ pub(crate) const FORWARD: KernelEntry = KernelEntry {
         THREADS,
     ],
     dtypes: &[F16, BF16, F32],
-    build: embedding,
+    build: |config, _| embedding(config),
     run_time: |_| &["tokens", "words", "dim"],
     inputs: |c| vec![tokens(c), scattered(c.dtype, &[c.size("words"), c.size("dim")], 1)],
     reference,
@@ -31,7 +31,7 @@ pub(crate) const FORWARD: KernelEntry = KernelEntry {
 pub(crate) const BACKWARD: KernelEntry = KernelEntry {
     name: "embedding_grad",
     about: "the gradient of an embedding: rows of a gradient are added to the rows that their tokens chose",
-    build: embedding_grad,
+    build: |config, _| embedding_grad(config),
     inputs: |c| vec![tokens(c), scattered(c.dtype, &[c.size("tokens"), c.size("dim")], 2)],
     reference: reference_grad,
     ..FORWARD

@@ -2,35 +2,18 @@ use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
 use crate::blocks::{THREADS, divisible};
-use crate::config::ShapeKey;
 use crate::numbers::listed;
-use crate::products::{K, M, N, Product, STAGES, STEP, TILE, factors, multiplied};
+use crate::products::{K, LAYOUT, M, N, Product, STAGES, STEP, TILE, product_of, stored_factors, transposed};
 use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "gemm",
     about: "a matrix product: every CTA computes a square tile of the result",
-    shape: &[
-        M,
-        N,
-        K,
-        ShapeKey {
-            name: "layout",
-            default: 11,
-            about: "two digits: 2 if the left (right) factor is transposed, else 1",
-        },
-        TILE,
-        STEP,
-        STAGES,
-        THREADS,
-    ],
+    shape: &[M, N, K, LAYOUT, TILE, STEP, STAGES, THREADS],
     dtypes: &[F16, BF16, F32, I8, E4M3, E5M2],
-    build: gemm,
+    build: |config, _| gemm(config),
     run_time: |_| &["m", "n", "k"],
-    inputs: |c| {
-        let [a, b] = shapes(c);
-        factors(c, &a, &b)
-    },
+    inputs: stored_factors,
     reference,
     // Products of such inputs are exact, and so are their sums, in tf32 too.
     tolerance: Tolerance::EXACT,
@@ -44,12 +27,6 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         (E5M2, &[("m", 30), ("n", 50), ("k", 70), ("tile", 32)]),
     ],
 };
-
-/// Whether the factors are transposed.
-fn transposed(config: &Config) -> [bool; 2] {
-    let layout = config.size("layout");
-    [layout / 10 == 2, layout % 10 == 2]
-}
 
 fn gemm(config: &Config) -> Kernel {
     let [transpose_a, transpose_b] = transposed(config);
@@ -73,15 +50,7 @@ fn gemm(config: &Config) -> Kernel {
     })
 }
 
-/// The shapes of both factors.
-fn shapes(config: &Config) -> [[i64; 2]; 2] {
-    let [m, n, depth] = ["m", "n", "k"].map(|name| config.size(name));
-    let [transpose_a, transpose_b] = transposed(config);
-    [if transpose_a { [depth, m] } else { [m, depth] }, if transpose_b { [n, depth] } else { [depth, n] }]
-}
-
 fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
-    let [m, n, depth] = ["m", "n", "k"].map(|name| config.size(name));
-    let c = multiplied([m, n, depth], transposed(config), inputs);
-    vec![listed(Product::of(config).sum_dtype(), &[m, n], &c)]
+    let shape = ["m", "n"].map(|name| config.size(name));
+    vec![listed(Product::of(config).sum_dtype(), &shape, &product_of(config, inputs))]
 }

@@ -10,7 +10,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "the product of a matrix and a vector",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F16, BF16, F32],
-    build: gemv,
+    build: |config, _| gemv(config),
     run_time: |_| &["rows", "cols"],
     inputs: |c| {
         vec![scattered(c.dtype, &[c.size("rows"), c.size("cols")], 1), scattered(c.dtype, &[c.size("cols")], 2)]

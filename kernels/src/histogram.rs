@@ -15,7 +15,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "threads", default: 128, about: "threads of a CTA" },
     ],
     dtypes: &[U8],
-    build: histogram,
+    build: |config, _| histogram(config),
     run_time: |_| &["n"],
     inputs: |c| vec![HostTensor::from_f64(U8, &[c.size("n")], |at| ((at * at + at / 7) % 251) as f64)],
     reference,

@@ -10,7 +10,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "every row with mean 0 and variance 1, times a weight and plus a bias for each column",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
-    build: layer_norm,
+    build: |config, _| layer_norm(config),
     run_time: |_| &["rows"],
     inputs: |c| {
         let (rows, cols) = (c.size("rows"), c.size("cols"));

@@ -22,6 +22,7 @@ mod gemm;
 mod gemv;
 mod histogram;
 mod layer_norm;
+mod matmul;
 mod moments;
 mod norm_grad;
 mod numbers;
@@ -71,6 +72,7 @@ pub const KERNELS: &[KernelEntry] = &[
     histogram::ENTRY,
     layer_norm::ENTRY,
     norm_grad::LAYER,
+    matmul::ENTRY,
     moments::ENTRY,
     plan_then_buffer_layout::ENTRY,
     quantize::FP8,

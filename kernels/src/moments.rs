@@ -15,7 +15,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "threads", default: 128, about: "threads of a CTA, which takes a row" },
     ],
     dtypes: &[F32, F16, BF16],
-    build: moments,
+    build: |config, _| moments(config),
     run_time: |_| &["rows", "cols"],
     inputs: |c| vec![scattered(c.dtype, &[c.size("rows"), c.size("cols")], 5)],
     reference,

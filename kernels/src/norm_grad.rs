@@ -11,7 +11,7 @@ pub(crate) const LAYER: KernelEntry = KernelEntry {
     about: "the gradients of layer_norm: of its input, and of weights and biases, summed over all rows by atomics",
     shape: &[ROWS, COLS, CTAS, THREADS],
     dtypes: &[F32, F16, BF16],
-    build: |c| norm_grad("layer_norm_grad", c, true),
+    build: |c, _| norm_grad("layer_norm_grad", c, true),
     run_time: |_| &["rows", "cols"],
     inputs,
     reference: |c, inputs| reference(c, inputs, true),
@@ -27,7 +27,7 @@ pub(crate) const LAYER: KernelEntry = KernelEntry {
 pub(crate) const RMS: KernelEntry = KernelEntry {
     name: "rms_norm_grad",
     about: "the gradients of rms_norm: of its input, and of weights, summed over all rows by atomics",
-    build: |c| norm_grad("rms_norm_grad", c, false),
+    build: |c, _| norm_grad("rms_norm_grad", c, false),
     reference: |c, inputs| reference(c, inputs, false),
     ..LAYER
 };

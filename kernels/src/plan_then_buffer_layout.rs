@@ -11,7 +11,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "the first column of a 4 x 16 fragment: only a few threads, far apart, hold what is read",
     shape: &[ShapeKey { default: 64, ..THREADS }],
     dtypes: &[F32],
-    build: plan_then_buffer_layout,
+    build: |config, _| plan_then_buffer_layout(config),
     run_time: |_| &[],
     inputs: |_| vec![scattered(F32, &[ROWS, COLS], 1)],
     reference,

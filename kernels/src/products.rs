@@ -14,6 +14,9 @@ pub(crate) const N: ShapeKey = ShapeKey { name: "n", default: 64, about: "column
 /// The extent that is summed over.
 pub(crate) const K: ShapeKey =
     ShapeKey { name: "k", default: 128, about: "columns of the left factor, rows of the right one" };
+/// How the factors are stored.
+pub(crate) const LAYOUT: ShapeKey =
+    ShapeKey { name: "layout", default: 11, about: "two digits: 2 if the left (right) factor is transposed, else 1" };
 /// The tile of a CTA.
 pub(crate) const TILE: ShapeKey =
     ShapeKey { name: "tile", default: 64, about: "rows and columns of a CTA's tile, a multiple of 16" };
@@ -64,8 +67,6 @@ impl Product {
         b: impl Fn(Index) -> Region,
     ) -> Buffer {
         let Product { dtype, tile, step, stages, transpose_a, transpose_b } = self;
-        let turned =
-            |is_transposed: bool, [rows, cols]: [i64; 2]| if is_transposed { [cols, rows] } else { [rows, cols] };
         let left = k.shared("left", dtype, turned(transpose_a, [tile, step]));
         let right = k.shared("right", dtype, turned(transpose_b, [step, tile]));
         let sums = k.fragment("sums", self.sum_dtype(), [tile, tile]);
@@ -80,11 +81,34 @@ impl Product {
     }
 }
 
+/// A pair in the other order, if it is that of a transposed matrix.
+pub(crate) fn turned<T>(is_transposed: bool, [rows, cols]: [T; 2]) -> [T; 2] {
+    if is_transposed { [cols, rows] } else { [rows, cols] }
+}
+
 /// Two factors with as many numbers: `a` of `rows` rows and `b` of `cols` columns for each of `batch`.
 pub(crate) fn factors(config: &Config, a: &[i64], b: &[i64]) -> Vec<HostTensor> {
     // Tensor cores keep fewer bits of sums of 8-bit floats than f32 has.
     let numbers = if config.dtype.saturation().is_some() { small } else { scattered };
     vec![numbers(config.dtype, a, 1), numbers(config.dtype, b, 2)]
+}
+
+/// Whether the factors of a configuration with [`LAYOUT`] are transposed.
+pub(crate) fn transposed(config: &Config) -> [bool; 2] {
+    let layout = config.size("layout");
+    [layout / 10 == 2, layout % 10 == 2]
+}
+
+/// The factors of a configuration with [`LAYOUT`].
+pub(crate) fn stored_factors(config: &Config) -> Vec<HostTensor> {
+    let [m, n, depth] = ["m", "n", "k"].map(|name| config.size(name));
+    let [transpose_a, transpose_b] = transposed(config);
+    factors(config, &turned(transpose_a, [m, depth]), &turned(transpose_b, [depth, n]))
+}
+
+/// The product of these, as numbers in row-major order.
+pub(crate) fn product_of(config: &Config, inputs: &[HostTensor]) -> Vec<f64> {
+    multiplied(["m", "n", "k"].map(|name| config.size(name)), transposed(config), inputs)
 }
 
 /// The product of matrices one after the other, as numbers in row-major order. Factors are M x K and K x N unless they are

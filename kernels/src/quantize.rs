@@ -10,7 +10,7 @@ pub(crate) const INT8: KernelEntry = KernelEntry {
     about: "every row as 8-bit integers and one scale: its greatest absolute value is 127",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F16, BF16, F32],
-    build: |config| by_rows("quantize_int8", config, Quantized::INT8),
+    build: |config, _| by_rows("quantize_int8", config, Quantized::INT8),
     run_time: |_| &["rows", "cols"],
     inputs: |c| vec![scattered(c.dtype, &[c.size("rows"), c.size("cols")], 1)],
     reference: |config, inputs| Quantized::INT8.reference(config, inputs, config.size("cols")),
@@ -26,7 +26,7 @@ pub(crate) const INT8: KernelEntry = KernelEntry {
 pub(crate) const FP8: KernelEntry = KernelEntry {
     name: "quantize_fp8",
     about: "every row as 8-bit floats (e4m3) and one scale: its greatest absolute value is 448",
-    build: |config| by_rows("quantize_fp8", config, Quantized::FP8),
+    build: |config, _| by_rows("quantize_fp8", config, Quantized::FP8),
     reference: |config, inputs| Quantized::FP8.reference(config, inputs, config.size("cols")),
     ..INT8
 };
@@ -34,7 +34,7 @@ pub(crate) const FP8: KernelEntry = KernelEntry {
 pub(crate) const INT8_BLOCKS: KernelEntry = KernelEntry {
     name: "quantize_int8_blocks",
     about: "8-bit integers, and a scale for each 128 columns of a row",
-    build: |config| by_blocks("quantize_int8_blocks", config, Quantized::INT8),
+    build: |config, _| by_blocks("quantize_int8_blocks", config, Quantized::INT8),
     reference: |config, inputs| Quantized::INT8.reference(config, inputs, BLOCK),
     ..INT8
 };
@@ -42,7 +42,7 @@ pub(crate) const INT8_BLOCKS: KernelEntry = KernelEntry {
 pub(crate) const FP8_BLOCKS: KernelEntry = KernelEntry {
     name: "quantize_fp8_blocks",
     about: "8-bit floats (e4m3), and a scale for each 128 columns of a row",
-    build: |config| by_blocks("quantize_fp8_blocks", config, Quantized::FP8),
+    build: |config, _| by_blocks("quantize_fp8_blocks", config, Quantized::FP8),
     reference: |config, inputs| Quantized::FP8.reference(config, inputs, BLOCK),
     ..INT8
 };

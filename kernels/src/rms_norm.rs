@@ -10,7 +10,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "every row divided by its root mean square, times a weight for each column",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
-    build: rms_norm,
+    build: |config, _| rms_norm(config),
     run_time: |_| &["rows"],
     inputs: |c| {
         let (rows, cols) = (c.size("rows"), c.size("cols"));

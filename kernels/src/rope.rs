@@ -16,7 +16,7 @@ pub(crate) const HALVES: KernelEntry = KernelEntry {
         THREADS,
     ],
     dtypes: &[F16, BF16, F32],
-    build: |c| rope("rope_halves", c, Places { step: 1, distance: c.size("dim") / 2 }),
+    build: |c, _| rope("rope_halves", c, Places { step: 1, distance: c.size("dim") / 2 }),
     run_time: |_| &["tokens"],
     inputs: |c| {
         let [tokens, heads, dim] = ["tokens", "heads", "dim"].map(|name| c.size(name));
@@ -32,7 +32,7 @@ pub(crate) const HALVES: KernelEntry = KernelEntry {
 pub(crate) const PAIRS: KernelEntry = KernelEntry {
     name: "rope_pairs",
     about: "rotary position embedding: elements 2*i and 2*i + 1 of a head are rotated with each other",
-    build: |c| rope("rope_pairs", c, Places { step: 2, distance: 1 }),
+    build: |c, _| rope("rope_pairs", c, Places { step: 2, distance: 1 }),
     reference: |c, inputs| reference(c, inputs, Places { step: 2, distance: 1 }),
     ..HALVES
 };

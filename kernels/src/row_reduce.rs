@@ -12,7 +12,7 @@ pub(crate) const SUM: KernelEntry = KernelEntry {
     about: "the sum of every row",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
-    build: |c| row_reduce("row_sum", Sum, c),
+    build: |c, _| row_reduce("row_sum", Sum, c),
     run_time: |_| &["rows"],
     inputs: |c| vec![scattered(F32, &[c.size("rows"), c.size("cols")], 1)],
     reference: |c, inputs| reference(c, inputs, |row| row.iter().sum()),
@@ -24,7 +24,7 @@ pub(crate) const SUM: KernelEntry = KernelEntry {
 pub(crate) const MAX: KernelEntry = KernelEntry {
     name: "row_max",
     about: "the maximum of every row",
-    build: |c| row_reduce("row_max", Max, c),
+    build: |c, _| row_reduce("row_max", Max, c),
     inputs: |c| vec![negative(F32, &[c.size("rows"), c.size("cols")], 1)],
     reference: |c, inputs| reference(c, inputs, greatest),
     ..SUM

@@ -8,7 +8,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "scale factors: per stage, a 4 x 32 tile into shared memory, permuted there in place, and out",
     shape: &[],
     dtypes: &[F32],
-    build: |_| sf_transpose(),
+    build: |_, _| sf_transpose(),
     run_time: |_| &[],
     inputs: |_| vec![HostTensor::pattern(F32, &SHAPE)],
     reference,

@@ -8,7 +8,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "the seed program: two stages of a 4 x 32 transpose, global to global",
     shape: &[],
     dtypes: &[F32],
-    build: |_| sf_transpose_global(),
+    build: |_, _| sf_transpose_global(),
     run_time: |_| &[],
     inputs: |_| vec![HostTensor::pattern(F32, &SHAPE)],
     reference,

@@ -18,7 +18,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         THREADS,
     ],
     dtypes: &[F16],
-    build: short_attention,
+    build: |config, _| short_attention(config),
     run_time: |_| &["rows"],
     inputs: |c| {
         let [rows, cols, depth] = ["rows", "cols", "depth"].map(|name| c.size(name));

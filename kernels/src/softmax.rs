@@ -11,7 +11,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     about: "softmax of every row: maximum, exponentials, their sum, products with its reciprocal",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
-    build: |c| if is_long(c) { online(c) } else { in_registers(c) },
+    build: |c, _| if is_long(c) { online(c) } else { in_registers(c) },
     run_time: |c| if is_long(c) { &["rows", "cols"] } else { &["rows"] },
     inputs: |c| vec![scattered(F32, &[c.size("rows"), c.size("cols")], 1)],
     reference,

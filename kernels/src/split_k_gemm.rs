@@ -21,7 +21,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         THREADS,
     ],
     dtypes: &[F16, BF16],
-    build: split_k_gemm,
+    build: |config, _| split_k_gemm(config),
     run_time: |_| &["m", "n", "k"],
     inputs: |c| {
         let [m, n, depth] = ["m", "n", "k"].map(|name| c.size(name));

@@ -17,7 +17,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         THREADS,
     ],
     dtypes: &[F32],
-    build: ssm_scan,
+    build: |config, _| ssm_scan(config),
     run_time: |_| &["batch", "length", "channels"],
     inputs: |c| {
         let [batch, length, channels, states] = ["batch", "length", "channels", "states"].map(|name| c.size(name));

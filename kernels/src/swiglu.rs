@@ -14,7 +14,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "threads", default: 256, about: "threads of a CTA" },
     ],
     dtypes: &[F16, BF16, F32],
-    build: swiglu,
+    build: |config, _| swiglu(config),
     run_time: |_| &["n"],
     inputs: |c| [1, 2].map(|seed| scattered(c.dtype, &[c.size("n")], seed)).to_vec(),
     reference,

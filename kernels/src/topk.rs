@@ -16,7 +16,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         THREADS,
     ],
     dtypes: &[F32, F16, BF16],
-    build: topk,
+    build: |config, _| topk(config),
     run_time: |_| &["rows", "cols"],
     inputs: |c| vec![scattered(c.dtype, &[c.size("rows"), c.size("cols")], 1)],
     reference,

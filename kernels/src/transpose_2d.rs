@@ -12,7 +12,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "n", default: 256, about: "columns of the matrix" },
     ],
     dtypes: &[B32, B8, B16, B64, B128, F32],
-    build: transpose_2d,
+    build: |config, _| transpose_2d(config),
     run_time: |_| &["m", "n"],
     inputs: |c| vec![HostTensor::pattern(c.dtype, &[c.size("m"), c.size("n")])],
     reference,

@@ -17,7 +17,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         THREADS,
     ],
     dtypes: &[F16, BF16, F32, I8],
-    build: transpose_nd,
+    build: |config, _| transpose_nd(config),
     run_time: |_| &["a", "b", "c"],
     inputs: |c| vec![scattered(c.dtype, &["a", "b", "c"].map(|name| c.size(name)), 1)],
     reference,

@@ -13,7 +13,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "tiles", default: 2, about: "tiles, one per CTA" },
     ],
     dtypes: &[B32, B8, B16, B64, B128, F32],
-    build: warp_transpose,
+    build: |config, _| warp_transpose(config),
     run_time: |_| &[],
     inputs: |c| vec![HostTensor::pattern(c.dtype, &[c.size("tiles"), c.size("rows"), c.size("cols")])],
     reference,

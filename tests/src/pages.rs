@@ -18,11 +18,12 @@ pub fn tensor(dtype: DType, shape: &[i64], element: impl Fn(i64) -> f64) -> Host
 ///
 /// If it is refused.
 pub fn compiled(kernel: &Kernel, sizes: &[(&str, i64)]) -> Vec<Artifact> {
-    let of = |target: &Target| {
-        let artifact = compile(kernel.clone(), &Options::new(*target)).and_then(|artifact| artifact.for_sizes(sizes));
-        artifact.unwrap_or_else(|found| panic!("{} for {target}: {found:?}", kernel.name))
-    };
-    Target::ALL.iter().map(of).collect()
+    Target::ALL.iter().map(|target| compiled_for(*target, kernel, sizes)).collect()
+}
+
+fn compiled_for(target: Target, kernel: &Kernel, sizes: &[(&str, i64)]) -> Artifact {
+    let artifact = compile(kernel.clone(), &Options::new(target)).and_then(|artifact| artifact.for_sizes(sizes));
+    artifact.unwrap_or_else(|found| panic!("{} for {target}: {found:?}", kernel.name))
 }
 
 /// [`check`] for a kernel without sizes, whose outputs must match bit for bit.
@@ -42,14 +43,25 @@ pub fn check(
     expected: &[HostTensor],
     tolerance: Tolerance,
 ) {
-    for artifact in compiled(kernel, sizes) {
-        let (name, target) = (artifact.name(), artifact.target());
-        let Some(built) = built_or_skipped(&artifact, &format!("example of the book: {name}")) else { return };
-        let run = run(&artifact, &built, inputs, &Device::Virtual)
-            .unwrap_or_else(|failure| panic!("{name} for {target}: {failure}\n{}", artifact.cuda()));
-        let compared = compare_all(&run.outputs, expected, tolerance).unwrap_or_else(|why| panic!("{name}: {why}"));
-        for comparison in compared {
-            assert_eq!(comparison.mismatch, None, "{name} for {target}\n{}", artifact.cuda());
-        }
+    Target::ALL.iter().for_each(|target| check_on(*target, kernel, sizes, inputs, expected, tolerance));
+}
+
+/// The same for one target.
+pub fn check_on(
+    target: Target,
+    kernel: &Kernel,
+    sizes: &[(&str, i64)],
+    inputs: &[HostTensor],
+    expected: &[HostTensor],
+    tolerance: Tolerance,
+) {
+    let artifact = compiled_for(target, kernel, sizes);
+    let name = artifact.name();
+    let Some(built) = built_or_skipped(&artifact, &format!("example of the book: {name}")) else { return };
+    let run = run(&artifact, &built, inputs, &Device::Virtual)
+        .unwrap_or_else(|failure| panic!("{name} for {target}: {failure}\n{}", artifact.cuda()));
+    let compared = compare_all(&run.outputs, expected, tolerance).unwrap_or_else(|why| panic!("{name}: {why}"));
+    for comparison in compared {
+        assert_eq!(comparison.mismatch, None, "{name} for {target}\n{}", artifact.cuda());
     }
 }

@@ -593,3 +593,4 @@ mod data;
 mod reads;
 mod rings;
 mod runs;
+mod tensor_memory;

@@ -20,7 +20,7 @@ fn read(path: &str) -> String {
 fn artifact(name: &str) -> Artifact {
     let entry = find(name).expect("a kernel");
     let config = entry.config(None, &[]).expect("its defaults");
-    compile((entry.build)(&config), &Options::new(Target::Sm100a)).expect("it compiles")
+    compile((entry.build)(&config, Target::Sm100a), &Options::new(Target::Sm100a)).expect("it compiles")
 }
 
 /// The output of a command.
@@ -98,7 +98,8 @@ fn the_seeds_sparse_read_has_a_guard() {
     for threads in [32, 64, 128, 192] {
         let entry = find("plan_then_buffer_layout").expect("the kernel");
         let config = entry.config(None, &[("threads".to_string(), threads)]).expect("a configuration");
-        let artifact = compile((entry.build)(&config), &Options::new(Target::Sm100a)).expect("it compiles");
+        let artifact =
+            compile((entry.build)(&config, Target::Sm100a), &Options::new(Target::Sm100a)).expect("it compiles");
         let layouts = artifact.stage(tilewright::compile::Stage::Layouts);
         assert!(layouts.contains("\n  guard: ") && layouts.contains("\n  from: fragment\n"), "{layouts}");
         let why = artifact.why("fragment").expect("the fragment");

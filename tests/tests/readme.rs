@@ -25,7 +25,7 @@ fn block(page: &str, opening: &str) -> String {
 fn the_cuda_of_the_readme_is_what_the_compiler_prints() {
     let entry = find("sf_transpose_global").expect("the kernel");
     let config = entry.config(None, &[]).expect("its defaults");
-    let artifact = compile((entry.build)(&config), &Options::new(Target::Sm100a)).expect("it compiles");
+    let artifact = compile((entry.build)(&config, Target::Sm100a), &Options::new(Target::Sm100a)).expect("it compiles");
     assert_eq!(block(&page("README.md"), "cuda"), artifact.cuda());
 }
 
@@ -48,7 +48,7 @@ fn the_layout_of_the_readme_is_drawn_right() {
 fn the_running_page_shows_what_is_said_of_a_run() {
     let entry = find("sf_transpose").expect("the kernel");
     let config = entry.config(None, &[]).expect("its defaults");
-    let artifact = compile((entry.build)(&config), &Options::new(Target::Sm100a)).expect("it compiles");
+    let artifact = compile((entry.build)(&config, Target::Sm100a), &Options::new(Target::Sm100a)).expect("it compiles");
     let built = offline().build(&artifact, &CudaText::Generated).expect("committed PTX");
     let run = run(&artifact, &built, &(entry.inputs)(&config), &Device::Virtual).expect("it runs");
     let (report, resources) = (run.report.expect("counts"), built.resources.expect("what NVRTC said"));

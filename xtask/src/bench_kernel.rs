@@ -18,7 +18,7 @@ pub(crate) fn library_kernel(name: &str, sizes: &[(&str, i64)]) -> Result<Kernel
     let entry = tilewright_kernels::find(name).ok_or_else(missing)?;
     let sizes: Vec<(String, i64)> = sizes.iter().map(|(n, v)| (n.to_string(), *v)).collect();
     let config = entry.config(None, &sizes).map_err(|error| fail(Exit::BadInput, &error))?;
-    Ok((entry.build)(&config))
+    Ok((entry.build)(&config, Target::Sm100a))
 }
 
 /// Builds and compiles a kernel of the library.

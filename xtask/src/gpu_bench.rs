@@ -140,7 +140,7 @@ fn configured((name, dtype, sizes, _): &Timed) -> Result<(&'static KernelEntry, 
 
 /// The time of a kernel in milliseconds, and the bytes of its tensors.
 fn milliseconds(entry: &KernelEntry, config: &Config, device: &Device, target: Target) -> Result<(f64, f64), Exit> {
-    let kernel = (entry.build)(config);
+    let kernel = (entry.build)(config, target);
     let options = Options::new(target);
     let artifact = compile(kernel.clone(), &options)
         .and_then(|artifact| artifact.for_sizes(&entry.sizes(config)))
@@ -170,7 +170,7 @@ mod tests {
         for timed in TIMED {
             let (entry, config) = configured(timed).expect("a configuration of the library");
             for target in Target::ALL {
-                let artifact = compile((entry.build)(&config), &Options::new(*target));
+                let artifact = compile((entry.build)(&config, *target), &Options::new(*target));
                 let artifact = artifact.and_then(|artifact| artifact.for_sizes(&entry.sizes(&config)));
                 assert!(artifact.is_ok(), "{} {config} {target}: {artifact:?}", timed.0);
             }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_tensor_that_is_updated_is_read_and_written() {
         let (entry, config) = configured(&("adamw", F32, &[("n", 1024)], Bandwidth)).expect("a configuration");
-        let artifact = compile((entry.build)(&config), &Options::new(Target::Sm90a));
+        let artifact = compile((entry.build)(&config, Target::Sm90a), &Options::new(Target::Sm90a));
         let artifact = artifact.and_then(|artifact| artifact.for_sizes(&entry.sizes(&config))).expect("it compiles");
         // Parameters and both moments are updated; gradients are read.
         assert_eq!(bytes(&artifact), 7.0 * 4.0 * 1024.0);

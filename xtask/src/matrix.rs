@@ -186,7 +186,7 @@ impl Job {
 
     fn attempt(&self, toolchain: &Toolchain, device: &Device) -> Outcome {
         let options = Options::new(self.target);
-        let kernel = (self.entry.build)(&self.config);
+        let kernel = (self.entry.build)(&self.config, self.target);
         let artifact = compile(kernel.clone(), &options);
         match artifact.and_then(|artifact| artifact.for_sizes(&self.entry.sizes(&self.config))) {
             Ok(artifact) => self.check(toolchain, &artifact, device).map_or_else(|outcome| outcome, |()| Outcome::Ran),

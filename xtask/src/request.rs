@@ -67,7 +67,7 @@ impl KernelArguments {
             Exit::BadInput
         })?;
         let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
-        let kernel = (entry.build)(&config);
+        let kernel = (entry.build)(&config, target);
         let artifact = compile(kernel.clone(), &options);
         let artifact = artifact
             .and_then(|artifact| artifact.for_sizes(&entry.sizes(&config)))

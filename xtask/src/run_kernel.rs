@@ -341,7 +341,7 @@ mod tests {
         let entry = KernelEntry { reference, ..*library };
         let config = entry.config(None, &[]).expect("its defaults");
         let options = compile::Options::new(Target::Sm100a);
-        let artifact = compile::compile((entry.build)(&config), &options).expect("it compiles");
+        let artifact = compile::compile((entry.build)(&config, Target::Sm100a), &options).expect("it compiles");
         let inputs = (entry.inputs)(&config);
         let outputs = (library.reference)(&config, &inputs);
         let compared = compared(artifact.parameters(), &outputs, &(entry.reference)(&config, &inputs), entry.tolerance);

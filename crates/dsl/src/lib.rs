@@ -39,6 +39,7 @@ mod ring;
 mod shape;
 mod size;
 mod stages;
+mod tiles;
 mod value;
 mod views;
 
@@ -53,4 +54,5 @@ pub use ring::{Consumed, Produced, Ring, RingBuffers};
 pub use shape::{Extent, IntoLayout, RowMajor, Shape};
 pub use size::Size;
 pub use stages::Stages;
+pub use tiles::Tiles;
 pub use value::Value;

@@ -74,11 +74,7 @@ impl<P: Clone> Ring<P> {
     /// Fills the next stage: waits until all roles that consume have released it, runs `body` on its buffers, and publishes it.
     /// Copies from tensors to its buffers are asynchronous; what else the role writes in it is visible to those that consume it.
     #[track_caller]
-    pub fn produce<'k, T>(
-        &self,
-        k: &mut KernelBuilder<'k>,
-        body: impl FnOnce(&mut KernelBuilder<'k>, P) -> T,
-    ) -> T {
+    pub fn produce<'k, T>(&self, k: &mut KernelBuilder<'k>, body: impl FnOnce(&mut KernelBuilder<'k>, P) -> T) -> T {
         let stage = self.acquire(k);
         let result = body(k, stage.buffers.clone());
         stage.publish(k);
@@ -87,11 +83,7 @@ impl<P: Clone> Ring<P> {
 
     /// Uses the next stage: waits until it is filled, runs `body` on its buffers, and releases it.
     #[track_caller]
-    pub fn consume<'k, T>(
-        &self,
-        k: &mut KernelBuilder<'k>,
-        body: impl FnOnce(&mut KernelBuilder<'k>, P) -> T,
-    ) -> T {
+    pub fn consume<'k, T>(&self, k: &mut KernelBuilder<'k>, body: impl FnOnce(&mut KernelBuilder<'k>, P) -> T) -> T {
         let stage = self.wait(k);
         let result = body(k, stage.buffers.clone());
         stage.release(k);

@@ -16,10 +16,10 @@ mod registers;
 pub mod reserved;
 mod source_map;
 mod statements;
+mod tensor;
 mod tensor_copies;
 mod uses;
 mod values;
-mod tensor;
 mod wgmma;
 mod wrapped;
 

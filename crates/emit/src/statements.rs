@@ -12,7 +12,8 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Call, Cond, Cursor, Inst, Memory, MemorySpace, Mma, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction, is_word,
+    Call, Cond, Cursor, Inst, Memory, MemorySpace, Mma, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction,
+    is_word,
 };
 use tilewright_ir::{Caching, Counter, Dim, Handle, HwIndex};
 use tilewright_layout::DType;
@@ -30,10 +31,10 @@ use crate::source_map::Lines;
 use crate::statements::conditions::{all_of, loop_head, under_all};
 use crate::statements::declarations::Declarations;
 use crate::statements::stages::Stages;
+use crate::tensor;
 use crate::tensor_copies;
 use crate::uses::{ArrayUses, Uses, loaded};
 use crate::values::Values;
-use crate::tensor;
 use crate::wgmma;
 use crate::wrapped;
 

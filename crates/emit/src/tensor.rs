@@ -66,14 +66,17 @@ pub(crate) fn load_call(program: &Program, uses: &Uses, load: &TensorLoad) -> St
 
 fn mma(kind: DenseKind) -> Vec<String> {
     let lines = [
-        &format!("// Adds a product of this shape to sums in tensor memory, or replaces these, when the tensor core gets to it."),
+        "// Adds a product of this shape to sums in tensor memory, or replaces these, when the tensor core gets to it.",
         &format!(
             "__device__ __forceinline__ void {}(unsigned int sums, unsigned long long a, unsigned long long b, unsigned int shape, int accumulates) {{",
             mma_name(kind)
         ),
         "  asm volatile(\"{ .reg .pred accumulates;\\n\"",
         "               \"  setp.ne.b32 accumulates, %4, 0;\\n\"",
-        &format!("               \"  tcgen05.mma.cta_group::1.kind::{} [%0], %1, %2, %3, accumulates; }}\"", kind.name()),
+        &format!(
+            "               \"  tcgen05.mma.cta_group::1.kind::{} [%0], %1, %2, %3, accumulates; }}\"",
+            kind.name()
+        ),
         "               :: \"r\"(sums), \"l\"(a), \"l\"(b), \"r\"(shape), \"r\"(accumulates) : \"memory\");",
         "}",
         "",
@@ -109,7 +112,10 @@ fn load((dtype, columns): LoadFunction) -> Vec<String> {
         let chunks = wrapped((*at..at + count).map(|at| format!("%{at}")), 84);
         let last = chunks.len() - 1;
         for (at, chunk) in chunks.into_iter().enumerate() {
-            let (begin, end) = (if at == 0 { "{" } else { " " }, if at == last { format!("}}, [%{}];", columns + place as i64) } else { ",".to_string() });
+            let (begin, end) = (
+                if at == 0 { "{" } else { " " },
+                if at == last { format!("}}, [%{}];", columns + place as i64) } else { ",".to_string() },
+            );
             lines.push(format!("               \"  {begin}{chunk}{end}\\n\""));
         }
     }

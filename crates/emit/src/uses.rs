@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use tilewright_expr::Var;
-use tilewright_layout::descriptor::DenseKind;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Inst, Memory, MmaInst, Note, Program, RegArray, Resource, Stmt};
+use tilewright_layout::descriptor::DenseKind;
 
+use crate::tensor::LoadFunction;
 use crate::tensor_copies::EngineFunction;
 use crate::values::products::Flows;
-use crate::tensor::LoadFunction;
 use crate::wgmma::WgmmaFunction;
 
 /// What the statements of a program use, and how.

@@ -62,9 +62,12 @@ pub(crate) fn functions(uses: &Uses) -> Vec<String> {
     if !has_descriptors(uses) {
         return Vec::new();
     }
-    let head = format!("template <unsigned long long kForm> __device__ __forceinline__ unsigned long long {DESCRIPTOR}(const void* begin) {{");
+    let head = format!(
+        "template <unsigned long long kForm> __device__ __forceinline__ unsigned long long {DESCRIPTOR}(const void* begin) {{"
+    );
     let mut lines = vec![
-        "// A tile in shared memory as the matrix unit reads it: its distances and its swizzle, and where it begins.".to_string(),
+        "// A tile in shared memory as the matrix unit reads it: its distances and its swizzle, and where it begins."
+            .to_string(),
         head,
         "  return kForm | (static_cast<unsigned int>(__cvta_generic_to_shared(begin)) & 0x3ffff) >> 4;".to_string(),
         "}".to_string(),
@@ -111,9 +114,11 @@ fn definition(function: WgmmaFunction) -> Vec<String> {
     let (right, scale) = (sums + lefts, sums + lefts + 1);
     // Neither factor of floats is negated.
     let signs = if info.sum == DType::I32 { "" } else { ", 1, 1" };
-    let transposes: Vec<String> = (0..function.transposes().len() as i64).map(|at| format!(", %{}", scale + 1 + at)).collect();
+    let transposes: Vec<String> =
+        (0..function.transposes().len() as i64).map(|at| format!(", %{}", scale + 1 + at)).collect();
     let ptx = format!("wgmma.mma_async.sync.aligned.m64n{}k{}.{}", function.n, info.k, info.types);
-    let words = |name: &str, c_type: &str| format!("  {c_type}* const {name}_words = reinterpret_cast<{c_type}*>({name});");
+    let words =
+        |name: &str, c_type: &str| format!("  {c_type}* const {name}_words = reinterpret_cast<{c_type}*>({name});");
     let mut lines = Vec::new();
     if !function.transposes().is_empty() {
         let parameters: Vec<String> = function.transposes().iter().map(|name| format!("int {name}")).collect();

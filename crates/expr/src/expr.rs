@@ -353,17 +353,29 @@ impl Expr {
 
     /// The same expression with variables replaced where `replace` gives an expression; only constants are simplified.
     pub fn substitute(&self, replace: &dyn Fn(&Var) -> Option<Expr>) -> Expr {
+        self.replace(&mut |part| match part.node() {
+            Node::Var(var) => replace(var),
+            _ => None,
+        })
+    }
+
+    /// The same expression with parts replaced where `replace` gives an expression, the largest ones first; only constants are
+    /// simplified.
+    pub fn replace(&self, replace: &mut dyn FnMut(&Expr) -> Option<Expr>) -> Expr {
+        if let Some(replaced) = replace(self) {
+            return replaced;
+        }
+        let mut inner = |part: &Expr| part.replace(replace);
         match self.node() {
-            Node::Const(_) => self.clone(),
-            Node::Var(var) => replace(var).unwrap_or_else(|| self.clone()),
-            Node::Add(a, b) => a.substitute(replace) + b.substitute(replace),
-            Node::Mul(a, b) => a.substitute(replace) * b.substitute(replace),
-            Node::Div(a, b) => a.substitute(replace) / b.substitute(replace),
-            Node::Mod(a, b) => a.substitute(replace) % b.substitute(replace),
-            Node::Xor(a, b) => a.substitute(replace) ^ b.substitute(replace),
-            Node::And(a, b) => a.substitute(replace) & b.substitute(replace),
-            Node::Min(a, b) => a.substitute(replace).at_most(b.substitute(replace)),
-            Node::Max(a, b) => a.substitute(replace).at_least(b.substitute(replace)),
+            Node::Const(_) | Node::Var(_) => self.clone(),
+            Node::Add(a, b) => inner(a) + inner(b),
+            Node::Mul(a, b) => inner(a) * inner(b),
+            Node::Div(a, b) => inner(a) / inner(b),
+            Node::Mod(a, b) => inner(a) % inner(b),
+            Node::Xor(a, b) => inner(a) ^ inner(b),
+            Node::And(a, b) => inner(a) & inner(b),
+            Node::Min(a, b) => inner(a).at_most(inner(b)),
+            Node::Max(a, b) => inner(a).at_least(inner(b)),
         }
     }
 }

@@ -80,7 +80,13 @@ impl Small {
     }
 
     fn kernel(self, threads: i64) -> Kernel {
-        Kernel { threads, buffers: self.buffers, parallels: self.parallels, body: self.body, ..Kernel::new("k", Span::here()) }
+        Kernel {
+            threads,
+            buffers: self.buffers,
+            parallels: self.parallels,
+            body: self.body,
+            ..Kernel::new("k", Span::here())
+        }
     }
 }
 

@@ -59,8 +59,7 @@ pub(crate) fn with_waits(
         return blocks;
     }
     let has_products = has_products(&blocks);
-    let mut waits =
-        Waits { builder, plans, stores, loads, has_products, around: BTreeMap::new(), loops: Vec::new() };
+    let mut waits = Waits { builder, plans, stores, loads, has_products, around: BTreeMap::new(), loops: Vec::new() };
     let mut state = State::default();
     waits.walk(&mut blocks, &mut state, true);
     // No copy arrives, and none reads shared memory, after its CTA has ended.

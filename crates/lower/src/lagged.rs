@@ -17,9 +17,9 @@
 
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
-use tilewright_ir::{Counter, Handle};
 use tilewright_ir::thread::{Call, Cond, Cursor, Inst, Stmt, for_each_stmt};
 use tilewright_ir::tile::{Kernel, Role, Side};
+use tilewright_ir::{Counter, Handle};
 
 use crate::builder::Builder;
 use crate::conditions::under;
@@ -61,7 +61,8 @@ fn products_of_stages<'a>(
     let hold = &kernel.holds[holds.of(begin.op)?];
     let ring = &kernel.rings[hold.ring];
     let is_hold = begin.op == end.op && hold.side == Side::Consume && ring.stages > 1;
-    let are_products = !products.is_empty() && products.iter().all(|block| matches!(block, Block::Op(op) if multiplies(op)));
+    let are_products =
+        !products.is_empty() && products.iter().all(|block| matches!(block, Block::Op(op) if multiplies(op)));
     let role = hold.role.filter(|_| is_hold && are_products)?;
     Some((&pairs[hold.ring.index()], role))
 }

@@ -15,16 +15,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_diag::{Diagnostic, counted, counted_as};
-use tilewright_expr::{Expr, Var};
 use tilewright_expr::linear::normalize;
-use tilewright_ir::plan::{Barrier, OpPlan, PlanFacts, VariantResult};
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::plan::{AccessCost, Barrier, MemoryKind, OpPlan, PlanFacts, VariantResult};
 use tilewright_ir::thread::{
-    Call, Cond, Cursor, EngineWay, Inst, Memory, RegArray, Ring, Stmt, TensorMemory, Unroll, for_each_stmt, for_each_stmt_mut,
+    Call, Cond, Cursor, EngineWay, Inst, Memory, Program, RegArray, Ring, Stmt, TensorMemory, Unroll, for_each_stmt,
+    for_each_stmt_mut,
 };
 use tilewright_ir::tile::{EngineMove, Hold, Kernel, Role, Side};
 use tilewright_ir::{Arena, Counter, Handle, HwIndex, tile};
 use tilewright_layout::DType;
-use tilewright_layout::access::LANES;
+use tilewright_layout::access::{AccessKind, LANES};
 use tilewright_layout::axis::Scope;
 
 use crate::builder::{Builder, regs};
@@ -202,7 +203,12 @@ impl Rings {
     }
 
     /// The copy engine brings a tile to the current stage of a ring.
-    pub(crate) fn fill_by_engine(&mut self, kernel: &Kernel, (role, ring): (Handle<Role>, Handle<tile::Ring>), moved: EngineMove) {
+    pub(crate) fn fill_by_engine(
+        &mut self,
+        kernel: &Kernel,
+        (role, ring): (Handle<Role>, Handle<tile::Ring>),
+        moved: EngineMove,
+    ) {
         if let Some(at) = self.open_hold(kernel, Some(role), ring) {
             self.open[at].moves.push(moved);
             self.all[ring.index()].producers.entry(role).or_default().engine = true;
@@ -239,7 +245,13 @@ impl Rings {
     }
 
     /// A role takes the next stage: the block that waits for it. The plan of the hold has this place.
-    pub(crate) fn begin(&mut self, kernel: &Kernel, builder: &Builder, (handle, plan): (Handle<Hold>, usize), title: &str) -> OpBlock {
+    pub(crate) fn begin(
+        &mut self,
+        kernel: &Kernel,
+        builder: &Builder,
+        (handle, plan): (Handle<Hold>, usize),
+        title: &str,
+    ) -> OpBlock {
         let hold = &kernel.holds[handle];
         self.open.push(OpenHold { hold: handle, plan, moves: Vec::new() });
         self.holds.0.insert(plan, handle);
@@ -307,6 +319,10 @@ impl Rings {
             builder.program.rings.push(ring);
         }
         let blocks = lagged(kernel, builder, (&all, &holds), blocks);
+        if let (Some(tensor), Some(first)) = (&builder.program.tensor_memory, all.first()) {
+            let facts = plans[first.plan].considered.iter_mut().filter_map(|known| known.answer.as_mut().ok());
+            facts.for_each(|facts| facts.accesses.push(read_of_address(&builder.program, tensor)));
+        }
         let begin = begin_block(kernel, builder, &all, plans);
         let end = end_block(builder, &all, plans);
         (begin.into_iter().map(Block::Op).chain(blocks).chain(end.map(Block::Op)).collect(), holds)
@@ -331,9 +347,8 @@ fn begin_block(kernel: &Kernel, builder: &mut Builder, all: &[BarrierPair], plan
         let [full, empty] = pair.arrivals(&kernel.roles);
         let stage = Var::new(builder.fresh("stage"), 0, ring.stages - 1);
         let at = Expr::var(&stage);
-        let init = |memory, arrivals| {
-            barrier_call(Inst::BarrierInit, (memory, at.clone()), Some(Expr::constant(arrivals)))
-        };
+        let init =
+            |memory, arrivals| barrier_call(Inst::BarrierInit, (memory, at.clone()), Some(Expr::constant(arrivals)));
         let body = vec![init(pair.full, full), init(pair.empty, empty)];
         inits.push(Stmt::For { counter: Counter::of(stage), unroll: Unroll::Auto, body });
     }
@@ -354,7 +369,8 @@ fn begin_block(kernel: &Kernel, builder: &mut Builder, all: &[BarrierPair], plan
 /// Statements that end in a barrier, before which a warp allocates tensor memory and after which all threads know its address.
 fn with_tensor_memory(builder: &Builder, tensor: &TensorMemory, mut body: Vec<Stmt>) -> Vec<Stmt> {
     let slot = (tensor.slot, Expr::constant(0));
-    let alloc = Call { memory: vec![slot], arguments: vec![Expr::constant(tensor.columns)], ..Call::plain(Inst::TensorAlloc) };
+    let alloc =
+        Call { memory: vec![slot], arguments: vec![Expr::constant(tensor.columns)], ..Call::plain(Inst::TensorAlloc) };
     let team = Team::of(&builder.program, None);
     let sync = body.pop();
     body.extend(team.by_first_of(&team, vec![Stmt::from(alloc)]));
@@ -366,12 +382,29 @@ fn with_tensor_memory(builder: &Builder, tensor: &TensorMemory, mut body: Vec<St
     body
 }
 
+/// What it costs a warp to read where tensor memory begins.
+fn read_of_address(program: &Program, tensor: &TensorMemory) -> AccessCost {
+    let slot = &program.memories[tensor.slot];
+    let width = slot.dtype.bytes();
+    AccessCost {
+        kind: AccessKind::Load,
+        operand: slot.name.clone(),
+        memory: MemoryKind::Shared,
+        width,
+        count: 1,
+        passes: 1,
+        ideal: 1,
+        bytes: width * LANES as i64,
+    }
+}
+
 /// The block in which the warp that allocated tensor memory frees it, when no thread uses it any more.
 fn end_block(builder: &Builder, all: &[BarrierPair], plans: &mut [OpPlan]) -> Option<OpBlock> {
     let tensor = builder.program.tensor_memory?;
     let first = all.first()?.plan;
     let base = regs(tensor.base, 0, 1);
-    let free = Call { from: vec![base], arguments: vec![Expr::constant(tensor.columns)], ..Call::plain(Inst::TensorDealloc) };
+    let free =
+        Call { from: vec![base], arguments: vec![Expr::constant(tensor.columns)], ..Call::plain(Inst::TensorDealloc) };
     let team = Team::of(&builder.program, None);
     let (sync, what) = team.sync();
     let mut body = vec![Stmt::from(Call::plain(Inst::TensorFenceBefore)), Stmt::from(Call::plain(sync))];
@@ -403,15 +436,12 @@ pub(crate) fn by_one_lane(builder: &Builder, role: Handle<Role>, barrier: (Handl
 }
 
 impl BarrierPair {
-    fn of(
-        kernel: &Kernel,
-        builder: &mut Builder,
-        plans: &mut Vec<OpPlan>,
-        handle: Handle<tile::Ring>,
-    ) -> BarrierPair {
+    fn of(kernel: &Kernel, builder: &mut Builder, plans: &mut Vec<OpPlan>, handle: Handle<tile::Ring>) -> BarrierPair {
         let ring = &kernel.rings[handle];
         let title = ring.span.titled(&format!("ring {}", ring.name));
-        plans.push(OpPlan::new(title, ring.span, Expr::constant(1), MBARRIERS));
+        let ctas = kernel.grid.iter().fold(Expr::constant(1), |all, extent| all * extent.clone());
+        let warps = normalize(&(ctas * kernel.warps()));
+        plans.push(OpPlan::new(title, ring.span, warps, MBARRIERS));
         let mut barriers = |what: &str| builder.barriers(&format!("{}_{what}", ring.name), ring.stages, ring.span);
         let (full, empty) = (barriers("full"), barriers("empty"));
         let names = ["stage", "phase"].map(|what| builder.fresh(&format!("{}_{what}", ring.name)));
@@ -420,7 +450,16 @@ impl BarrierPair {
         let consumers = kernel.holds.iter().map(|(_, hold)| hold).filter(is_consumer);
         let consumers = consumers.filter_map(|hold| Some((hold.role?, Used::default()))).collect();
         let has_sums = ring.buffers.iter().any(|buffer| kernel.is_in_tensor_memory(*buffer));
-        BarrierPair { plan: plans.len() - 1, full, empty, cursor, producers: BTreeMap::new(), consumers, is_read_by_products: kernel.is_read_by_products(handle), has_sums }
+        BarrierPair {
+            plan: plans.len() - 1,
+            full,
+            empty,
+            cursor,
+            producers: BTreeMap::new(),
+            consumers,
+            is_read_by_products: kernel.is_read_by_products(handle),
+            has_sums,
+        }
     }
 
     /// How often threads arrive in a phase: at the full barrier, and at the empty one.
@@ -602,7 +641,9 @@ impl RingHolds {
 
 /// Why the first barrier of all threads in a block is there, if there is one.
 fn barrier_in(block: &Block) -> Option<String> {
-    let of = |barrier: &RequiredBarrier| (barrier.role.is_none() && barrier.scope > Scope::Warp).then(|| barrier.reasons.join("; "));
+    let of = |barrier: &RequiredBarrier| {
+        (barrier.role.is_none() && barrier.scope > Scope::Warp).then(|| barrier.reasons.join("; "))
+    };
     match block {
         Block::Op(op) => {
             let is_barrier = |stmt: &Stmt| op.role.is_none() && stmt.orders() > Scope::Warp;

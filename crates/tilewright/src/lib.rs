@@ -21,7 +21,8 @@ pub use tilewright_viz as viz;
 /// The items that kernels are written with.
 pub mod prelude {
     pub use tilewright_dsl::{
-        Buffer, Elements, Expr, Index, KernelBuilder, LoopRange, Region, Ring, Shape, Size, Stages, Value, at, kernel,
+        Buffer, Elements, Expr, Index, KernelBuilder, LoopRange, Region, Ring, Shape, Size, Stages, Tiles, Value, at,
+        kernel,
     };
     pub use tilewright_ir::tile::ReduceKind::{self, AbsMax, AbsSum, And, Max, Min, Or, Product, SquareSum, Sum, Xor};
     pub use tilewright_ir::tile::{Dimensions, Gemm, MemoryOrder, MemoryScope, WarpPolicy};

@@ -60,7 +60,7 @@ impl Pair {
         let config = entry.config(Some(*dtype), &sizes).map_err(|error| error.to_string())?;
         let said = |found: Vec<tilewright::diag::Diagnostic>| format!("{found:?}");
         let lower = LowerOptions { variant: variant.map(str::to_string) };
-        let artifact = compile((entry.build)(&config), &Options { target, lower }).map_err(said)?;
+        let artifact = compile((entry.build)(&config, target), &Options { target, lower }).map_err(said)?;
         let artifact = artifact.for_sizes(&entry.sizes(&config)).map_err(said)?;
         let built = toolchain.build(&artifact, &CudaText::Generated).map_err(|failure| failure.to_string())?;
         let inputs = (entry.inputs)(&config);

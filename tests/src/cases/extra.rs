@@ -3,14 +3,14 @@
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-use super::Case;
+use super::{Case, Source};
 
 /// A kernel whose logical output equals its input: only positions in memory change.
 fn identity(name: &str, dtype: DType, shape: &[i64], kernel: Kernel) -> Case {
     let input = HostTensor::pattern(dtype, shape);
     Case {
         name: name.to_string(),
-        kernel,
+        kernel: Source::Written(Box::new(kernel)),
         variant: None,
         sizes: Vec::new(),
         expected: vec![input.clone()],
@@ -68,7 +68,7 @@ fn copied_over_an_edge() -> Kernel {
 fn constant(name: &str, dtype: DType, shape: &[i64], bits: u128, kernel: Kernel) -> Case {
     Case {
         name: name.to_string(),
-        kernel,
+        kernel: Source::Written(Box::new(kernel)),
         variant: None,
         sizes: Vec::new(),
         expected: vec![HostTensor::from_fn(dtype, shape, |_| bits)],

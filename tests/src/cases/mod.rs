@@ -7,14 +7,23 @@ use tilewright::compile::{Artifact, LowerOptions, Options, compile};
 use tilewright::diag::Diagnostic;
 use tilewright::prelude::{Kernel, Target};
 use tilewright::runtime::{HostTensor, Tolerance, compare_all};
-use tilewright_kernels::KERNELS;
+use tilewright_kernels::{Config, KERNELS, KernelEntry};
+
+/// Where the kernel of a case comes from.
+#[derive(Clone)]
+pub enum Source {
+    /// The library builds it for each target.
+    Library(&'static KernelEntry, Config),
+    /// It is the same for all targets.
+    Written(Box<Kernel>),
+}
 
 /// A kernel to run, and its expected outputs.
 pub struct Case {
     /// Its name, unique among the cases: `warp_transpose-b32-rows=4-cols=32`.
     pub name: String,
-    /// Builds the kernel.
-    pub kernel: Kernel,
+    /// The kernel.
+    pub kernel: Source,
     /// The requested variant, if any.
     pub variant: Option<String>,
     /// The values of the sizes that are known only at launch.
@@ -44,7 +53,11 @@ impl Case {
     /// Compiles it for a target.
     pub fn compile(&self, target: Target) -> Result<Artifact, Vec<Diagnostic>> {
         let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
-        compile(self.kernel.clone(), &options)?.for_sizes(&self.sizes)
+        let kernel = match &self.kernel {
+            Source::Library(entry, config) => (entry.build)(config, target),
+            Source::Written(kernel) => (**kernel).clone(),
+        };
+        compile(kernel, &options)?.for_sizes(&self.sizes)
     }
 
     /// Compares outputs with the expected ones, as exactly as the case requires. Error: a different number of outputs,
@@ -94,11 +107,11 @@ pub fn library() -> Vec<Case> {
                 let inputs = (entry.inputs)(&config);
                 Case {
                     name: format!("{}-{}", entry.name, config.to_string().replace(' ', "-")),
-                    kernel: (entry.build)(&config),
                     variant: None,
                     sizes: entry.sizes(&config),
                     expected: (entry.reference)(&config, &inputs),
                     inputs,
+                    kernel: Source::Library(entry, config),
                     tolerance: entry.tolerance,
                     ideal: false,
                     // The default configuration is the first of those that are tested.

@@ -50,7 +50,7 @@ fn naive() -> Kernel {
 fn warp_transpose(dtype: DType, rows: i64, cols: i64) -> Kernel {
     let entry = find("warp_transpose").expect("the kernel is in the library");
     let sizes = [("rows".to_string(), rows), ("cols".to_string(), cols)];
-    (entry.build)(&entry.config(Some(dtype), &sizes).expect("a configuration"))
+    (entry.build)(&entry.config(Some(dtype), &sizes).expect("a configuration"), Target::Sm100a)
 }
 
 /// A random bijection.

@@ -88,7 +88,7 @@ impl<'a> Command<'a> {
         let config = self.config();
         let lower = LowerOptions { variant: self.option("variant").map(str::to_string) };
         let options = Options { target: Target::Sm100a, lower };
-        let artifact = compile((self.entry.build)(&config), &options).expect("the kernel compiles");
+        let artifact = compile((self.entry.build)(&config, options.target), &options).expect("the kernel compiles");
         artifact.for_sizes(&self.entry.sizes(&config)).expect("its sizes fit")
     }
 }

@@ -5,6 +5,7 @@ mod boxes;
 mod fills;
 mod in_flight;
 mod loads;
+mod matmul;
 mod plans;
 mod registers;
 mod rings;

@@ -128,7 +128,11 @@ fn several() -> Kernel {
                 });
             });
         });
-        let fold = |k: &mut KernelBuilder, name: &'static str, to: Buffer, first: f64, step: &dyn Fn(Value, Value, Value) -> Value| {
+        let fold = |k: &mut KernelBuilder,
+                    name: &'static str,
+                    to: Buffer,
+                    first: f64,
+                    step: &dyn Fn(Value, Value, Value) -> Value| {
             let value = k.fragment(name, F32, [32]);
             k.fill(value, first);
             each(k, &mut |k, _| {
@@ -155,7 +159,8 @@ fn several_roles_fill_and_use_a_stage() {
     for rows in [1, 2, 3, 7] {
         let bound = artifact.clone().for_sizes(&[("rows", rows)]).expect("a size");
         let inputs = [tensor(F32, &[rows, 64], number), tensor(F32, &[rows, 32], |at| number(at + 3))];
-        let (line, part) = (|row: i64, i: i64| number(row * 64 + 63 - i), |row: i64, i: i64| 2.0 * number(row * 32 + i + 3));
+        let (line, part) =
+            (|row: i64, i: i64| number(row * 64 + 63 - i), |row: i64, i: i64| 2.0 * number(row * 32 + i + 3));
         let fold = |first: f64, step: &dyn Fn(f64, i64, i64) -> f64| {
             tensor(F32, &[32], |i| (0..rows).fold(first, |value, row| step(value, row, i)))
         };
@@ -165,7 +170,11 @@ fn several_roles_fill_and_use_a_stage() {
             fold(0.0, &|_, row, i| part(row, i)),
         ];
         for seed in 0..20 {
-            assert_eq!(super::is_right((&bound, &built), &inputs, &expected, seed), Ok(true), "{rows} rows, schedule {seed}");
+            assert_eq!(
+                super::is_right((&bound, &built), &inputs, &expected, seed),
+                Ok(true),
+                "{rows} rows, schedule {seed}"
+            );
         }
     }
 }

@@ -39,9 +39,15 @@ const ROWS: i64 = 128;
 fn product(shape: Shape) -> Kernel {
     let Shape { columns, depth, dtypes: [factor, sum], gemm, stages, part, ctas } = shape;
     kernel("product", |k| {
-        let (m, n, inner) = (k.size("m").multiple_of(16).max(4096), k.size("n").multiple_of(16).max(4096), k.size("k").multiple_of(16).max(4096));
-        let (a_shape, a_tile) = if gemm.transpose_a { ((inner, m), [depth, ROWS]) } else { ((m, inner), [ROWS, depth]) };
-        let (b_shape, b_tile) = if gemm.transpose_b { ((n, inner), [columns, depth]) } else { ((inner, n), [depth, columns]) };
+        let (m, n, inner) = (
+            k.size("m").multiple_of(16).max(4096),
+            k.size("n").multiple_of(16).max(4096),
+            k.size("k").multiple_of(16).max(4096),
+        );
+        let (a_shape, a_tile) =
+            if gemm.transpose_a { ((inner, m), [depth, ROWS]) } else { ((m, inner), [ROWS, depth]) };
+        let (b_shape, b_tile) =
+            if gemm.transpose_b { ((n, inner), [columns, depth]) } else { ((inner, n), [depth, columns]) };
         let (a, b) = (k.input("a", factor, a_shape), k.input("b", factor, b_shape));
         let c = k.output("c", sum, (m, n));
         let [first] = k.grid([ctas]);
@@ -49,19 +55,19 @@ fn product(shape: Shape) -> Kernel {
         let ab = k.ring("ab", stages[0], |r| (r.shared("left", factor, a_tile), r.shared("right", factor, b_tile)));
         let acc = k.ring("acc", stages[1], |r| r.tensor("sums", sum, [ROWS, columns]));
         let (across, down) = (n.ceil_div(columns), m.ceil_div(ROWS));
-        let tiles = (across * down + (ctas - 1) - &first) / ctas;
+        let tiles = (across * down + (ctas - 1) - first) / ctas;
         let steps = inner.ceil_div(depth);
         k.role("load", 1, |k| {
             k.serial("tile", ..tiles, |k, tile| {
-                let tile = tile * ctas + &first;
+                let tile = tile * ctas + first;
                 k.serial("t", ..steps, |k, t| {
                     let region = |is_turned: bool, first: Expr, extent: i64| {
-                        let (own, along) = (at(first, extent), at(&t * depth, depth));
+                        let (own, along) = (at(first, extent), at(t * depth, depth));
                         if is_turned { [along, own] } else { [own, along] }
                     };
                     ab.produce(k, |k, (left, right)| {
-                        k.copy(left, a.sub(region(gemm.transpose_a, &tile / &across * ROWS, ROWS)));
-                        k.copy(right, b.sub(region(!gemm.transpose_b, &tile % &across * columns, columns)));
+                        k.copy(left, a.sub(region(gemm.transpose_a, tile / across * ROWS, ROWS)));
+                        k.copy(right, b.sub(region(!gemm.transpose_b, tile % across * columns, columns)));
                     });
                 });
             });
@@ -78,13 +84,13 @@ fn product(shape: Shape) -> Kernel {
         });
         k.role("store", 4, |k| {
             k.serial("tile", ..tiles, |k, tile| {
-                let tile = tile * ctas + &first;
+                let tile = tile * ctas + first;
                 acc.consume(k, |k, sums| {
                     k.unroll("part", 0..columns / part, |k, at_part| {
                         let held = k.fragment("held", sum, [ROWS, part]);
-                        k.copy(held, sums.sub((.., at(&at_part * part, part))));
-                        let column = &tile % &across * columns + &at_part * part;
-                        k.copy(c.sub((at(&tile / &across * ROWS, ROWS), at(column, part))), held);
+                        k.copy(held, sums.sub((.., at(at_part * part, part))));
+                        let column = tile % across * columns + at_part * part;
+                        k.copy(c.sub((at(tile / across * ROWS, ROWS), at(column, part))), held);
                     });
                 });
             });
@@ -125,7 +131,11 @@ fn check(shape: Shape, size: [i64; 3], seeds: u64) {
         let run = run_watched(&bound, &built, &inputs, &Device::Virtual, &options, &mut |_| ());
         let run = run.unwrap_or_else(|failure| panic!("{shape:?} {size:?}: {failure}\n{}", artifact.cuda()));
         let compared = compare_all(&run.outputs, std::slice::from_ref(&expected), Tolerance::EXACT).expect("outputs");
-        assert!(compared.iter().all(|one| one.mismatch.is_none()), "{shape:?} {size:?}, schedule {seed}: {compared:?}\n{}", artifact.cuda());
+        assert!(
+            compared.iter().all(|one| one.mismatch.is_none()),
+            "{shape:?} {size:?}, schedule {seed}: {compared:?}\n{}",
+            artifact.cuda()
+        );
     }
 }
 
@@ -176,7 +186,8 @@ fn every_barrier_is_needed() {
     let launches = [[384, 64, 320], [512, 64, 448]].map(|size| multiplied(shape, size));
     let Some(report) = super::mutated_as(&compiled_for(shape), &launches) else { return };
     let fences = [("fence.mbarrier_init", 1), ("tcgen05.fence", 9)];
-    let known = [&fences[..], &[("bar.sync \t3", 1), ("bar.sync 3", 1), ("bar.warp", 1), ("arrive.shared", 2)]].concat();
+    let known =
+        [&fences[..], &[("bar.sync \t3", 1), ("bar.sync 3", 1), ("bar.warp", 1), ("arrive.shared", 2)]].concat();
     assert!(are_missed(&report, &known), "{report:#?}");
 }
 

@@ -18,16 +18,23 @@ struct Shape {
     stages: i64,
 }
 
-const PLAIN: Shape =
-    Shape { tile: [64, 64, 64], dtypes: [BF16, F32], gemm: Gemm { transpose_b: true, ..Gemm::PLAIN }, groups: 1, stages: 3 };
+const PLAIN: Shape = Shape {
+    tile: [64, 64, 64],
+    dtypes: [BF16, F32],
+    gemm: Gemm { transpose_b: true, ..Gemm::PLAIN },
+    groups: 1,
+    stages: 3,
+};
 
 /// `c = a*b` by warpgroups; `a` and `b` are stored as the attributes say.
 fn product(shape: Shape) -> Kernel {
     let Shape { tile: [rows, columns, depth], dtypes: [factor, sum], gemm, groups, stages } = shape;
     kernel("product", |k| {
         let (m, n, inner) = (k.size("m").multiple_of(16), k.size("n").multiple_of(16), k.size("k").multiple_of(16));
-        let (a_shape, a_tile) = if gemm.transpose_a { ((inner, m), [depth, rows]) } else { ((m, inner), [rows, depth]) };
-        let (b_shape, b_tile) = if gemm.transpose_b { ((n, inner), [columns, depth]) } else { ((inner, n), [depth, columns]) };
+        let (a_shape, a_tile) =
+            if gemm.transpose_a { ((inner, m), [depth, rows]) } else { ((m, inner), [rows, depth]) };
+        let (b_shape, b_tile) =
+            if gemm.transpose_b { ((n, inner), [columns, depth]) } else { ((inner, n), [depth, columns]) };
         let (a, b) = (k.input("a", factor, a_shape), k.input("b", factor, b_shape));
         let c = k.output("c", sum, (m, n));
         let [bx, by] = k.grid([n.ceil_div(columns), m.ceil_div(rows)]);
@@ -39,17 +46,17 @@ fn product(shape: Shape) -> Kernel {
             k.serial("t", ..inner.ceil_div(depth), |k, _| {
                 ab.consume(k, |k, (left, right)| k.gemm_async(sums, left, right).with(gemm));
             });
-            k.copy(c.sub((at(&by * rows, rows), at(&bx * columns, columns))), sums);
+            k.copy(c.sub((at(by * rows, rows), at(bx * columns, columns))), sums);
         });
         k.role("load", 1, |k| {
             k.serial("t", ..inner.ceil_div(depth), |k, t| {
                 let part = |is_turned: bool, first: Expr, extent: i64| {
-                    let (own, along) = (at(first, extent), at(&t * depth, depth));
+                    let (own, along) = (at(first, extent), at(t * depth, depth));
                     if is_turned { [along, own] } else { [own, along] }
                 };
                 ab.produce(k, |k, (left, right)| {
-                    k.copy(left, a.sub(part(gemm.transpose_a, &by * rows, rows)));
-                    k.copy(right, b.sub(part(!gemm.transpose_b, &bx * columns, columns)));
+                    k.copy(left, a.sub(part(gemm.transpose_a, by * rows, rows)));
+                    k.copy(right, b.sub(part(!gemm.transpose_b, bx * columns, columns)));
                 });
             });
         });
@@ -89,7 +96,11 @@ fn check(shape: Shape, target: Target, size: [i64; 3], seeds: u64) {
         let run = run_watched(&bound, &built, &inputs, &Device::Virtual, &options, &mut |_| ());
         let run = run.unwrap_or_else(|failure| panic!("{shape:?} {size:?}: {failure}\n{}", artifact.cuda()));
         let compared = compare_all(&run.outputs, std::slice::from_ref(&expected), Tolerance::EXACT).expect("outputs");
-        assert!(compared.iter().all(|one| one.mismatch.is_none()), "{shape:?} {size:?}, schedule {seed}: {compared:?}\n{}", artifact.cuda());
+        assert!(
+            compared.iter().all(|one| one.mismatch.is_none()),
+            "{shape:?} {size:?}, schedule {seed}: {compared:?}\n{}",
+            artifact.cuda()
+        );
     }
 }
 
@@ -108,7 +119,13 @@ fn are_missed_at_ends_only(report: &MutationReport) -> bool {
 
 /// The same, with more that may be missed so often.
 fn are_missed(report: &MutationReport, more: &[(&str, usize)]) -> bool {
-    let known = [("fence.mbarrier_init", 1), ("wgmma.fence", 2), ("wgmma.wait_group", 2), ("mbarrier.arrive", 2), ("bar.warp", 1)];
+    let known = [
+        ("fence.mbarrier_init", 1),
+        ("wgmma.fence", 2),
+        ("wgmma.wait_group", 2),
+        ("mbarrier.arrive", 2),
+        ("bar.warp", 1),
+    ];
     let count = |name: &str| report.survivors.iter().filter(|(_, _, text)| text.contains(name)).count();
     let missed: usize = known.iter().chain(more).map(|(name, most)| count(name).min(*most)).sum();
     report.mutants() >= 20 && missed == report.survivors.len()
@@ -172,7 +189,9 @@ fn other_dtypes_have_k_along_rows() {
 
 #[test]
 fn a_product_is_computed_while_the_next_stage_arrives() {
-    for (stages, waits) in [(1, "wgmma_wait<0>();"), (2, "wgmma_wait<1>();"), (3, "wgmma_wait<1>();"), (4, "wgmma_wait<1>();")] {
+    for (stages, waits) in
+        [(1, "wgmma_wait<0>();"), (2, "wgmma_wait<1>();"), (3, "wgmma_wait<1>();"), (4, "wgmma_wait<1>();")]
+    {
         let shape = Shape { stages, ..PLAIN };
         let cuda = compiled_for(shape, Target::Sm90a).cuda().to_string();
         assert!(cuda.contains(waits), "{cuda}");
@@ -203,7 +222,9 @@ fn stored(in_registers: bool) -> Kernel {
             k.serial("t", ..depth.ceil_div(64), |k, t| {
                 let part = k.fragment("part", BF16, [64, 64]);
                 k.copy(part, b.sub((at(&t * 64, 64), ..)));
-                stages.produce(k, |k, right| k.parallel([64, 64], |k, [i, j]| k.store(right, (&i, &j), part.at((&i, &j)) * 2.0)));
+                stages.produce(k, |k, right| {
+                    k.parallel([64, 64], |k, [i, j]| k.store(right, (&i, &j), part.at((&i, &j)) * 2.0))
+                });
             });
         });
         k.role("math", 4, |k| {
@@ -214,7 +235,7 @@ fn stored(in_registers: bool) -> Kernel {
                 stages.consume(k, |k, right| {
                     k.gemm_async(sums, left, right).with(Gemm { transpose_b: true, clear: true, ..Gemm::PLAIN });
                 });
-                k.parallel([64, 64], |k, [i, j]| k.store(c, (&t * 64 + &j, &i), sums.at((&i, &j))));
+                k.parallel([64, 64], |k, [i, j]| k.store(c, (&t * 64 + j, &i), sums.at((&i, &j))));
             });
         });
     })

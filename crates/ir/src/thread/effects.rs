@@ -134,7 +134,12 @@ impl Stmt {
             }
             Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => registers_of(value, visit),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
-            Stmt::If { .. } | Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {}
+            Stmt::If { .. }
+            | Stmt::Unless { .. }
+            | Stmt::Role { .. }
+            | Stmt::Elect { .. }
+            | Stmt::TensorCopy(_)
+            | Stmt::Advance(_) => {}
         }
     }
 
@@ -194,15 +199,15 @@ impl Stmt {
                 ([access(memory, at, Moved::Box(*bytes), effect), full], None)
             }
             Stmt::WarpgroupMma(product) => {
-                let mut all = product.shared().map(|part| {
-                    access(&part.memory, &part.first, Moved::Box(part.bytes), Effect::Read)
-                });
+                let mut all = product
+                    .shared()
+                    .map(|part| access(&part.memory, &part.first, Moved::Box(part.bytes), Effect::Read));
                 ([all.next().flatten(), all.next().flatten()], None)
             }
             Stmt::TensorMma(product) => {
-                let [a, b] = product.shared().map(|part| {
-                    access(&part.memory, &part.first, Moved::Box(part.bytes), Effect::Read)
-                });
+                let [a, b] = product
+                    .shared()
+                    .map(|part| access(&part.memory, &part.first, Moved::Box(part.bytes), Effect::Read));
                 ([a, b], None)
             }
             Stmt::Inst(call) => ([None, None], Some(&**call)),
@@ -273,8 +278,15 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &[],
-            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => &[],
-            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Inst(_) => &[],
+            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {
+                &[]
+            }
+            Stmt::AssignPair { .. }
+            | Stmt::Mma(_)
+            | Stmt::WarpgroupMma(_)
+            | Stmt::TensorMma(_)
+            | Stmt::TensorLoad(_)
+            | Stmt::Inst(_) => &[],
         }
     }
 
@@ -286,8 +298,15 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &mut [],
-            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => &mut [],
-            Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Inst(_) => &mut [],
+            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {
+                &mut []
+            }
+            Stmt::AssignPair { .. }
+            | Stmt::Mma(_)
+            | Stmt::WarpgroupMma(_)
+            | Stmt::TensorMma(_)
+            | Stmt::TensorLoad(_)
+            | Stmt::Inst(_) => &mut [],
         }
     }
 

@@ -23,12 +23,11 @@ pub use program::{Call, Cond, Memory, MemorySpace, Mma, Note, Program, Stmt, TUR
 pub use registers::{RegArray, Regs};
 pub use ring::{Cursor, EngineWay, RUN_UNIT, Ring, TensorCopy, TensorMapRecipe, TensorPart};
 pub use tensor::{
-    Accumulates, MOST_LOADED, TENSOR_COLUMNS, TENSOR_LANE, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorLoad, TensorMemory, TensorMma,
+    Accumulates, MOST_LOADED, TENSOR_COLUMNS, TENSOR_LANE, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorLoad,
+    TensorMemory, TensorMma,
 };
 pub use value::Value;
 pub use verify::{VerifiedProgram, verify};
 pub use walk::{Observer, walk};
 pub use warp::{LaneMask, Lanes, WarpState, largest};
-pub use wgmma::{
-    LeftMatrix, SharedMatrix, WGMMA_COLUMNS, WGMMA_ROWS, WarpgroupMma, WgmmaInfo, WgmmaInst,
-};
+pub use wgmma::{LeftMatrix, SharedMatrix, WGMMA_COLUMNS, WGMMA_ROWS, WarpgroupMma, WgmmaInfo, WgmmaInst};

@@ -65,8 +65,7 @@ impl WarpState {
         let sizes = program.sizes.iter().map(|size| (size.clone(), [largest(size); LANES]));
         let cursors = program.cursors.iter().flat_map(|(_, cursor)| cursor.vars());
         let known = sizes.chain(cursors.map(|var| (var.clone(), [0; LANES]))).collect();
-        let mut warp =
-            WarpState { position, known, unknown: UnboundVar::LowerBound, ..WarpState::first() };
+        let mut warp = WarpState { position, known, unknown: UnboundVar::LowerBound, ..WarpState::first() };
         warp.active = std::array::from_fn(|lane| warp.thread(lane) < program.threads);
         warp
     }

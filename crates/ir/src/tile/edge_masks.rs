@@ -170,7 +170,9 @@ impl Masks {
                 self.carried(&op, (&tiles[by.values], by.order), &known);
                 before
             }
-            (OpClass::Product, OpKind::Gemm(gemm) | OpKind::GemmAsync(gemm), [c, a, b]) => self.gemm(handle, gemm, [c, a, b], op.span),
+            (OpClass::Product, OpKind::Gemm(gemm) | OpKind::GemmAsync(gemm), [c, a, b]) => {
+                self.gemm(handle, gemm, [c, a, b], op.span)
+            }
             (OpClass::Elementwise | OpClass::Permutation | OpClass::Conversion, ..) => {
                 self.moved(&op);
                 Vec::new()

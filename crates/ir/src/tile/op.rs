@@ -341,7 +341,9 @@ impl OpKind {
         match self {
             OpKind::Scan(Scan { order, .. }) | OpKind::ScanBy(ScanBy { order, .. }) => Some(order),
             OpKind::Copy | OpKind::CopyAsync | OpKind::Fill(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
-            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Gemm(_) | OpKind::GemmAsync(_) | OpKind::Atomic(_) => None,
+            OpKind::Reduce(_) | OpKind::ReduceBy(_) | OpKind::Gemm(_) | OpKind::GemmAsync(_) | OpKind::Atomic(_) => {
+                None
+            }
         }
     }
 

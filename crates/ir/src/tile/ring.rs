@@ -5,8 +5,8 @@
 //! is: only the number of stages that are on their way does. All roles that take part go through the same sequence of stages.
 
 use tilewright_diag::Span;
-use tilewright_expr::{Expr, Var};
 use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
 use tilewright_layout::descriptor::SwizzlePattern;
 
 use crate::arena::Handle;
@@ -131,7 +131,9 @@ impl Kernel {
                         all.count = all.count + 1;
                     }
                 }
-                Stmt::Loop(inner) => all.add(self.sequence_of(&inner.body, of, depth + 1).repeated(&inner.counter, depth)),
+                Stmt::Loop(inner) => {
+                    all.add(self.sequence_of(&inner.body, of, depth + 1).repeated(&inner.counter, depth))
+                }
                 // Holds are under no conditions.
                 Stmt::If(_) | Stmt::End(_) | Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
             }
@@ -194,17 +196,15 @@ impl Sequence {
         let by_depth = Var::multiple_of(format!("#{depth}"), range.lo, range.hi, counter.var.multiple());
         let of = self.substituted(&counter.var, &Expr::var(&by_depth));
         let (begin, end) = (counter.begin.clone(), counter.end.clone());
-        Sequence { count: Expr::constant(0), sums: vec![Sum { name: (counter.var.name().to_string(), depth), begin, end, step: counter.step, of }] }
+        Sequence {
+            count: Expr::constant(0),
+            sums: vec![Sum { name: (counter.var.name().to_string(), depth), begin, end, step: counter.step, of }],
+        }
     }
 
     fn substituted(self, var: &Var, by: &Expr) -> Sequence {
         let of = |expr: &Expr| normalize(&expr.substitute(&|other| (other == var).then(|| by.clone())));
-        let sum = |sum: Sum| Sum {
-            begin: of(&sum.begin),
-            end: of(&sum.end),
-            of: sum.of.substituted(var, by),
-            ..sum
-        };
+        let sum = |sum: Sum| Sum { begin: of(&sum.begin), end: of(&sum.end), of: sum.of.substituted(var, by), ..sum };
         Sequence { count: of(&self.count), sums: self.sums.into_iter().map(sum).collect() }
     }
 }

@@ -285,15 +285,18 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
     }
     let is_unrolled = inner.unroll == Unroll::Full && counter.values().is_some();
     if too_far || (is_unrolled && counter.most_trips() > MAX_UNROLLED) {
-        let message = match counter.values() {
-            Some(_) => format!("the loop `{counter}` is too long"),
-            None => format!("the loop `{counter}` is too long: `{name}` may be {}", range.hi),
+        let (message, help) = match counter.values() {
+            Some(_) => (
+                format!("the loop `{counter}` is too long"),
+                format!("a loop counts in 32 bits; an unrolled one has up to {MAX_UNROLLED} iterations"),
+            ),
+            None => (
+                format!("the loop `{counter}` is too long: `{name}` may be {}", range.hi),
+                "a loop counts in 32 bits; bound the sizes that its length follows from: k.size(\"rows\").max(1 << 16)"
+                    .to_string(),
+            ),
         };
-        found.push(
-            Diagnostic::error("K0228", message)
-                .label(inner.span, "this loop")
-                .help(format!("a loop counts in 32 bits; an unrolled one has up to {MAX_UNROLLED} iterations")),
-        );
+        found.push(Diagnostic::error("K0228", message).label(inner.span, "this loop").help(help));
     }
     if let Unroll::Pipelined(Some(stages)) = inner.unroll
         && stages < 1

@@ -121,9 +121,8 @@ fn issue_of(
 
 /// One instruction: as many columns as possible, all of the sums or blocks of 64.
 fn instruction([m, n, k]: [i64; 3], dtypes: [DType; 2], transpose: [bool; 2]) -> Result<Instruction, Vec<Reason>> {
-    let refused = |error: tilewright_layout::LayoutError| {
-        vec![reason(error.to_string(), "shapes and dtypes of `tcgen05.mma`")]
-    };
+    let refused =
+        |error: tilewright_layout::LayoutError| vec![reason(error.to_string(), "shapes and dtypes of `tcgen05.mma`")];
     if dtypes[0] == DType::F32 {
         let text = "`tcgen05.mma` drops the low bits of f32, where `gemm` rounds to tf32".to_string();
         return Err(vec![reason(text, "f16, bf16, e4m3, e5m2, i8, u8")]);
@@ -132,7 +131,8 @@ fn instruction([m, n, k]: [i64; 3], dtypes: [DType; 2], transpose: [bool; 2]) ->
     let (multiplicand, sum) = (multiplicand.map_err(refused)?, sum.map_err(refused)?);
     let types = InstructionTypes { d: sum, a: multiplicand, b: multiplicand };
     let parts = (1..=(n / 8).max(1)).filter(|parts| n % parts == 0).map(|parts| n / parts);
-    let is_possible = |columns: &i64| *columns <= TENSOR_PRODUCT_COLUMNS && (*columns == n || columns % BLOCK_ROWS == 0);
+    let is_possible =
+        |columns: &i64| *columns <= TENSOR_PRODUCT_COLUMNS && (*columns == n || columns % BLOCK_ROWS == 0);
     let Some(columns) = parts.into_iter().find(is_possible) else {
         let accepted = format!("up to {TENSOR_PRODUCT_COLUMNS} columns, or multiples of {BLOCK_ROWS}");
         return Err(vec![reason(format!("{n} columns"), &accepted)]);

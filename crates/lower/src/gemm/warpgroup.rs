@@ -97,12 +97,8 @@ impl Context {
 fn in_shared(operand: Operand) -> Result<Factor, Reason> {
     match operand {
         Operand::Memory(tile) if !tile.is_inside() => Err(ragged(&tile.title)),
-        Operand::Memory(tile) if tile.memory_kind == MemoryKind::Shared => {
-            Ok(Factor::Shared(Box::new(tile)))
-        }
-        Operand::Memory(tile) => {
-            Err(reason(format!("`{}` is in global memory", tile.title), "tiles in shared memory"))
-        }
+        Operand::Memory(tile) if tile.memory_kind == MemoryKind::Shared => Ok(Factor::Shared(Box::new(tile))),
+        Operand::Memory(tile) => Err(reason(format!("`{}` is in global memory", tile.title), "tiles in shared memory")),
         Operand::Fragment(tile) => Err(reason(format!("`{}` is in registers", tile.title), "tiles in shared memory")),
     }
 }
@@ -127,7 +123,8 @@ fn accept(context: &Context) -> Result<WarpgroupSchedule, Vec<Reason>> {
         reasons.push(reason(text, &format!("multiples of {rows} rows")));
     }
     if columns_of(inst, n).is_none() {
-        let accepted = format!("multiples of 8 (of 16 for integers) up to {WGMMA_COLUMNS}, or multiples of {BLOCK_ROWS}");
+        let accepted =
+            format!("multiples of 8 (of 16 for integers) up to {WGMMA_COLUMNS}, or multiples of {BLOCK_ROWS}");
         reasons.push(reason(format!("{n} columns"), &accepted));
     }
     if k % info(&inst).k != 0 {
@@ -148,7 +145,7 @@ fn accept(context: &Context) -> Result<WarpgroupSchedule, Vec<Reason>> {
         },
         Factor::Shared(tile) => {
             Described::of(MatrixUnit::Wgmma, &tile, [m, k], (context.gemm.transpose_a, "a")).map(Left::Shared)
-        },
+        }
     });
     let b = b.clone().and_then(|b| match b {
         Factor::Registers(_) => Err(reason("`b` is in registers".to_string(), "a tile in shared memory")),
@@ -219,9 +216,7 @@ impl Schedule<Context> for WarpgroupSchedule {
                 for part in 0..n / columns {
                     let row = normalize(&(Expr::constant(block * groups) + group.clone()));
                     let a = match &self.a {
-                        Left::Shared(described) => {
-                            LeftMatrix::Shared(described.matrix(builder, step, &row))
-                        }
+                        Left::Shared(described) => LeftMatrix::Shared(described.matrix(builder, step, &row)),
                         Left::Registers(Source::Registers(array, _)) => {
                             LeftMatrix::Registers(self.left(*array, [block, step]))
                         }

@@ -18,8 +18,8 @@ use super::options::Options;
 use super::variants::{all_names, variants};
 use crate::builder::Builder;
 use crate::conditions::merged;
-use crate::rings::Rings;
 use crate::refusal::{MOST_STATEMENTS, too_many_statements};
+use crate::rings::Rings;
 use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 use crate::variant::{AcrossLoop, Choice, choose};
 

@@ -41,7 +41,10 @@ impl KernelLowering<'_> {
     /// The next product replaces the sums.
     fn forget(&mut self, op: &Op) -> (Vec<Stmt>, String) {
         let flag = self.sums_flag(op.operands[0].buffer);
-        (vec![Stmt::Set { to: regs(flag, 0, 1), value: Scalar::Int(0) }], "the next product replaces the sums".to_string())
+        (
+            vec![Stmt::Set { to: regs(flag, 0, 1), value: Scalar::Int(0) }],
+            "the next product replaces the sums".to_string(),
+        )
     }
 
     /// The register that says whether products are added to sums. It is 0 after a fill, until the first product.
@@ -95,7 +98,8 @@ impl KernelLowering<'_> {
     /// The address of a tile in tensor memory, from the base of the allocation on, in the stage that the role holds.
     fn address(&self, op: &Op, tile: &Tile, first: Expr) -> Result<Expr, Diagnostic> {
         let kernel = self.kernels.whole();
-        let stage = kernel.ring_of(tile.buffer).and_then(|ring| self.rings.stage_of(kernel, &self.builder, (op.role, ring)));
+        let stage =
+            kernel.ring_of(tile.buffer).and_then(|ring| self.rings.stage_of(kernel, &self.builder, (op.role, ring)));
         let columns = self.tensor_columns.first.get(&tile.buffer);
         let (Some(stage), Some(begin)) = (stage, columns) else {
             let message = format!("`{}` has no place in tensor memory", tile_title(kernel, tile));

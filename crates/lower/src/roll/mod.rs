@@ -5,6 +5,7 @@
 //! remains a variable of its own: if vectors are elements of an array, NVRTC may compile the same text differently.
 
 mod copies;
+mod quotients;
 mod repeats;
 mod shape;
 mod strides;
@@ -18,6 +19,7 @@ use tilewright_ir::thread::{RegArray, Regs, Stmt, Unroll, for_each_stmt, is_word
 use tilewright_ir::{Arena, Counter, Handle};
 
 use self::copies::interleaved;
+use self::quotients::quotients_named;
 use self::repeats::{Repeat, Repeats};
 use self::shape::{Mentions, mentioned_arrays};
 use self::strides::strided;
@@ -37,6 +39,7 @@ pub(crate) fn rolled(builder: &mut Builder, body: Vec<Stmt>) -> Vec<Stmt> {
     body.iter().for_each(|stmt| declarations(stmt.inner(), &mut left));
     builder.renumber(&declared, &left);
     let body = unrolled_in_bounds(body);
+    let body = quotients_named(builder, body);
     strided(builder, body)
 }
 

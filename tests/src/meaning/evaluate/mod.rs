@@ -55,8 +55,7 @@ fn evaluate_for(
 ) -> Result<Bytes, Meaningless> {
     let (env, names, ctas) = (Vec::new(), Vec::new(), BTreeMap::new());
     let (nans, published, places) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let mut machine =
-        Machine {
+    let mut machine = Machine {
         kernel,
         sizes,
         storages: parameters,
@@ -273,7 +272,9 @@ impl<'a> Machine<'a> {
         if index.iter().zip(&extents).any(|(at, extent)| !(0..*extent).contains(at)) {
             return match buffer.space {
                 Space::Global(_) => Ok(None),
-                Space::Shared | Space::Fragment | Space::Tensor => Err(Meaningless::Outside(format!("{}{index:?}", buffer.name))),
+                Space::Shared | Space::Fragment | Space::Tensor => {
+                    Err(Meaningless::Outside(format!("{}{index:?}", buffer.name)))
+                }
             };
         }
         let flat = index.iter().zip(&buffer.shape).fold(0, |flat, (at, extent)| flat * extent + at);

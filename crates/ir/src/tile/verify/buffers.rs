@@ -1,6 +1,8 @@
 use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span, counted, nearest};
-use tilewright_layout::axis::{AxisKind, HARDWARE, LANEID, M, REG, TCOL, TID_IN_WG, TLANE, TX, WARPID, WGID, WID_IN_WG};
+use tilewright_layout::axis::{
+    AxisKind, HARDWARE, LANEID, M, REG, TCOL, TID_IN_WG, TLANE, TX, WARPID, WGID, WID_IN_WG,
+};
 use tilewright_layout::{Axis, Iter, Layout, TileLayout};
 
 use super::identifiers::{check_name, taken_help};

@@ -34,14 +34,18 @@ fn check_ring(kernel: &Kernel, ring: &Ring, found: &mut Vec<Diagnostic>) {
         let finding = finding.label(ring.span, "this ring").label(first, "first used here");
         found.push(finding.help("give the ring another name"));
     }
-    let wrong = |message: String, help: &str| Diagnostic::error("K0281", message).label(ring.span, "this ring").help(help);
+    let wrong =
+        |message: String, help: &str| Diagnostic::error("K0281", message).label(ring.span, "this ring").help(help);
     if ring.stages < 1 {
         let message = format!("the ring `{}` cannot have {} stages", ring.name, ring.stages);
         found.push(wrong(message, "a ring has 1 stage or more; with 2 or more, one is filled while another is used"));
     }
     if ring.buffers.is_empty() {
         let message = format!("the stages of the ring `{}` carry nothing", ring.name);
-        found.push(wrong(message, "declare what a stage carries: k.ring(\"ab\", 3, |r| r.shared(\"a\", BF16, [64, 64]))"));
+        found.push(wrong(
+            message,
+            "declare what a stage carries: k.ring(\"ab\", 3, |r| r.shared(\"a\", BF16, [64, 64]))",
+        ));
     }
 }
 
@@ -86,7 +90,9 @@ impl Walk<'_> {
                 }
                 Stmt::EachThread(elements) => {
                     for element in elements {
-                        element.for_each_access(&mut |access, _| self.access(access.buffer, Effect::Read, (None, access.span)));
+                        element.for_each_access(&mut |access, _| {
+                            self.access(access.buffer, Effect::Read, (None, access.span))
+                        });
                     }
                 }
                 Stmt::Loop(inner) => self.body(&inner.body),
@@ -179,14 +185,18 @@ impl Walk<'_> {
             (Side::Consume, Effect::Write | Effect::Update) => {
                 let message = format!("`{name}` is written in a stage that the role consumes");
                 let finding = wrong(message).label(hold.span, "the stage is taken here");
-                self.found.push(finding.help("other roles may read the same stage: write to a buffer that is not in the ring"));
+                self.found.push(
+                    finding.help("other roles may read the same stage: write to a buffer that is not in the ring"),
+                );
             }
             // Products are in order among each other.
             (Side::Produce, Effect::Update) if kernel.is_in_tensor_memory(buffer) => self.written(buffer, hold, span),
             (Side::Produce, Effect::Read | Effect::Move | Effect::Update) => {
                 let message = format!("`{name}` is read in a stage that the role produces");
                 let finding = wrong(message).label(hold.span, "the stage is taken here");
-                self.found.push(finding.help("copies to a stage may still be in flight: compute in a fragment, and copy the result to the stage"));
+                self.found.push(finding.help(
+                    "copies to a stage may still be in flight: compute in a fragment, and copy the result to the stage",
+                ));
             }
             (Side::Produce, Effect::Write) => self.written(buffer, hold, span),
         }
@@ -201,7 +211,8 @@ impl Walk<'_> {
             let [one, other] = [first, role].map(|role| &kernel.roles[role].name);
             let message = format!("`{}` is written by the roles `{one}` and `{other}`", kernel.buffers[buffer].name);
             let finding = Diagnostic::error("K0283", message).label(at, "written here").label(span, "and here");
-            self.found.push(finding.help("each buffer of a stage is filled by one role: give each role buffers of its own"));
+            self.found
+                .push(finding.help("each buffer of a stage is filled by one role: give each role buffers of its own"));
         }
     }
 }
@@ -225,7 +236,8 @@ fn check_roles(kernel: &Kernel, handle: Handle<Ring>, found: &mut Vec<Diagnostic
     for (role, first) in &roles {
         let is_other = |hold: &&Hold| (hold.ring, hold.role) == (handle, Some(*role)) && hold.side != first.side;
         if let Some(other) = kernel.holds.iter().map(|(_, hold)| hold).find(is_other) {
-            let message = format!("the role `{}` both produces and consumes stages of `{}`", kernel.roles[*role].name, ring.name);
+            let message =
+                format!("the role `{}` both produces and consumes stages of `{}`", kernel.roles[*role].name, ring.name);
             let finding = Diagnostic::error("K0282", message).label(first.span, "here").label(other.span, "and here");
             found.push(finding.help("it would wait for itself: use a shared buffer that is not in a ring"));
             return;
@@ -249,11 +261,14 @@ fn check_roles(kernel: &Kernel, handle: Handle<Ring>, found: &mut Vec<Diagnostic
         let sequence = kernel.sequence(handle, *role);
         if sequence != expected {
             let [one, two] = [first, role].map(|role| &kernel.roles[*role].name);
-            let message = format!("the roles `{one}` and `{two}` go through different numbers of stages of `{}`", ring.name);
+            let message =
+                format!("the roles `{one}` and `{two}` go through different numbers of stages of `{}`", ring.name);
             let finding = Diagnostic::error("K0284", message)
                 .label(hold.span, format!("`{one}` goes through {expected}"))
                 .label(other.span, format!("`{two}` goes through {sequence}"));
-            found.push(finding.help("write the same loops around both; what a role skips, it skips inside of the stage"));
+            found.push(
+                finding.help("write the same loops around both; what a role skips, it skips inside of the stage"),
+            );
         }
     }
 }

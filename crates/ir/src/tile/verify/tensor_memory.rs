@@ -2,12 +2,13 @@
 
 use tilewright_diag::Diagnostic;
 
+use crate::arena::Handle;
 use crate::scalar::Scalar;
 use crate::target::Target;
 use crate::thread::{TENSOR_COLUMNS, TENSOR_LANES};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
-use crate::tile::kernel::Kernel;
+use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::{Op, OpKind};
 use crate::tile::print::tile_title;
 use crate::tile::role::WARPS_OF_A_WARPGROUP;
@@ -29,6 +30,7 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
         found.push(finding.help("use fewer stages or narrower sums: a column has 32 bits of each of 128 rows"));
     }
     kernel.ops.iter().for_each(|(_, op)| found.extend(wrong_use(kernel, op)));
+    without_products(kernel, &kernel.body, found);
     for (_, parallel) in kernel.parallels.iter() {
         parallel.body.iter().for_each(|element| by_element(kernel, element, found));
     }
@@ -44,14 +46,17 @@ fn wrong_shape(buffer: &Buffer) -> Option<Diagnostic> {
 
 /// The error for an op that tensor memory is not for.
 fn wrong_use(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
-    let (place, tile) =
-        op.operands.iter().enumerate().find(|(_, tile)| kernel.is_in_tensor_memory(tile.buffer))?;
+    let (place, tile) = op.operands.iter().enumerate().find(|(_, tile)| kernel.is_in_tensor_memory(tile.buffer))?;
     let title = tile_title(kernel, tile);
     let wrong = |message: String| Diagnostic::error("K0286", message).label(op.span, "this op");
     let is_zero = |value: Scalar| matches!(value, Scalar::Int(0)) || value == Scalar::Float(0.0);
     match (op.kind, place) {
         (OpKind::GemmAsync(_), 0) | (OpKind::Copy, 1) => {}
         (OpKind::Fill(value), 0) if is_zero(value) => {}
+        (OpKind::Fill(value), 0) => {
+            let help = "fill it with 0, which lets the next product replace it, and add the rest where it is read";
+            return Some(wrong(format!("`{title}` is in tensor memory, and is filled with {value}")).help(help));
+        }
         _ => {
             let message = format!("`{}` does not work on `{title}`, which is in tensor memory", op.kind.info().name);
             let help = "gemm_async adds to it, k.fill(.., 0) lets the next product replace it, and k.copy to a fragment reads it";
@@ -75,6 +80,47 @@ fn wrong_use(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
     };
     let help = "products add to all of it, and copies take all rows of some columns";
     (!is_whole).then(|| wrong(format!("`{title}` is a part of sums in tensor memory")).help(help))
+}
+
+/// Adds the errors for sums that are filled, and to which nothing may be added before they are used: a fill alone writes nothing.
+fn without_products(kernel: &Kernel, body: &[Stmt], found: &mut Vec<Diagnostic>) {
+    for (at, stmt) in body.iter().enumerate() {
+        match stmt {
+            Stmt::Op(op) => {
+                let op = &kernel.ops[*op];
+                let filled = op.operands.first().map(|tile| tile.buffer).filter(|_| matches!(op.kind, OpKind::Fill(_)));
+                let Some(sums) = filled.filter(|sums| kernel.is_in_tensor_memory(*sums)) else { continue };
+                if !body[at + 1..].iter().any(|after| surely_adds(kernel, after, sums)) {
+                    let message =
+                        format!("`{}` is filled, and there may be no product to add", kernel.buffers[sums].name);
+                    let finding = Diagnostic::error("K0286", message).label(op.span, "filled here");
+                    let help = "a fill of tensor memory lets the first product replace what is there, and writes nothing: let a gemm_async \
+                                follow it, outside of conditions, and in loops that have an iteration for all sizes";
+                    found.push(finding.help(help));
+                }
+            }
+            Stmt::Loop(inner) => without_products(kernel, &inner.body, found),
+            Stmt::If(branches) => {
+                without_products(kernel, &branches.then, found);
+                without_products(kernel, &branches.otherwise, found);
+            }
+            Stmt::Parallel(_) | Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_) => {}
+        }
+    }
+}
+
+/// Whether a statement adds a product to these sums, whatever the sizes are.
+fn surely_adds(kernel: &Kernel, stmt: &Stmt, sums: Handle<Buffer>) -> bool {
+    match stmt {
+        Stmt::Op(op) => {
+            let op = &kernel.ops[*op];
+            matches!(op.kind, OpKind::GemmAsync(_)) && op.operands.first().is_some_and(|tile| tile.buffer == sums)
+        }
+        Stmt::Loop(inner) => {
+            inner.counter.is_never_empty() && inner.body.iter().any(|stmt| surely_adds(kernel, stmt, sums))
+        }
+        Stmt::If(_) | Stmt::Parallel(_) | Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_) => false,
+    }
 }
 
 /// Adds the errors for accesses to single elements.

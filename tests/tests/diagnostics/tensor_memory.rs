@@ -1,0 +1,100 @@
+//! Tensor memory: sums that it cannot have, and ops that do not work on it.
+
+use super::*;
+
+type Sums = Ring<Buffer>;
+
+/// A kernel with factors in a ring, sums in tensor memory of this shape, and roles that do these things with the sums.
+fn with_sums(
+    (dtype, shape, stages): (DType, [i64; 2], i64),
+    multiply: impl Fn(&mut KernelBuilder, Buffer, [Buffer; 2]),
+    (warps, store): (i64, impl Fn(&mut KernelBuilder, Buffer, Buffer)),
+) -> Kernel {
+    kernel("k", |k| {
+        let (a, b) = (k.input("a", BF16, [128, 64]), k.input("b", BF16, [64, 64]));
+        let c = k.output("c", F32, [128, 64]);
+        k.threads(224);
+        let ab = k.ring("ab", 1, |r| [r.shared("left", BF16, [128, 64]), r.shared("right", BF16, [64, 64])]);
+        let acc: Sums = k.ring("acc", stages, |r| r.tensor("sums", dtype, shape));
+        k.role("load", 1, |k| {
+            ab.produce(k, |k, [left, right]| {
+                k.copy(left, a);
+                k.copy(right, b);
+            });
+        });
+        k.role("multiply", 1, |k| acc.produce(k, |k, sums| ab.consume(k, |k, factors| multiply(k, sums, factors))));
+        k.role("store", warps, |k| acc.consume(k, |k, sums| store(k, sums, c)));
+    })
+}
+
+const PLAIN: (DType, [i64; 2], i64) = (F32, [128, 64], 1);
+
+fn product(k: &mut KernelBuilder, sums: Buffer, [left, right]: [Buffer; 2]) {
+    k.fill(sums, 0);
+    k.gemm_async(sums, left, right);
+}
+
+fn stored(k: &mut KernelBuilder, sums: Buffer, c: Buffer) {
+    let held = k.fragment("held", F32, [128, 64]);
+    k.copy(held, sums);
+    k.copy(c, held);
+}
+
+#[test]
+fn sums_that_tensor_memory_cannot_have() {
+    let kernel = with_sums(PLAIN, product, (4, stored));
+    assert!(compile(kernel.clone(), &Options::new(Target::Sm100a)).is_ok());
+    let found = compile(kernel, &Options::new(Target::Sm90a)).expect_err("sm_90a has none");
+    assert_rendered("tensor_memory_on_hopper", &found);
+    assert_mistake("sums_of_64_rows", with_sums((F32, [64, 64], 1), product, (4, stored)));
+    assert_mistake("sums_of_16_bits", with_sums((F16, [128, 64], 1), product, (4, stored)));
+    assert_mistake("too_many_columns", with_sums((F32, [128, 64], 9), product, (4, stored)));
+}
+
+#[test]
+fn ops_that_tensor_memory_is_not_for() {
+    let added = |k: &mut KernelBuilder, sums: Buffer, [left, right]: [Buffer; 2]| {
+        k.fill(sums, 1.0);
+        k.gemm_async(sums, left, right);
+    };
+    assert_mistake("sums_that_begin_at_1", with_sums(PLAIN, added, (4, stored)));
+    let some = |k: &mut KernelBuilder, sums: Buffer, [left, right]: [Buffer; 2]| {
+        k.fill(sums, 0);
+        let count = k.size("count");
+        k.serial("t", (1, count), |k, _| k.gemm_async(sums, left, right));
+    };
+    assert_mistake("sums_without_products", with_sums(PLAIN, some, (4, stored)));
+    let plain = |k: &mut KernelBuilder, sums: Buffer, [left, right]: [Buffer; 2]| {
+        k.fill(sums, 0);
+        k.gemm(sums, left, right);
+    };
+    assert_mistake("a_plain_product_in_tensor_memory", with_sums(PLAIN, plain, (4, stored)));
+    let at_once = |k: &mut KernelBuilder, sums: Buffer, c: Buffer| _ = k.copy(c, sums);
+    assert_mistake("sums_copied_to_a_tensor", with_sums(PLAIN, product, (4, at_once)));
+    let single = |k: &mut KernelBuilder, sums: Buffer, c: Buffer| {
+        k.parallel([128, 64], |k, [i, j]| k.store(c, (&i, &j), sums.at((&i, &j))));
+    };
+    assert_mistake("single_elements_of_tensor_memory", with_sums(PLAIN, product, (4, single)));
+    assert_mistake("sums_read_by_two_warps", with_sums(PLAIN, product, (2, stored)));
+    let rows = |k: &mut KernelBuilder, sums: Buffer, c: Buffer| {
+        let held = k.fragment("held", F32, [64, 64]);
+        k.copy(held, sums.sub((0..64, ..)));
+        k.copy(c.sub((0..64, ..)), held);
+    };
+    assert_mistake("some_rows_of_tensor_memory", with_sums(PLAIN, product, (4, rows)));
+    let unfilled = |k: &mut KernelBuilder, sums: Buffer, [left, right]: [Buffer; 2]| {
+        k.gemm_async(sums, left, right);
+    };
+    assert_mistake("sums_that_begin_at_nothing", with_sums(PLAIN, unfilled, (4, stored)));
+    let turned = |k: &mut KernelBuilder, sums: Buffer, [left, right]: [Buffer; 2]| {
+        k.fill(sums, 0);
+        k.gemm_async(sums, left, right).with(Gemm { transpose_a: true, ..Gemm::PLAIN });
+    };
+    assert_mistake("sums_of_other_factors", with_sums(PLAIN, turned, (4, stored)));
+    let by_rows = |k: &mut KernelBuilder, sums: Buffer, c: Buffer| {
+        let held = k.fragment("held", F32, S([128, 64], [1 * M, 1 * TX]));
+        k.copy(held, sums);
+        k.copy(c, held);
+    };
+    assert_mistake("a_fragment_laid_out_otherwise", with_sums(PLAIN, product, (4, by_rows)));
+}

@@ -1,0 +1,170 @@
+//! The library's `matmul`, in 60 shapes that no tile divides: every pair of a dtype, a way to store the factors, and so on.
+
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::*;
+use tilewright::runtime::{Device, compare_all, run_watched};
+use tilewright::vgpu;
+use tilewright_kernels::{Config, KernelEntry, find};
+
+use super::built_or_skipped;
+
+/// Rows, columns, and the summed extent.
+const SHAPES: [[i64; 3]; 60] = [
+    [1, 1, 1],
+    [1, 8, 16],
+    [2, 3, 5],
+    [7, 11, 13],
+    [8, 8, 8],
+    [16, 16, 8],
+    [17, 31, 37],
+    [1, 256, 64],
+    [256, 1, 64],
+    [3, 400, 32],
+    [400, 3, 32],
+    [64, 64, 64],
+    [127, 127, 127],
+    [128, 128, 128],
+    [129, 129, 129],
+    [128, 64, 1],
+    [64, 128, 8],
+    [130, 66, 24],
+    [100, 100, 100],
+    [96, 160, 48],
+    [160, 96, 80],
+    [200, 40, 56],
+    [40, 200, 72],
+    [255, 16, 16],
+    [256, 16, 16],
+    [257, 16, 16],
+    [16, 255, 16],
+    [16, 256, 16],
+    [16, 257, 16],
+    [16, 16, 255],
+    [16, 16, 256],
+    [16, 16, 257],
+    [32, 48, 640],
+    [48, 32, 1000],
+    [300, 144, 200],
+    [144, 304, 160],
+    [272, 80, 144],
+    [80, 272, 144],
+    [384, 128, 64],
+    [128, 384, 64],
+    [385, 136, 40],
+    [136, 392, 40],
+    [512, 64, 32],
+    [64, 512, 32],
+    [520, 24, 88],
+    [24, 520, 88],
+    [61, 67, 71],
+    [131, 137, 139],
+    [112, 240, 304],
+    [240, 112, 304],
+    [176, 176, 176],
+    [192, 192, 192],
+    [208, 208, 208],
+    [31, 96, 112],
+    [97, 96, 112],
+    [128, 96, 496],
+    [640, 16, 48],
+    [16, 640, 48],
+    [224, 288, 16],
+    [288, 224, 16],
+];
+
+/// What else a product may be, by its name and its values. The first one is the dtype.
+const CHOICES: [(&str, &[i64]); 6] = [
+    ("dtype", &[0, 1, 2, 3, 4]),
+    ("layout", &[11, 12, 21, 22]),
+    ("columns", &[32, 48, 64, 128]),
+    ("stages", &[1, 2, 4]),
+    ("epilogue", &[1, 2, 3]),
+    ("ctas", &[1, 3, 100]),
+];
+
+type Pair = [(usize, i64); 2];
+
+/// The choices in this row of a cover of all pairs, each of which covers as many new ones as it can.
+fn cover(rows: usize) -> (Vec<Vec<i64>>, Vec<Pair>) {
+    let all = CHOICES.iter().fold(vec![Vec::new()], |rows, (_, values)| {
+        let longer = |row: Vec<i64>| values.iter().map(move |value| row.iter().copied().chain([*value]).collect());
+        rows.into_iter().flat_map(longer).collect::<Vec<Vec<i64>>>()
+    });
+    let pairs = |row: &[i64]| -> Vec<Pair> {
+        let of = |first: usize| (first + 1..row.len()).map(move |second| (first, second));
+        (0..row.len()).flat_map(of).map(|(first, second)| [(first, row[first]), (second, row[second])]).collect()
+    };
+    let mut missing: Vec<Pair> = all.iter().flat_map(|row| pairs(row)).collect();
+    missing.sort();
+    missing.dedup();
+    let mut chosen = Vec::new();
+    for place in 0..rows {
+        let new = |row: &Vec<i64>| pairs(row).iter().filter(|pair| missing.binary_search(pair).is_ok()).count();
+        // Where nothing is new, rows come in turn.
+        let best = all.iter().max_by_key(|row| new(row)).filter(|row| new(row) > 0);
+        let row = best.unwrap_or(&all[place * 7919 % all.len()]).clone();
+        missing.retain(|pair| !pairs(&row).contains(pair));
+        chosen.push(row);
+    }
+    (chosen, missing)
+}
+
+fn entry() -> &'static KernelEntry {
+    find("matmul").expect("a kernel of the library")
+}
+
+fn config(shape: &[i64; 3], choices: &[i64]) -> Config {
+    let sizes = ["m", "n", "k"].into_iter().zip(*shape);
+    let others = CHOICES.iter().zip(choices).skip(1).map(|((name, _), value)| (*name, *value));
+    let given: Vec<(String, i64)> = sizes.chain(others).map(|(name, value)| (name.to_string(), value)).collect();
+    entry().config(Some(entry().dtypes[choices[0] as usize]), &given).expect("a configuration")
+}
+
+/// Checks a product in some schedules; whether the copy engine fills all stages, and the matrix unit multiplies. `None` without NVRTC.
+fn check(config: &Config, target: Target, seeds: u64) -> Option<(bool, bool)> {
+    let artifact = compile((entry().build)(config, target), &Options::new(target));
+    let artifact = artifact.unwrap_or_else(|found| panic!("{config} for {target}: {found:?}"));
+    let built = built_or_skipped(&artifact, "matmul in 60 shapes")?;
+    let inputs = (entry().inputs)(config);
+    let expected = (entry().reference)(config, &inputs);
+    let bound = artifact.clone().for_sizes(&entry().sizes(config)).expect("sizes");
+    for seed in 0..seeds {
+        let options = vgpu::Options { seed, ..vgpu::Options::default() };
+        let run = run_watched(&bound, &built, &inputs, &Device::Virtual, &options, &mut |_| ());
+        let run = run.unwrap_or_else(|failure| panic!("{config} for {target}: {failure}"));
+        let compared = compare_all(&run.outputs, &expected, entry().tolerance).expect("outputs");
+        assert!(compared.iter().all(|one| one.mismatch.is_none()), "{config} for {target}, {seed}: {compared:?}");
+    }
+    let chosen = |title: &str| artifact.plans().iter().find(|plan| plan.title.contains(title)).expect("a plan").chosen;
+    let is_by_engine = ["copy(left", "copy(right"].iter().all(|title| chosen(title) == "tma");
+    Some((is_by_engine, ["wgmma", "tcgen05"].contains(&chosen("gemm_async"))))
+}
+
+#[test]
+fn products_of_sixty_shapes() {
+    let (rows, missing) = cover(SHAPES.len());
+    assert!(missing.is_empty(), "{missing:?}");
+    for target in Target::ALL {
+        let ran: Option<Vec<(bool, bool)>> =
+            SHAPES.iter().zip(&rows).map(|(shape, row)| check(&config(shape, row), *target, 1)).collect();
+        let Some(ran) = ran else { return };
+        let by_engine = ran.iter().filter(|(is_by_engine, _)| *is_by_engine).count();
+        let by_unit = ran.iter().filter(|(_, is_by_unit)| *is_by_unit).count();
+        println!(
+            "matmul on {target}: 60 shapes, {by_engine} by TMA, {by_unit} by the matrix unit that reads shared memory"
+        );
+        assert!(by_engine >= 40, "{by_engine} of 60 for {target}");
+    }
+}
+
+/// Schedules of each product.
+const SEEDS: u64 = 3;
+
+#[test]
+fn schedules() {
+    for (at, row) in cover(4).0.iter().enumerate() {
+        for target in Target::ALL {
+            check(&config(&SHAPES[35 + 5 * at], row), *target, SEEDS);
+        }
+    }
+}
