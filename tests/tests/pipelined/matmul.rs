@@ -154,7 +154,9 @@ fn products_of_sixty_shapes() {
         println!(
             "matmul on {target}: 60 shapes, {by_engine} by TMA, {by_unit} by the matrix unit that reads shared memory"
         );
-        assert!(by_engine >= 40, "{by_engine} of 60 for {target}");
+        // 8-bit factors that are stored along M or N are for neither wgmma nor its layouts.
+        let least = if *target == Target::Sm100a { 40 } else { 20 };
+        assert!(by_engine >= least, "{by_engine} of 60 for {target}");
     }
 }
 
