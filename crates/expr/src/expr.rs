@@ -178,6 +178,28 @@ impl fmt::Display for EvalError {
 
 impl std::error::Error for EvalError {}
 
+/// The values of an expression for `N` threads. Most parts of most indices are the same for all of them, and computed once.
+enum Values<const N: usize> {
+    Same(i64),
+    Each([i64; N]),
+}
+
+impl<const N: usize> Values<N> {
+    fn of(each: [i64; N]) -> Values<N> {
+        match each.split_first() {
+            Some((first, rest)) if rest.iter().all(|value| value == first) => Values::Same(*first),
+            _ => Values::Each(each),
+        }
+    }
+
+    fn each(self) -> [i64; N] {
+        match self {
+            Values::Same(value) => [value; N],
+            Values::Each(each) => each,
+        }
+    }
+}
+
 impl Node {
     /// The two operands of an operation.
     fn operands(&self) -> Option<(&Expr, &Expr)> {
@@ -269,17 +291,26 @@ impl Expr {
 
     /// Its values for `N` threads at once, where `env` gives the values of the variables for all of them.
     pub fn eval_all<const N: usize>(&self, env: &dyn Fn(&Var) -> Option<[i64; N]>) -> Result<[i64; N], EvalError> {
+        self.values(env).map(Values::each)
+    }
+
+    fn values<const N: usize>(&self, env: &dyn Fn(&Var) -> Option<[i64; N]>) -> Result<Values<N>, EvalError> {
         let Some((a, b)) = self.operands() else {
             return match self.node() {
-                Node::Var(var) => env(var).ok_or_else(|| EvalError::Unbound(var.name().to_string())),
-                _ => self.apply(0, 0).map(|value| [value; N]),
+                Node::Var(var) => env(var).map(Values::of).ok_or_else(|| EvalError::Unbound(var.name().to_string())),
+                _ => self.apply(0, 0).map(Values::Same),
             };
         };
-        let (mut values, others) = (a.eval_all(env)?, b.eval_all(env)?);
-        for (value, other) in values.iter_mut().zip(others) {
-            *value = self.apply(*value, other)?;
+        match (a.values(env)?, b.values(env)?) {
+            (Values::Same(a), Values::Same(b)) => self.apply(a, b).map(Values::Same),
+            (a, b) => {
+                let (mut values, others) = (a.each(), b.each());
+                for (value, other) in values.iter_mut().zip(others) {
+                    *value = self.apply(*value, other)?;
+                }
+                Ok(Values::Each(values))
+            }
         }
-        Ok(values)
     }
 
     /// The root operation on two numbers.
