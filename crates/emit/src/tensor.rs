@@ -49,6 +49,7 @@ pub(crate) fn product_call(program: &Program, uses: &Uses, product: &TensorMma) 
     let TensorMma { kind, descriptor, sums, a, b, accumulates } = product;
     let [a, b] = [a, b].map(|part| matrix(program, uses, part));
     let accumulates = match accumulates {
+        Accumulates::Never => "0".to_string(),
         Accumulates::Always => "1".to_string(),
         Accumulates::If(flag) => register(program, flag.array, &flag.first)?,
     };

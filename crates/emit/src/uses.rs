@@ -28,8 +28,8 @@ pub(crate) struct Uses<'a> {
     pub(crate) products: BTreeSet<MmaInst>,
     /// The products of a warpgroup that it calls.
     pub(crate) warpgroup_products: BTreeSet<WgmmaFunction>,
-    /// The kinds of products with sums in tensor memory, by their order.
-    pub(crate) tensor_products: Vec<DenseKind>,
+    /// The kinds of products with sums in tensor memory.
+    pub(crate) tensor_products: BTreeSet<DenseKind>,
     /// The loads of tensor memory.
     pub(crate) tensor_loads: BTreeSet<LoadFunction>,
     /// The functions by which it tells the copy engine to copy.
@@ -75,7 +75,7 @@ impl<'a> Uses<'a> {
             insts: BTreeSet::new(),
             products: BTreeSet::new(),
             warpgroup_products: BTreeSet::new(),
-            tensor_products: Vec::new(),
+            tensor_products: BTreeSet::new(),
             tensor_loads: BTreeSet::new(),
             engine: BTreeSet::new(),
             elects: false,
@@ -163,8 +163,7 @@ impl<'a> Uses<'a> {
         match stmt {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
-            Stmt::TensorMma(product) if self.tensor_products.contains(&product.kind) => {}
-            Stmt::TensorMma(product) => self.tensor_products.push(product.kind),
+            Stmt::TensorMma(product) => _ = self.tensor_products.insert(product.kind),
             Stmt::TensorLoad(load) => {
                 let dtype = self.program.registers[load.to.array].dtype;
                 self.tensor_loads.insert((dtype, load.to.count));

@@ -55,10 +55,10 @@ pub(crate) fn with_waits(
     let mut start = Start::new(builder, plans, found);
     start.all(&mut blocks);
     let Start { started, stores, loads, .. } = start;
-    if !started && !has_products(&blocks) {
+    let has_products = has_products(&blocks);
+    if !started && !has_products {
         return blocks;
     }
-    let has_products = has_products(&blocks);
     let mut waits = Waits { builder, plans, stores, loads, has_products, around: BTreeMap::new(), loops: Vec::new() };
     let mut state = State::default();
     waits.walk(&mut blocks, &mut state, true);

@@ -7,6 +7,7 @@ mod in_flight;
 mod loads;
 mod matmul;
 mod plans;
+mod products;
 mod registers;
 mod rings;
 mod roles;

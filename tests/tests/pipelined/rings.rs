@@ -4,7 +4,7 @@ use tilewright::prelude::*;
 use tilewright_tests::pages::tensor;
 
 use super::tiles::check_in_schedules;
-use super::{Launched, OF_LAST, are_found, compiled, mutated, number};
+use super::{Launched, OF_LAST, are_found, compiled, mutated, number, products};
 
 /// Rows of `x`, which one role copies and another sums up in reverse.
 fn turned_rows(stages: i64, variant: Option<&'static str>) -> Kernel {
@@ -87,13 +87,8 @@ fn product(stages: i64) -> Kernel {
     })
 }
 
-fn multiplied([m, n, depth]: [i64; 3]) -> Launched {
-    let inputs = vec![tensor(BF16, &[m, depth], number), tensor(BF16, &[depth, n], number)];
-    let element = |at: i64| {
-        let (row, column) = (at / n, at % n);
-        (0..depth).map(|t| number(row * depth + t) * number(t * n + column)).sum::<f64>() + 0.0
-    };
-    (vec![("m", m), ("n", n), ("k", depth)], inputs, tensor(F32, &[m, n], element))
+fn multiplied(size: [i64; 3]) -> Launched {
+    products::multiplied(Gemm::PLAIN, [BF16, F32], size)
 }
 
 #[test]

@@ -2,11 +2,10 @@
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
-use tilewright::runtime::{Device, Tolerance, compare_all, run_watched};
-use tilewright::vgpu;
 use tilewright_tests::pages::tensor;
 
-use super::{Launched, MutationReport, built_or_skipped, number};
+use super::number;
+use super::products::{self, are_missed, multiplied};
 
 /// What a product is made of.
 #[derive(Clone, Copy, Debug)]
@@ -102,41 +101,9 @@ fn compiled_for(shape: Shape) -> Artifact {
     compile(product(shape), &Options::new(Target::Sm100a)).unwrap_or_else(|found| panic!("{shape:?}: {found:?}"))
 }
 
-fn multiplied(shape: Shape, [m, n, depth]: [i64; 3]) -> Launched {
-    let Shape { dtypes: [factor, sum], gemm, .. } = shape;
-    // The least number is -6.
-    let shift = if factor == U8 { 6.0 } else { 0.0 };
-    let left = |row: i64, t: i64| number(row * 3 + t * 5) + shift;
-    let right = |t: i64, column: i64| number(t * 2 + column * 7) + shift;
-    let a = match gemm.transpose_a {
-        true => tensor(factor, &[depth, m], |at| left(at % m, at / m)),
-        false => tensor(factor, &[m, depth], |at| left(at / depth, at % depth)),
-    };
-    let b = match gemm.transpose_b {
-        true => tensor(factor, &[n, depth], |at| right(at % depth, at / depth)),
-        false => tensor(factor, &[depth, n], |at| right(at / n, at % n)),
-    };
-    let element = |at: i64| (0..depth).map(|t| left(at / n, t) * right(t, at % n)).sum::<f64>() + 0.0;
-    (vec![("m", m), ("n", n), ("k", depth)], vec![a, b], tensor(sum, &[m, n], element))
-}
-
 /// Checks the results of a launch in some schedules.
 fn check(shape: Shape, size: [i64; 3], seeds: u64) {
-    let artifact = compiled_for(shape);
-    let Some(built) = built_or_skipped(&artifact, "products in tensor memory") else { return };
-    let (sizes, inputs, expected) = multiplied(shape, size);
-    let bound = artifact.clone().for_sizes(&sizes).expect("sizes");
-    for seed in 0..seeds {
-        let options = vgpu::Options { seed, ..vgpu::Options::default() };
-        let run = run_watched(&bound, &built, &inputs, &Device::Virtual, &options, &mut |_| ());
-        let run = run.unwrap_or_else(|failure| panic!("{shape:?} {size:?}: {failure}\n{}", artifact.cuda()));
-        let compared = compare_all(&run.outputs, std::slice::from_ref(&expected), Tolerance::EXACT).expect("outputs");
-        assert!(
-            compared.iter().all(|one| one.mismatch.is_none()),
-            "{shape:?} {size:?}, schedule {seed}: {compared:?}\n{}",
-            artifact.cuda()
-        );
-    }
+    products::check(&compiled_for(shape), &multiplied(shape.gemm, shape.dtypes, size), seeds);
 }
 
 #[test]
@@ -183,7 +150,7 @@ fn stages_of_factors_and_of_sums() {
 #[test]
 fn every_barrier_is_needed() {
     let shape = Shape { ctas: 1, stages: [2, 2], ..PLAIN };
-    let launches = [[384, 64, 320], [512, 64, 448]].map(|size| multiplied(shape, size));
+    let launches = [[384, 64, 320], [512, 64, 448]].map(|size| multiplied(shape.gemm, shape.dtypes, size));
     let Some(report) = super::mutated_as(&compiled_for(shape), &launches) else { return };
     let fences = [("fence.mbarrier_init", 1), ("tcgen05.fence", 9)];
     let known =
@@ -191,9 +158,49 @@ fn every_barrier_is_needed() {
     assert!(are_missed(&report, &known), "{report:#?}");
 }
 
-/// Whether all mutants are found but so many of these opcodes.
-fn are_missed(report: &MutationReport, known: &[(&str, usize)]) -> bool {
-    let count = |name: &str| report.survivors.iter().filter(|(_, _, text)| text.contains(name)).count();
-    let missed: usize = known.iter().map(|(name, most)| count(name).min(*most)).sum();
-    report.mutants() >= 20 && missed == report.survivors.len()
+/// `c[t] = a[t]*b`: each product replaces the sums of the one before, in the only stage.
+#[test]
+fn products_may_replace_the_sums() {
+    let kernel = kernel("replaced", |k| {
+        let rows = k.size("rows").multiple_of(128);
+        let (a, b) = (k.input("a", BF16, (rows, 64)), k.input("b", BF16, [64, 64]));
+        let c = k.output("c", F32, (rows, 64));
+        k.threads(192);
+        let ab = k.ring("ab", 2, |r| (r.shared("left", BF16, [128, 64]), r.shared("right", BF16, [64, 64])));
+        let acc = k.ring("acc", 1, |r| r.tensor("sums", F32, [128, 64]));
+        k.role("load", 1, |k| {
+            k.serial("t", ..rows / 128, |k, t| {
+                ab.produce(k, |k, (left, right)| {
+                    k.copy(left, a.sub((at(t * 128, 128), ..)));
+                    k.copy(right, b);
+                });
+            });
+        });
+        k.role("multiply", 1, |k| {
+            k.serial("t", ..rows / 128, |k, _| {
+                acc.produce(k, |k, sums| {
+                    ab.consume(k, |k, (left, right)| {
+                        k.gemm_async(sums, left, right).with(Gemm { clear: true, ..Gemm::PLAIN });
+                    });
+                });
+            });
+        });
+        k.role("store", 4, |k| {
+            k.serial("t", ..rows / 128, |k, t| {
+                acc.consume(k, |k, sums| {
+                    let held = k.fragment("held", F32, [128, 64]);
+                    k.copy(held, sums);
+                    k.copy(c.sub((at(t * 128, 128), ..)), held);
+                });
+            });
+        });
+    });
+    let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("a kernel");
+    let (left, right) = (|row: i64, t: i64| number(row * 3 + t * 5), |t: i64, column: i64| number(t * 2 + column * 7));
+    let element = |at: i64| (0..64).map(|t| left(at / 64, t) * right(t, at % 64)).sum::<f64>() + 0.0;
+    let inputs = vec![
+        tensor(BF16, &[384, 64], |at| left(at / 64, at % 64)),
+        tensor(BF16, &[64, 64], |at| right(at / 64, at % 64)),
+    ];
+    products::check(&artifact, &(vec![("rows", 384)], inputs, tensor(F32, &[384, 64], element)), 5);
 }

@@ -2,11 +2,10 @@
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
-use tilewright::runtime::{Device, Tolerance, compare_all, run_watched};
-use tilewright::vgpu;
 use tilewright_tests::pages::tensor;
 
-use super::{Launched, MutationReport, built_or_skipped, number};
+use super::products::{self, are_missed, multiplied};
+use super::{Launched, MutationReport, number};
 
 /// What a product is made of.
 #[derive(Clone, Copy, Debug)]
@@ -67,41 +66,9 @@ fn compiled_for(shape: Shape, target: Target) -> Artifact {
     compile(product(shape), &Options::new(target)).unwrap_or_else(|found| panic!("{shape:?}: {found:?}"))
 }
 
-fn multiplied(shape: Shape, [m, n, depth]: [i64; 3]) -> Launched {
-    let Shape { dtypes: [factor, sum], gemm, .. } = shape;
-    // The least number is -6.
-    let shift = if factor == U8 { 6.0 } else { 0.0 };
-    let left = |row: i64, t: i64| number(row * 3 + t * 5) + shift;
-    let right = |t: i64, column: i64| number(t * 2 + column * 7) + shift;
-    let a = match gemm.transpose_a {
-        true => tensor(factor, &[depth, m], |at| left(at % m, at / m)),
-        false => tensor(factor, &[m, depth], |at| left(at / depth, at % depth)),
-    };
-    let b = match gemm.transpose_b {
-        true => tensor(factor, &[n, depth], |at| right(at % depth, at / depth)),
-        false => tensor(factor, &[depth, n], |at| right(at / n, at % n)),
-    };
-    let element = |at: i64| (0..depth).map(|t| left(at / n, t) * right(t, at % n)).sum::<f64>() + 0.0;
-    (vec![("m", m), ("n", n), ("k", depth)], vec![a, b], tensor(sum, &[m, n], element))
-}
-
 /// Checks the results of a launch in some schedules.
 fn check(shape: Shape, target: Target, size: [i64; 3], seeds: u64) {
-    let artifact = compiled_for(shape, target);
-    let Some(built) = built_or_skipped(&artifact, "products of warpgroups") else { return };
-    let (sizes, inputs, expected) = multiplied(shape, size);
-    let bound = artifact.clone().for_sizes(&sizes).expect("sizes");
-    for seed in 0..seeds {
-        let options = vgpu::Options { seed, ..vgpu::Options::default() };
-        let run = run_watched(&bound, &built, &inputs, &Device::Virtual, &options, &mut |_| ());
-        let run = run.unwrap_or_else(|failure| panic!("{shape:?} {size:?}: {failure}\n{}", artifact.cuda()));
-        let compared = compare_all(&run.outputs, std::slice::from_ref(&expected), Tolerance::EXACT).expect("outputs");
-        assert!(
-            compared.iter().all(|one| one.mismatch.is_none()),
-            "{shape:?} {size:?}, schedule {seed}: {compared:?}\n{}",
-            artifact.cuda()
-        );
-    }
+    products::check(&compiled_for(shape, target), &multiplied(shape.gemm, shape.dtypes, size), seeds);
 }
 
 /// The mutants of a product, found or not, by the virtual GPU.
@@ -110,26 +77,11 @@ fn mutated(kernel: &Kernel, launches: &[Launched]) -> Option<MutationReport> {
     super::mutated_as(&artifact, launches)
 }
 
-/// Whether all mutants are found but for these: the fence of barriers, which a barrier of the CTA makes needless; fences of products
-/// whose sums nothing else touches, which NVRTC wants in every iteration (two are written out); a wait for one group before a wait
-/// for all; and what releases the last two stages, for which nobody waits.
-fn are_missed_at_ends_only(report: &MutationReport) -> bool {
-    are_missed(report, &[])
-}
-
-/// The same, with more that may be missed so often.
-fn are_missed(report: &MutationReport, more: &[(&str, usize)]) -> bool {
-    let known = [
-        ("fence.mbarrier_init", 1),
-        ("wgmma.fence", 2),
-        ("wgmma.wait_group", 2),
-        ("mbarrier.arrive", 2),
-        ("bar.warp", 1),
-    ];
-    let count = |name: &str| report.survivors.iter().filter(|(_, _, text)| text.contains(name)).count();
-    let missed: usize = known.iter().chain(more).map(|(name, most)| count(name).min(*most)).sum();
-    report.mutants() >= 20 && missed == report.survivors.len()
-}
+/// What mutants of a product may be missed, and how often: the fence of barriers, which a barrier of the CTA makes needless; fences of
+/// products whose sums nothing else touches, which NVRTC wants in every iteration (two are written out); a wait for one group before a
+/// wait for all; and what releases the last two stages, for which nobody waits.
+const MISSED: [(&str, usize); 5] =
+    [("fence.mbarrier_init", 1), ("wgmma.fence", 2), ("wgmma.wait_group", 2), ("mbarrier.arrive", 2), ("bar.warp", 1)];
 
 /// Whether `wgmma` computes a product.
 fn uses_wgmma(shape: Shape) -> bool {
@@ -204,9 +156,9 @@ fn a_product_is_computed_while_the_next_stage_arrives() {
 #[test]
 fn every_barrier_of_a_product_is_needed() {
     for shape in [PLAIN, Shape { groups: 2, tile: [128, 64, 64], stages: 2, ..PLAIN }] {
-        let launches = [[128, 64, 448], [64, 64, 512]].map(|size| multiplied(shape, size));
+        let launches = [[128, 64, 448], [64, 64, 512]].map(|size| multiplied(shape.gemm, shape.dtypes, size));
         let Some(report) = mutated(&product(shape), &launches) else { return };
-        assert!(are_missed_at_ends_only(&report), "{shape:?}: {report:#?}");
+        assert!(are_missed(&report, &MISSED), "{shape:?}: {report:#?}");
     }
 }
 
@@ -261,7 +213,7 @@ fn products_see_what_threads_stored() {
         let launches = [64, 80, 448].map(launch);
         let Some(report) = mutated(&kernel, &launches) else { return };
         // Where the role that multiplies executes a fence for a factor of its own, it sees the other one too.
-        let more = [("fence.proxy", usize::from(!in_registers))];
-        assert!(are_missed(&report, &more), "{report:#?}");
+        let known = [&MISSED[..], &[("fence.proxy", usize::from(!in_registers))]].concat();
+        assert!(are_missed(&report, &known), "{report:#?}");
     }
 }

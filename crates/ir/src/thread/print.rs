@@ -247,6 +247,7 @@ impl Program {
                 Stmt::TensorMma(product) => {
                     let TensorMma { kind, sums, a, b, accumulates, .. } = &**product;
                     let sign = match accumulates {
+                        Accumulates::Never => "=".to_string(),
                         Accumulates::Always => "+=".to_string(),
                         Accumulates::If(flag) => format!("= ({}) +", self.regs(flag)),
                     };

@@ -34,6 +34,8 @@ pub struct TensorMemory {
 /// Whether a product is added to sums, or replaces them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Accumulates {
+    /// It replaces them.
+    Never,
     /// It is added.
     Always,
     /// It is added if this register is not 0.

@@ -157,6 +157,11 @@ pub struct Loop {
 }
 
 impl Kernel {
+    /// What all CTAs of the grid together have, if each has this many.
+    pub fn in_all_ctas(&self, of_each: Expr) -> Expr {
+        self.grid.iter().fold(of_each, |product, ctas| product * ctas.clone())
+    }
+
     /// A kernel of one CTA of 32 threads, in which nothing is declared yet.
     pub fn new(name: &str, span: Span) -> Kernel {
         Kernel {

@@ -39,7 +39,7 @@ pub struct InstructionTypes {
 }
 
 /// The `.kind` of a `tcgen05.mma` without scale factors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DenseKind {
     /// f16 and bf16; K of 16.
     F16,

@@ -2,7 +2,7 @@
 
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
-use tilewright_ir::plan::Reason;
+use tilewright_ir::plan::{MemoryKind, Reason};
 use tilewright_ir::thread::SharedMatrix;
 use tilewright_layout::axis::M;
 use tilewright_layout::descriptor::{
@@ -10,9 +10,9 @@ use tilewright_layout::descriptor::{
 };
 use tilewright_layout::{ComposeLayout, Layout, LayoutError};
 
-use super::reason;
+use super::{ragged, reason};
 use crate::builder::Builder;
-use crate::operand::MemoryTile;
+use crate::operand::{MemoryTile, Operand};
 
 /// Rows in a block, with which parts of a factor begin.
 pub(super) const BLOCK_ROWS: i64 = 64;
@@ -133,6 +133,22 @@ impl Described {
         let major = if self.is_transposed { "MN-major" } else { "K-major" };
         format!("{major} with {}", self.pattern.name())
     }
+}
+
+/// A factor in shared memory.
+pub(super) fn in_shared(operand: Operand) -> Result<MemoryTile, Reason> {
+    match operand {
+        Operand::Memory(tile) if !tile.is_inside() => Err(ragged(&tile.title)),
+        Operand::Memory(tile) if tile.memory_kind == MemoryKind::Shared => Ok(tile),
+        Operand::Memory(tile) => Err(reason(format!("`{}` is in global memory", tile.title), "tiles in shared memory")),
+        Operand::Fragment(tile) => Err(reason(format!("`{}` is in registers", tile.title), "tiles in shared memory")),
+    }
+}
+
+/// The columns of one instruction, if the sums have `n`: all of them, or as many blocks of 64 as possible, the same in each.
+pub(super) fn columns_of_an_instruction(n: i64, is_possible: impl Fn(i64) -> bool) -> Option<i64> {
+    let parts = (1..=n / 8).filter(|parts| n % parts == 0).map(|parts| n / parts);
+    parts.into_iter().find(|columns| is_possible(*columns) && (*columns == n || columns % BLOCK_ROWS == 0))
 }
 
 /// Bytes from one block of rows to the next, before the swizzle; 0 if there is one. `None` if they are not evenly spaced.

@@ -3,15 +3,15 @@
 use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
-use tilewright_ir::plan::{MemoryKind, Reason};
+use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Accumulates, Regs, Stmt, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorMma};
 use tilewright_ir::tile::{Gemm, Kernel, Op, Tile};
-use tilewright_layout::DType;
 use tilewright_layout::descriptor::{DenseKind, InstructionShape, InstructionTypes, dense};
 use tilewright_layout::hardware::{CtaGroup, MmaType};
+use tilewright_layout::{DType, LayoutError};
 
-use super::described::{BLOCK_ROWS, Described, MatrixUnit};
-use super::{ragged, reason};
+use super::described::{BLOCK_ROWS, Described, MatrixUnit, columns_of_an_instruction, in_shared};
+use super::reason;
 use crate::builder::Builder;
 use crate::operand::{MemoryTile, Operand, other_operands};
 
@@ -28,8 +28,8 @@ struct Instruction {
     descriptor: u32,
 }
 
-/// The instructions of a product whose sums are at an address of tensor memory; the first one adds to them if the flag is not 0.
-/// Error: why `tcgen05.mma` cannot compute it.
+/// The instructions of a product whose sums are at an address of tensor memory; the first ones add to them if the flag is not 0 and
+/// the product does not replace them. Error: why `tcgen05.mma` cannot compute it.
 pub(crate) fn issue(
     builder: &mut Builder,
     kernel: &Kernel,
@@ -39,15 +39,8 @@ pub(crate) fn issue(
     let (Some(gemm), [c, a, b]) = (op.kind.product(), &op.operands[..]) else {
         return Err(other_operands(kernel, op));
     };
-    let mut tiles = Vec::new();
-    for tile in [a, b] {
-        match Operand::resolve(builder, kernel, op, tile)? {
-            Operand::Memory(tile) => tiles.push(in_shared(tile)),
-            Operand::Fragment(tile) => {
-                tiles.push(Err(reason(format!("`{}` is in registers", tile.title), "tiles in shared memory")));
-            }
-        }
-    }
+    let factor = |tile: &Tile| Ok(in_shared(Operand::resolve(builder, kernel, op, tile)?));
+    let factors = [factor(a)?, factor(b)?];
     let dtypes = [a, c].map(|tile| kernel.buffers[tile.buffer].dtype);
     let shape = match (a.matrix(), b.matrix()) {
         (Some([rows, columns]), Some(_)) => {
@@ -55,49 +48,43 @@ pub(crate) fn issue(
         }
         _ => Err(reason("a factor is not a matrix".to_string(), "two dimensions besides those of extent 1")),
     };
-    Ok(issue_of(builder, (gemm, dtypes, sums, flag), shape, &tiles))
+    Ok(issue_of(builder, (gemm, dtypes, sums, flag), shape, factors))
 }
 
 fn columns_of(kernel: &Kernel, sums: &Tile) -> i64 {
     kernel.buffers[sums.buffer].shape.last().copied().unwrap_or(0)
 }
 
-fn in_shared(tile: MemoryTile) -> Result<MemoryTile, Reason> {
-    if !tile.is_inside() {
-        return Err(ragged(&tile.title));
-    }
-    if tile.memory_kind != MemoryKind::Shared {
-        return Err(reason(format!("`{}` is in global memory", tile.title), "tiles in shared memory"));
-    }
-    Ok(tile)
-}
-
 fn issue_of(
     builder: &mut Builder,
     (gemm, dtypes, sums, flag): (Gemm, [DType; 2], &Expr, &Regs),
     shape: Result<[i64; 3], Reason>,
-    tiles: &[Result<MemoryTile, Reason>],
+    factors: [Result<MemoryTile, Reason>; 2],
 ) -> Result<Issue, Vec<Reason>> {
     let [m, n, k] = shape.map_err(|reason| vec![reason])?;
-    let [Ok(a), Ok(b)] = tiles else {
-        return Err(tiles.iter().filter_map(|tile| tile.as_ref().err().cloned()).collect());
+    let describe = |tile: Result<MemoryTile, Reason>, rows: i64, turned: (bool, &str)| {
+        tile.and_then(|tile| Described::of(MatrixUnit::Tcgen05, &tile, [rows, k], turned))
     };
-    let describe = |tile: &MemoryTile, rows: i64, turned: (bool, &str)| {
-        Described::of(MatrixUnit::Tcgen05, tile, [rows, k], turned)
-    };
-    let factors = (describe(a, m, (gemm.transpose_a, "a")), describe(b, n, (!gemm.transpose_b, "b")));
-    let (a, b) = match factors {
+    let [a, b] = factors;
+    let (a, b) = match (describe(a, m, (gemm.transpose_a, "a")), describe(b, n, (!gemm.transpose_b, "b"))) {
         (Ok(a), Ok(b)) => (a, b),
         (a, b) => return Err([a.err(), b.err()].into_iter().flatten().collect()),
     };
     let step = 32 / dtypes[0].bytes();
+    if k % step != 0 {
+        return Err(vec![reason(format!("K is {k}"), &format!("multiples of {step}"))]);
+    }
     let instruction = instruction([m, n, step], dtypes, [a.is_transposed, b.is_transposed])?;
     [&a, &b].into_iter().for_each(|described| described.align(builder));
     let mut body = Vec::new();
     for at in 0..k / step {
         for part in 0..n / instruction.columns {
             let first = part * instruction.columns;
-            let accumulates = if at == 0 { Accumulates::If(flag.clone()) } else { Accumulates::Always };
+            let accumulates = match (at, gemm.clear) {
+                (0, true) => Accumulates::Never,
+                (0, false) => Accumulates::If(flag.clone()),
+                _ => Accumulates::Always,
+            };
             body.push(Stmt::from(TensorMma {
                 kind: instruction.kind,
                 descriptor: instruction.descriptor,
@@ -121,8 +108,7 @@ fn issue_of(
 
 /// One instruction: as many columns as possible, all of the sums or blocks of 64.
 fn instruction([m, n, k]: [i64; 3], dtypes: [DType; 2], transpose: [bool; 2]) -> Result<Instruction, Vec<Reason>> {
-    let refused =
-        |error: tilewright_layout::LayoutError| vec![reason(error.to_string(), "shapes and dtypes of `tcgen05.mma`")];
+    let refused = |error: LayoutError| vec![reason(error.to_string(), "shapes and dtypes of `tcgen05.mma`")];
     if dtypes[0] == DType::F32 {
         let text = "`tcgen05.mma` drops the low bits of f32, where `gemm` rounds to tf32".to_string();
         return Err(vec![reason(text, "f16, bf16, e4m3, e5m2, i8, u8")]);
@@ -130,10 +116,7 @@ fn instruction([m, n, k]: [i64; 3], dtypes: [DType; 2], transpose: [bool; 2]) ->
     let [multiplicand, sum] = dtypes.map(MmaType::of_dtype);
     let (multiplicand, sum) = (multiplicand.map_err(refused)?, sum.map_err(refused)?);
     let types = InstructionTypes { d: sum, a: multiplicand, b: multiplicand };
-    let parts = (1..=(n / 8).max(1)).filter(|parts| n % parts == 0).map(|parts| n / parts);
-    let is_possible =
-        |columns: &i64| *columns <= TENSOR_PRODUCT_COLUMNS && (*columns == n || columns % BLOCK_ROWS == 0);
-    let Some(columns) = parts.into_iter().find(is_possible) else {
+    let Some(columns) = columns_of_an_instruction(n, |columns| columns <= TENSOR_PRODUCT_COLUMNS) else {
         let accepted = format!("up to {TENSOR_PRODUCT_COLUMNS} columns, or multiples of {BLOCK_ROWS}");
         return Err(vec![reason(format!("{n} columns"), &accepted)]);
     };

@@ -4,10 +4,10 @@
 //! descriptors say where the factors are (`layout::descriptor`). The sums are where those of `mma.sync` are whose rows are dealt
 //! out to the warps in turn ([`Product::rows_in_turn`]).
 
-use tilewright_diag::{Diagnostic, counted, counted_as};
+use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
-use tilewright_ir::plan::{MemoryKind, Reason};
+use tilewright_ir::plan::Reason;
 use tilewright_ir::product::{Matrix, Product};
 use tilewright_ir::thread::{
     Call, Inst, LeftMatrix, RegArray, Regs, Stmt, WGMMA_COLUMNS, WGMMA_ROWS, WarpgroupMma, WgmmaInst,
@@ -16,8 +16,8 @@ use tilewright_ir::tile::{Gemm, Kernel, Op, Space, Tile, WARPS_OF_A_WARPGROUP};
 use tilewright_ir::{Handle, HwIndex, Target};
 use tilewright_layout::DType;
 
-use super::described::{BLOCK_ROWS, Described, MatrixUnit};
-use super::{Source, fragment, ragged, reason};
+use super::described::{BLOCK_ROWS, Described, MatrixUnit, columns_of_an_instruction, in_shared};
+use super::{Source, fragment, reason};
 use crate::builder::{Builder, regs};
 use crate::operand::{MemoryTile, Operand, other_operands};
 use crate::refusal::Refusal;
@@ -71,7 +71,8 @@ impl Context {
         let factor = |tile: &Tile| match kernel.buffers[tile.buffer].space {
             Space::Fragment => Ok::<_, Diagnostic>(fragment(builder, kernel, tile).map(Factor::Registers)),
             Space::Shared | Space::Global(_) | Space::Tensor => {
-                Ok(in_shared(Operand::resolve(builder, kernel, op, tile)?))
+                let tile = in_shared(Operand::resolve(builder, kernel, op, tile)?);
+                Ok(tile.map(|tile| Factor::Shared(Box::new(tile))))
             }
         };
         let first = builder.role.map_or(0, |role| builder.program.roles[role].first);
@@ -90,16 +91,6 @@ impl Context {
             factors: [factor(a)?, factor(b)?],
             dtypes: [a, c].map(|tile| kernel.buffers[tile.buffer].dtype),
         })
-    }
-}
-
-/// A factor in memory, if that is shared memory.
-fn in_shared(operand: Operand) -> Result<Factor, Reason> {
-    match operand {
-        Operand::Memory(tile) if !tile.is_inside() => Err(ragged(&tile.title)),
-        Operand::Memory(tile) if tile.memory_kind == MemoryKind::Shared => Ok(Factor::Shared(Box::new(tile))),
-        Operand::Memory(tile) => Err(reason(format!("`{}` is in global memory", tile.title), "tiles in shared memory")),
-        Operand::Fragment(tile) => Err(reason(format!("`{}` is in registers", tile.title), "tiles in shared memory")),
     }
 }
 
@@ -176,10 +167,9 @@ fn no_types([multiplicand, sum]: [DType; 2]) -> Reason {
     reason(text, &all.join(", "))
 }
 
-/// The columns of one instruction, if the sums have `n`: all of them, or as many blocks of 64 as possible, the same in each.
+/// The columns of one instruction, if the sums have `n`.
 fn columns_of(inst: WgmmaInst, n: i64) -> Option<i64> {
-    let is_possible = |columns: &i64| inst.info().has_columns(*columns) && (*columns == n || columns % BLOCK_ROWS == 0);
-    (1..=n / 8).filter(|parts| n % parts == 0).map(|parts| n / parts).find(is_possible)
+    columns_of_an_instruction(n, |columns| inst.info().has_columns(columns))
 }
 
 impl Schedule<Context> for WarpgroupSchedule {
@@ -195,7 +185,7 @@ impl Schedule<Context> for WarpgroupSchedule {
         format!(
             "{}, each {} of m64n{columns}k{}; `a` {a}, `b` {}",
             counted(groups, "warpgroup"),
-            counted_as(instructions, "instruction", "instructions"),
+            counted(instructions, "instruction"),
             self.inst.info().k,
             self.b.summary(),
         )

@@ -271,8 +271,7 @@ impl KernelLowering<'_> {
     }
 
     pub(super) fn executions_by(&self, warps: i64) -> Expr {
-        let per_cta = self.trips.clone() * warps;
-        self.kernel.grid.iter().fold(per_cta, |product, ctas| product * ctas.clone())
+        self.kernel.in_all_ctas(self.trips.clone() * warps)
     }
 }
 

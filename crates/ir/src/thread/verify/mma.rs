@@ -60,9 +60,7 @@ impl Checker<'_> {
         }
         self.executes("wgmma", info.targets(), Scope::Warpgroup);
     }
-}
 
-impl Checker<'_> {
     /// One thread issues a product of tiles in shared memory that begin where a descriptor can say.
     pub(super) fn tensor_mma(&mut self, product: &TensorMma) {
         let describes = |part: &SharedMatrix| {
