@@ -31,7 +31,7 @@ pub fn ptx_of(nvrtc: &Nvrtc, source: &str, target: Target, level: &[&str]) -> St
 }
 
 /// Runs every case from its text compiled at these levels, each for one of the targets in turn, and compares all outputs as
-/// exactly as the case says. All are compiled as usual before that.
+/// exactly as the case says, or expects the hazard that the level brings. All are compiled as usual before that.
 pub fn assert_right_at(test: &str, levels: &[&[&str]]) {
     let all = all();
     for (at, target) in Target::ALL.iter().enumerate() {
@@ -55,7 +55,23 @@ fn assert_right(case: &Case, artifact: &Artifact, built: &Built, level: &[&str],
     let target = artifact.target();
     let mut built = built.clone();
     built.ptx = ptx_of(nvrtc, artifact.cuda(), target, level);
-    let outcome = run(artifact, &built, &case.inputs, &Device::Virtual)
-        .unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
+    let outcome = run(artifact, &built, &case.inputs, &Device::Virtual);
+    if moves_sums_of_wgmma(artifact, level) {
+        let hazard = outcome.err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(
+            hazard.contains("async_register_hazard"),
+            "{} {target} {level:?}: no hazard, but {hazard:?}",
+            case.name
+        );
+        return;
+    }
+    let outcome = outcome.unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
     case.compare(&outcome.outputs).unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
+}
+
+/// At a level of `--Ofast-compile` or for a debugger NVRTC does not unroll the loop over the products of a batch, and moves
+/// their sums from register to register between `wgmma.fence` and the products. PTX does not define what such a product reads
+/// (PTX ISA, section on `wgmma.fence`); ptxas waits for each product then.
+fn moves_sums_of_wgmma(artifact: &Artifact, level: &[&str]) -> bool {
+    artifact.cuda().contains("wgmma_fence();") && level.iter().any(|o| *o == "-G" || o.starts_with("--Ofast-compile"))
 }
