@@ -97,7 +97,7 @@ fn attention(config: &Config) -> Kernel {
 
 /// A product with the rows divided among all warps.
 fn product(transpose_b: bool, clear: bool) -> Gemm {
-    Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear, tf32: false }
+    Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear, ..Gemm::PLAIN }
 }
 
 fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {

@@ -9,7 +9,7 @@ use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "matmul",
-    about: "a matrix product by roles: one loads, one multiplies, one stores; CTAs compute tile after tile",
+    about: "a matrix product by roles: one loads, one multiplies, one stores; clusters compute tile after tile",
     shape: &[
         M,
         N,
@@ -18,7 +18,8 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "columns", default: 128, about: "columns of a tile of 128 rows" },
         ShapeKey { name: "stages", default: 4, about: "stages of 128 bytes of each row of the factors" },
         ShapeKey { name: "epilogue", default: 1, about: "1: the product; 2: with a bias; 3: the same, and relu" },
-        ShapeKey { name: "ctas", default: 4, about: "CTAs, each of which computes every so many-th tile" },
+        ShapeKey { name: "cluster", default: 1, about: "CTAs of a cluster, one below the other: 1, 2, 4 or 8" },
+        ShapeKey { name: "clusters", default: 4, about: "clusters, each of which computes every so many-th tile" },
     ],
     dtypes: &[BF16, F16, E4M3, E5M2, I8],
     build: matmul,
@@ -30,14 +31,18 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     tested: &[
         (F16, &[("m", 300), ("n", 144), ("k", 200), ("layout", 21), ("columns", 64)]),
         (BF16, &[("m", 1), ("n", 1), ("k", 1)]),
-        (BF16, &[("m", 257), ("n", 67), ("k", 129), ("columns", 64), ("epilogue", 2), ("ctas", 2)]),
-        (E4M3, &[("m", 130), ("n", 260), ("k", 96), ("columns", 256), ("stages", 2), ("epilogue", 3)]),
-        (I8, &[("m", 512), ("n", 96), ("k", 272), ("columns", 48), ("epilogue", 3), ("ctas", 3)]),
+        (BF16, &[("m", 257), ("n", 67), ("k", 129), ("columns", 64), ("epilogue", 2), ("clusters", 2)]),
+        (E4M3, &[("m", 130), ("n", 260), ("k", 96), ("columns", 256), ("stages", 2), ("epilogue", 3), ("cluster", 2)]),
+        (I8, &[("m", 512), ("n", 96), ("k", 272), ("columns", 48), ("epilogue", 3), ("clusters", 3)]),
+        (BF16, &[("m", 520), ("n", 272), ("k", 192), ("cluster", 2), ("clusters", 2)]),
+        (F16, &[("m", 640), ("n", 144), ("k", 128), ("columns", 64), ("cluster", 4), ("clusters", 1)]),
     ],
 };
 
 /// Rows of a tile.
 const ROWS: i64 = 128;
+/// Bytes of which the rows of a factor begin at multiples, if the copy engine copies it.
+const ROW_UNIT: i64 = 16;
 /// Bytes of a row of a factor in a stage.
 const STEP_BYTES: i64 = 128;
 /// Rows of tiles that CTAs compute at the same time.
@@ -58,17 +63,29 @@ struct Matmul {
     has_bias: bool,
     /// Whether negative elements become 0.
     is_relu: bool,
-    /// CTAs.
-    ctas: i64,
+    /// CTAs of a cluster, which have rows of their own and the same columns.
+    cluster: i64,
+    /// Clusters.
+    clusters: i64,
+    /// Whether the rows of the factors begin at multiples of as many bytes as the copy engine needs.
+    has_whole_rows: bool,
 }
 
 impl Matmul {
     fn of(config: &Config) -> Matmul {
         let [transpose_a, transpose_b] = transposed(config);
         let gemm = Gemm { transpose_a, transpose_b, ..Gemm::PLAIN };
-        let [columns, stages, ctas] = ["columns", "stages", "ctas"].map(|name| config.size(name));
+        let [columns, stages, cluster, clusters] =
+            ["columns", "stages", "cluster", "clusters"].map(|name| config.size(name));
         let (has_bias, is_relu) = (config.size("epilogue") >= 2, config.size("epilogue") >= 3);
-        Matmul { factor: config.dtype, gemm, columns, stages, has_bias, is_relu, ctas }
+        let rows = [if transpose_a { "m" } else { "k" }, if transpose_b { "k" } else { "n" }];
+        let has_whole_rows = rows.iter().all(|name| config.size(name) * config.dtype.bytes() % ROW_UNIT == 0);
+        Matmul { factor: config.dtype, gemm, columns, stages, has_bias, is_relu, cluster, clusters, has_whole_rows }
+    }
+
+    /// Whether the two CTAs of a cluster multiply as a pair: each then has half of the columns of `b`.
+    fn is_pair(self, target: Target) -> bool {
+        target == Target::Sm100a && self.cluster == 2 && self.columns % 32 == 0 && self.has_whole_rows
     }
 
     /// The dtype of sums.
@@ -94,8 +111,11 @@ impl Matmul {
 
 fn matmul(config: &Config, target: Target) -> Kernel {
     let shape = Matmul::of(config);
-    let Matmul { factor, gemm, columns, stages, has_bias, is_relu, ctas } = shape;
-    let (step, part) = (shape.step(), shape.part());
+    let Matmul { factor, gemm, columns, stages, has_bias, is_relu, cluster, clusters, .. } = shape;
+    let (step, part, pair) = (shape.step(), shape.part(), shape.is_pair(target));
+    let gemm = Gemm { pair, ..gemm };
+    // A CTA of a pair has half of the columns of `b`.
+    let own = if pair { columns / 2 } else { columns };
     kernel("matmul", |k| {
         let [m, n, depth] = ["m", "n", "k"].map(|name| divisible(k, config, name));
         let sized = |[rows, cols]: [Size; 2]| (rows, cols);
@@ -103,19 +123,23 @@ fn matmul(config: &Config, target: Target) -> Kernel {
         let b = k.input("b", factor, sized(turned(gemm.transpose_b, [depth, n])));
         let bias = has_bias.then(|| k.input("bias", shape.sum(), (n,)));
         let c = k.output("c", shape.result(), (m, n));
-        let tiles = Tiles::persistent(k, [m.ceil_div(ROWS), n.ceil_div(columns)], (ctas, GROUP));
+        let rank = k.cluster(cluster);
+        let tiles = Tiles::persistent(k, [m.ceil_div(ROWS * cluster), n.ceil_div(columns)], (clusters, GROUP));
+        let first_row = |row: Expr| (row * cluster + rank) * ROWS;
         let steps = depth.ceil_div(step);
         let factors = k.ring("factors", stages, |r| {
             let left = r.shared("left", factor, turned(gemm.transpose_a, [ROWS, step]));
-            (left, r.shared("right", factor, turned(gemm.transpose_b, [step, columns])))
+            (left, r.shared("right", factor, turned(gemm.transpose_b, [step, own])))
         });
         k.role("load", 1, |k| {
             tiles.for_each(k, |k, [row, column]| {
+                let rows = at(first_row(row), ROWS);
+                let columns = at(if pair { column * columns + rank * own } else { column * columns }, own);
                 k.serial("t", ..steps, |k, t| {
-                    let [rows, along] = [at(row * ROWS, ROWS), at(t * step, step)];
+                    let along = at(t * step, step);
                     factors.produce(k, |k, (left, right)| {
                         k.copy(left, a.sub(turned(gemm.transpose_a, [rows, along])));
-                        k.copy(right, b.sub(turned(gemm.transpose_b, [along, at(column * columns, columns)])));
+                        k.copy(right, b.sub(turned(gemm.transpose_b, [along, columns])));
                     });
                 });
             });
@@ -146,7 +170,7 @@ fn matmul(config: &Config, target: Target) -> Kernel {
             });
         };
         let store = |k: &mut KernelBuilder, [row, column]: [Expr; 2]| {
-            k.copy_async(c.sub((at(row * ROWS, ROWS), at(column * columns, columns))), out);
+            k.copy_async(c.sub((at(first_row(row), ROWS), at(column * columns, columns))), out);
         };
         match target {
             Target::Sm90a => {

@@ -75,7 +75,13 @@ impl Product {
         k.pipelined("t", (first, end).step(step), stages, |k, t| {
             k.copy(left, a(at(t, step)));
             k.copy(right, b(at(t, step)));
-            k.gemm(sums, left, right).with(Gemm { transpose_a, transpose_b, policy, clear: false, tf32: dtype == F32 });
+            k.gemm(sums, left, right).with(Gemm {
+                transpose_a,
+                transpose_b,
+                policy,
+                tf32: dtype == F32,
+                ..Gemm::PLAIN
+            });
         });
         sums
     }

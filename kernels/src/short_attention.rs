@@ -90,7 +90,7 @@ fn rows_of_a_warp(rows: i64, cols: i64) -> i64 {
 
 /// A product that starts from 0, with the rows divided among all warps.
 fn product(transpose_b: bool) -> Gemm {
-    Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear: true, tf32: false }
+    Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear: true, ..Gemm::PLAIN }
 }
 
 fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {

@@ -1,6 +1,7 @@
 //! Diagnostics for mistakes: kernels with one mistake each; the whole rendered text is compared.
 
 mod atomics;
+mod clusters;
 mod elements;
 mod inference;
 mod layouts;

@@ -69,7 +69,7 @@ fn a_stage_of_two_is_a_multiplicand() {
 
 /// One product per CTA, with the batch as the first, the second or the last dimension.
 fn of_a_batch(sums_are_in_memory: bool) -> Kernel {
-    let told = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: true, tf32: false };
+    let told = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: true, ..Gemm::PLAIN };
     kernel("of_a_batch", |k| {
         let a = k.input("a", F16, [BATCH, 32, 16]);
         let b = k.input("b", F16, [16, BATCH, 24]);

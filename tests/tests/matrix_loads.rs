@@ -66,6 +66,7 @@ impl Product {
                 policy: WarpPolicy::Square,
                 clear: true,
                 tf32: of == F32,
+                ..Gemm::PLAIN
             });
             variant.into_iter().for_each(|name| {
                 product.variant(name);

@@ -53,8 +53,7 @@ fn a_product_is_added_to_zero_where_nothing_was_written() {
         k.copy(left, a);
         k.copy(right, b);
         k.fill(sums.sub((0..16, ..)), 1.0);
-        let by_rows =
-            Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::FullRow, clear: false, tf32: false };
+        let by_rows = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::FullRow, ..Gemm::PLAIN };
         k.gemm(sums, left, right).with(by_rows);
         k.copy(y, sums);
     });

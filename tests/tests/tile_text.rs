@@ -63,7 +63,7 @@ fn products() {
         let c = k.fragment("c", F32, [64, 64]);
         let out = k.output("out", F32, [64, 64]);
         let told =
-            Gemm { transpose_a: false, transpose_b: true, policy: WarpPolicy::FullRow, clear: true, tf32: false };
+            Gemm { transpose_a: false, transpose_b: true, policy: WarpPolicy::FullRow, clear: true, ..Gemm::PLAIN };
         k.gemm(c, a, b).with(told);
         k.atomic_add(out, c);
     });

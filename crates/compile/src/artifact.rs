@@ -155,6 +155,11 @@ impl Artifact {
         &self.emitted.source_map
     }
 
+    /// CTAs of a cluster, along x; 1 if there are no clusters.
+    pub fn cluster_ctas(&self) -> i64 {
+        self.program().cluster
+    }
+
     /// CTAs along x, y and z.
     pub fn grid(&self) -> [i64; 3] {
         self.launch.grid()

@@ -1,3 +1,4 @@
+mod grid;
 mod map;
 mod rings;
 mod roles;
@@ -7,10 +8,10 @@ use std::cell::Cell;
 
 use tilewright_diag::{Diagnostic, Span, in_op, is_in_op};
 use tilewright_expr::Var;
+use tilewright_ir::Handle;
 use tilewright_ir::tile::{
     self, Direction, If, Kernel, Loop, OpKind, Parallel, Role, ScalarParameter, Space, Stmt, Unroll,
 };
-use tilewright_ir::{Dim, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 
@@ -132,30 +133,6 @@ impl<'k> KernelBuilder<'k> {
     pub fn scalar(&mut self, name: &str, dtype: DType) -> Value {
         self.kernel.scalars.push(ScalarParameter { name: name.to_string(), dtype, span: Span::here() });
         Value::of(tile::Value::Named(name.to_string()), BodyId::KERNEL)
-    }
-
-    /// CTAs along each dimension of the grid; returns the index of the CTA in each. Call it once.
-    #[track_caller]
-    pub fn grid<E: Into<Expr>, const N: usize>(&mut self, ctas: [E; N]) -> [Expr; N] {
-        let span = Span::here();
-        if self.has_grid {
-            let finding = Diagnostic::error("K0203", "`k.grid` is called twice")
-                .label(span, "called again here")
-                .label(self.kernel.grid_span, "first called here");
-            nodes::mistake(finding.help("call it once, with all dimensions: k.grid([columns, rows])"));
-        } else {
-            for (dimension, count) in ctas.into_iter().enumerate().take(3) {
-                self.kernel.grid[dimension] = count.into().resolved();
-            }
-            (self.kernel.grid_span, self.has_grid) = (span, true);
-        }
-        if N > 3 {
-            let finding = Diagnostic::error("K0203", format!("a grid of {N} dimensions")).label(span, "this grid");
-            nodes::mistake(finding.help("a grid has up to 3 dimensions"));
-        }
-        // A placeholder for other dimensions, which are a mistake.
-        let block = |dimension: &Dim| Expr::from(&self.kernel.block(*dimension));
-        std::array::from_fn(|dimension| Dim::ALL.get(dimension).map_or(Expr::from(0), block))
     }
 
     /// Threads of one CTA. Call it once.

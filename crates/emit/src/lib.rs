@@ -105,6 +105,8 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     context.insert("name", &program.name);
     context.insert("entry", &entry);
     context.insert("target", program.target.name());
+    let cluster = (program.cluster > 1).then(|| format!("__cluster_dims__({}, 1, 1) ", program.cluster));
+    context.insert("cluster", &cluster.unwrap_or_default());
     context.insert("threads", &program.threads);
     context.insert("parameters", &parameters(program, &uses));
     let tables = tables(program, &uses);

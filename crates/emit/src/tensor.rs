@@ -17,8 +17,11 @@ use crate::wgmma::{matrix, wrapped};
 /// A load as one function: the dtype of the registers, and how many columns it has.
 pub(crate) type LoadFunction = (DType, i64);
 
-fn mma_name(kind: DenseKind) -> String {
-    format!("tensor_mma_{}", kind.name())
+/// A product as one function: its kind, and whether a pair of CTAs computes it.
+pub(crate) type ProductFunction = (DenseKind, bool);
+
+fn mma_name((kind, is_of_pair): ProductFunction) -> String {
+    format!("tensor_mma{}_{}", if is_of_pair { "_pair" } else { "" }, kind.name())
 }
 
 fn load_name((dtype, columns): LoadFunction) -> String {
@@ -46,14 +49,14 @@ fn address(program: &Program, at: &tilewright_expr::Expr) -> String {
 
 /// `tensor_mma_f16(tensor_base, shared_matrix<0x...>(left), shared_matrix<0x...>(right), 0x8100490, 1)`
 pub(crate) fn product_call(program: &Program, uses: &Uses, product: &TensorMma) -> Result<String, Diagnostic> {
-    let TensorMma { kind, descriptor, sums, a, b, accumulates } = product;
+    let TensorMma { kind, descriptor, sums, a, b, accumulates, is_of_pair } = product;
     let [a, b] = [a, b].map(|part| matrix(program, uses, part));
     let accumulates = match accumulates {
         Accumulates::Never => "0".to_string(),
         Accumulates::Always => "1".to_string(),
         Accumulates::If(flag) => register(program, flag.array, &flag.first)?,
     };
-    let name = mma_name(*kind);
+    let name = mma_name((*kind, *is_of_pair));
     Ok(format!("{}({}, {a}, {b}, {descriptor:#x}, {accumulates})", uses.visible(&name), address(program, sums)))
 }
 
@@ -65,17 +68,18 @@ pub(crate) fn load_call(program: &Program, uses: &Uses, load: &TensorLoad) -> St
     format!("{}({registers}, {})", uses.visible(&name), address(program, from))
 }
 
-fn mma(kind: DenseKind) -> Vec<String> {
+fn mma((kind, is_of_pair): ProductFunction) -> Vec<String> {
+    let ctas = if is_of_pair { 2 } else { 1 };
     let lines = [
         "// Adds a product of this shape to sums in tensor memory, or replaces these, when the tensor core gets to it.",
         &format!(
             "__device__ __forceinline__ void {}(unsigned int sums, unsigned long long a, unsigned long long b, unsigned int shape, int accumulates) {{",
-            mma_name(kind)
+            mma_name((kind, is_of_pair))
         ),
         "  asm volatile(\"{ .reg .pred accumulates;\\n\"",
         "               \"  setp.ne.b32 accumulates, %4, 0;\\n\"",
         &format!(
-            "               \"  tcgen05.mma.cta_group::1.kind::{} [%0], %1, %2, %3, accumulates; }}\"",
+            "               \"  tcgen05.mma.cta_group::{ctas}.kind::{} [%0], %1, %2, %3, accumulates; }}\"",
             kind.name()
         ),
         "               :: \"r\"(sums), \"l\"(a), \"l\"(b), \"r\"(shape), \"r\"(accumulates) : \"memory\");",

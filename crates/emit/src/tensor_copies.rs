@@ -2,7 +2,7 @@
 //! each kind of copy and rank, in front of the kernel.
 
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{EngineWay, Program, TensorCopy, TensorMapRecipe, TensorPart};
+use tilewright_ir::thread::{EngineWay, Program, Reach, TensorCopy, TensorMapRecipe, TensorPart};
 use tilewright_ir::tile::AtomicOp;
 use tilewright_layout::DType;
 
@@ -18,31 +18,80 @@ const ELECT: &str = "elect_one";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EngineFunction {
     /// To shared memory, from a tensor with so many dimensions.
-    Load(usize),
+    Load(usize, Receivers),
     /// From shared memory, to a tensor with so many dimensions.
     Store(usize),
     /// The same, combined with what is there.
     Combine(AtomicOp, usize),
     /// Neighbouring elements, to shared memory.
-    LoadRun,
+    LoadRun(Receivers),
     /// Neighbouring elements, from shared memory.
     StoreRun,
     /// The same, combined with elements of this type that are there.
     CombineRun(AtomicOp, DType),
 }
 
+/// Which CTAs get what is copied to shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Receivers {
+    /// That of the thread.
+    Own,
+    /// Those of a mask.
+    Group,
+    /// That of the thread; the bytes count in the first CTA of its pair.
+    OfPair,
+}
+
+impl Receivers {
+    fn of(reach: &Reach) -> Receivers {
+        match reach {
+            Reach::Own => Receivers::Own,
+            Reach::Group { .. } => Receivers::Group,
+            Reach::OfPair => Receivers::OfPair,
+        }
+    }
+
+    /// What the names of functions end in.
+    fn suffix(self) -> &'static str {
+        match self {
+            Receivers::Own => "",
+            Receivers::Group => "_multicast",
+            Receivers::OfPair => "_of_pair",
+        }
+    }
+
+    /// What the names of instructions end in.
+    fn ptx(self) -> &'static str {
+        match self {
+            Receivers::Own => "",
+            Receivers::Group => ".multicast::cluster",
+            Receivers::OfPair => ".cta_group::2",
+        }
+    }
+
+    /// The last parameters of a function.
+    fn parameters(self) -> &'static str {
+        match self {
+            Receivers::Own | Receivers::OfPair => "unsigned long long* barrier",
+            Receivers::Group => "unsigned long long* barrier, int ctas",
+        }
+    }
+}
+
 impl EngineFunction {
     /// The function that a copy calls.
     pub(crate) fn of(program: &Program, copy: &TensorCopy) -> EngineFunction {
         match (&copy.part, &copy.way) {
-            (TensorPart::Box { coordinates, .. }, EngineWay::ToShared { .. }) => {
-                EngineFunction::Load(coordinates.len())
+            (TensorPart::Box { coordinates, .. }, EngineWay::ToShared { reach, .. }) => {
+                EngineFunction::Load(coordinates.len(), Receivers::of(reach))
             }
             (TensorPart::Box { coordinates, .. }, EngineWay::ToTensor { combined }) => match combined {
                 None => EngineFunction::Store(coordinates.len()),
                 Some(by) => EngineFunction::Combine(*by, coordinates.len()),
             },
-            (TensorPart::Run { .. }, EngineWay::ToShared { .. }) => EngineFunction::LoadRun,
+            (TensorPart::Run { .. }, EngineWay::ToShared { reach, .. }) => {
+                EngineFunction::LoadRun(Receivers::of(reach))
+            }
             (TensorPart::Run { .. }, EngineWay::ToTensor { combined: None }) => EngineFunction::StoreRun,
             (TensorPart::Run { first }, EngineWay::ToTensor { combined: Some(by) }) => {
                 EngineFunction::CombineRun(*by, program.memories[first.0].dtype)
@@ -52,10 +101,10 @@ impl EngineFunction {
 
     fn name(self) -> String {
         match self {
-            EngineFunction::Load(rank) => format!("tensor_copy_{rank}d"),
+            EngineFunction::Load(rank, receivers) => format!("tensor_copy_{rank}d{}", receivers.suffix()),
             EngineFunction::Store(rank) => format!("tensor_store_{rank}d"),
             EngineFunction::Combine(by, rank) => format!("tensor_{}_{rank}d", ptx_operation(by)),
-            EngineFunction::LoadRun => "bulk_copy".to_string(),
+            EngineFunction::LoadRun(receivers) => format!("bulk_copy{}", receivers.suffix()),
             EngineFunction::StoreRun => "bulk_store".to_string(),
             EngineFunction::CombineRun(by, dtype) => format!("bulk_{}_{}", ptx_operation(by), ptx_type(by, dtype)),
         }
@@ -65,12 +114,12 @@ impl EngineFunction {
     fn lines(self) -> Vec<String> {
         let name = self.name();
         match self {
-            EngineFunction::Load(rank) => to_shared(&name, rank),
+            EngineFunction::Load(rank, receivers) => to_shared(&name, rank, receivers),
             EngineFunction::Store(rank) => to_tensor(&name, rank, "cp.async.bulk.tensor", ""),
             EngineFunction::Combine(by, rank) => {
                 to_tensor(&name, rank, "cp.reduce.async.bulk.tensor", &format!(".{}", ptx_operation(by)))
             }
-            EngineFunction::LoadRun => run_to_shared(&name),
+            EngineFunction::LoadRun(receivers) => run_to_shared(&name, receivers),
             EngineFunction::StoreRun => run_to_tensor(&name, "cp.async.bulk.global.shared::cta.bulk_group"),
             EngineFunction::CombineRun(by, dtype) => {
                 // Sums of halves name what happens to subnormal numbers: they are kept.
@@ -153,24 +202,44 @@ fn coordinates(rank: usize, first: usize) -> [String; 3] {
     ]
 }
 
+/// An instruction with the barrier as operand `at`, which is the last, or before that of a mask: its text, and its last operands.
+fn at_barrier(receivers: Receivers, instruction: &str, operands: &str, at: usize) -> [String; 2] {
+    let barrier = address("barrier");
+    match receivers {
+        Receivers::Own => [format!("\"{instruction}\"\n               \" {operands}, [%{at}];\""), barrier],
+        Receivers::Group => [
+            format!("\"{instruction}\"\n               \" {operands}, [%{at}], %{};\"", at + 1),
+            format!("{barrier},\n                 \"h\"(static_cast<unsigned short>(ctas))"),
+        ],
+        Receivers::OfPair => [
+            format!(
+                "\"{{ .reg .b32 first;\\n\"\n               \"  mapa.shared::cluster.u32 first, %{at}, 0;\\n\"\n               \"                   {instruction}\"\n               \" {operands}, [first]; }}\""
+            ),
+            barrier,
+        ],
+    }
+}
+
 /// The function that copies a box of a tensor with so many dimensions to shared memory.
-fn to_shared(name: &str, rank: usize) -> Vec<String> {
+fn to_shared(name: &str, rank: usize, receivers: Receivers) -> Vec<String> {
     let [parameters, numbers, operands] = coordinates(rank, 2);
-    [
+    let instruction = format!(
+        "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{}",
+        receivers.ptx()
+    );
+    let [text, last] = at_barrier(receivers, &instruction, &format!("[%0], [%1, {{{numbers}}}]"), rank + 2);
+    let lines = [
         format!("__device__ __forceinline__ void {name}(void* to, const TensorMap* map, {parameters},"),
-        "                                               unsigned long long* barrier) {".to_string(),
-        format!(
-            "  asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes\""
-        ),
-        format!("               \" [%0], [%1, {{{numbers}}}], [%{}];\"", rank + 2),
+        format!("                                               {}) {{", receivers.parameters()),
+        format!("  asm volatile({text}"),
         "               :".to_string(),
         format!("               : {}, \"l\"(map), {operands},", address("to")),
-        format!("                 {}", address("barrier")),
+        format!("                 {last}"),
         "               : \"memory\");".to_string(),
         "}".to_string(),
         String::new(),
-    ]
-    .into()
+    ];
+    lines.iter().flat_map(|line| line.split('\n').map(str::to_string).collect::<Vec<_>>()).collect()
 }
 
 /// The function for boxes that go to a tensor with so many dimensions: its PTX, and what is done to elements there.
@@ -190,14 +259,18 @@ fn to_tensor(name: &str, rank: usize, ptx: &str, combined: &str) -> Vec<String> 
 }
 
 /// The function that copies neighbouring elements of a tensor to shared memory.
-fn run_to_shared(name: &str) -> Vec<String> {
+fn run_to_shared(name: &str, receivers: Receivers) -> Vec<String> {
+    let (mask, ctas) = match receivers {
+        Receivers::Own | Receivers::OfPair => ("", ""),
+        Receivers::Group => (", %4", ", \"h\"(static_cast<unsigned short>(ctas))"),
+    };
     [
-        format!("__device__ __forceinline__ void {name}(void* to, const void* from, int bytes, unsigned long long* barrier) {{"),
-        "  asm volatile(\"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\"".to_string(),
+        format!("__device__ __forceinline__ void {name}(void* to, const void* from, int bytes, {}) {{", receivers.parameters()),
+        format!("  asm volatile(\"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{} [%0], [%1], %2, [%3]{mask};\"", receivers.ptx()),
         "               :".to_string(),
         format!("               : {},", address("to")),
         "                 \"l\"(__cvta_generic_to_global(from)), \"r\"(bytes),".to_string(),
-        format!("                 {}", address("barrier")),
+        format!("                 {}{ctas}", address("barrier")),
         "               : \"memory\");".to_string(),
         "}".to_string(),
         String::new(),
@@ -241,14 +314,27 @@ pub(crate) fn call(program: &Program, uses: &Uses, copy: &TensorCopy) -> String 
             let map = &program.maps[*map].name;
             let coordinates = list(coordinates.len(), &|at| c_index(&coordinates[at]));
             match way {
-                EngineWay::ToShared { full } => format!("{function}({shared}, &{map}, {coordinates}, {})", place(full)),
+                EngineWay::ToShared { full, reach } => {
+                    format!("{function}({shared}, &{map}, {coordinates}, {}{})", place(full), ctas(reach))
+                }
                 EngineWay::ToTensor { .. } => format!("{function}(&{map}, {coordinates}, {shared})"),
             }
         }
         TensorPart::Run { first } => match way {
-            EngineWay::ToShared { full } => format!("{function}({shared}, {}, {bytes}, {})", place(first), place(full)),
+            EngineWay::ToShared { full, reach } => {
+                format!("{function}({shared}, {}, {bytes}, {}{})", place(first), place(full), ctas(reach))
+            }
             EngineWay::ToTensor { .. } => format!("{function}({}, {shared}, {bytes})", place(first)),
         },
+    }
+}
+
+/// The mask of the CTAs that get what is copied, as a last argument: `, 0x5 << bx % 2`.
+fn ctas(reach: &Reach) -> String {
+    match reach {
+        Reach::Own | Reach::OfPair => String::new(),
+        Reach::Group { mask, first, .. } if first.as_const() == Some(0) => format!(", {mask:#x}"),
+        Reach::Group { mask, first, .. } => format!(", {mask:#x} << ({})", c_index(first)),
     }
 }
 
@@ -268,7 +354,7 @@ mod tests {
                : "memory");
 }
 "#;
-        assert_eq!(EngineFunction::Load(2).lines().join("\n"), expected);
+        assert_eq!(EngineFunction::Load(2, Receivers::Own).lines().join("\n"), expected);
     }
 
     #[test]

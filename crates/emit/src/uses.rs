@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use tilewright_expr::Var;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Inst, Memory, MmaInst, Note, Program, RegArray, Resource, Stmt};
-use tilewright_layout::descriptor::DenseKind;
 
-use crate::tensor::LoadFunction;
+use crate::tensor::{LoadFunction, ProductFunction};
 use crate::tensor_copies::EngineFunction;
 use crate::values::products::Flows;
 use crate::wgmma::WgmmaFunction;
@@ -29,7 +28,7 @@ pub(crate) struct Uses<'a> {
     /// The products of a warpgroup that it calls.
     pub(crate) warpgroup_products: BTreeSet<WgmmaFunction>,
     /// The kinds of products with sums in tensor memory.
-    pub(crate) tensor_products: BTreeSet<DenseKind>,
+    pub(crate) tensor_products: BTreeSet<ProductFunction>,
     /// The loads of tensor memory.
     pub(crate) tensor_loads: BTreeSet<LoadFunction>,
     /// The functions by which it tells the copy engine to copy.
@@ -163,7 +162,7 @@ impl<'a> Uses<'a> {
         match stmt {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
-            Stmt::TensorMma(product) => _ = self.tensor_products.insert(product.kind),
+            Stmt::TensorMma(product) => _ = self.tensor_products.insert((product.kind, product.is_of_pair)),
             Stmt::TensorLoad(load) => {
                 let dtype = self.program.registers[load.to.array].dtype;
                 self.tensor_loads.insert((dtype, load.to.count));

@@ -134,7 +134,7 @@ mod tests {
                 let shape = fragments[*at].2.to_vec();
                 Tile { buffer: handles[*at], starts: vec![Expr::constant(0); 2], extents: shape }
             };
-            let gemm = Gemm { transpose_a: false, transpose_b: false, policy, clear: false, tf32: false };
+            let gemm = Gemm { transpose_a: false, transpose_b: false, policy, ..Gemm::PLAIN };
             body.push(Stmt::Op(ops.push(Op {
                 kind: OpKind::Gemm(gemm),
                 scope: Scope::Cta,

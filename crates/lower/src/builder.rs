@@ -40,6 +40,8 @@ pub(crate) struct Builder {
     staged: Vec<(Option<Handle<Role>>, Handle<Memory>)>,
     /// The role of the op that is being lowered.
     pub(crate) role: Option<Handle<Role>>,
+    /// The roles that run in the first CTA of a pair only.
+    pub(crate) leading: BTreeSet<Handle<Role>>,
 }
 
 impl Builder {
@@ -47,6 +49,7 @@ impl Builder {
         let program = Program {
             sizes: kernel.sizes.iter().map(|size| size.var.clone()).collect(),
             grid: kernel.grid.clone(),
+            cluster: kernel.cluster_ctas(),
             roles: kernel.roles.clone(),
             ..Program::new(&kernel.name, target, kernel.threads)
         };
@@ -69,6 +72,7 @@ impl Builder {
             copied_tiles: CopiedTiles::of(kernel),
             staged: Vec::new(),
             role: None,
+            leading: kernel.roles.iter().map(|(role, _)| role).filter(|role| kernel.leads(*role)).collect(),
         };
         for ScalarParameter { name, dtype, .. } in &kernel.scalars {
             let array = RegArray { name: name.clone(), dtype: *dtype, len: 1, vector: 1 };

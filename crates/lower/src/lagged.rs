@@ -23,7 +23,7 @@ use tilewright_ir::{Counter, Handle};
 
 use crate::builder::Builder;
 use crate::conditions::under;
-use crate::rings::{BarrierPair, RingHolds, by_one_lane};
+use crate::rings::{BarrierPair, RingHolds};
 use crate::sync::{Block, LoopBlock, OpBlock};
 
 /// The blocks with what may be computed later in the loops among them.
@@ -99,7 +99,7 @@ fn later(builder: &Builder, (pair, role): (&BarrierPair, Handle<Role>), mut inne
         let cursor = &builder.program.cursors[pair.cursor];
         let Counter { var, begin, end, .. } = &inner.inner.counter;
         // All lanes of a warp have waited when one has.
-        let arrive = |stage: Expr| by_one_lane(builder, role, (pair.empty, stage));
+        let arrive = |stage: Expr| pair.release_by_warps(builder, role, stage);
         // Every product op of the iteration is a group.
         let groups = count as i64 - 2;
         let is_later = Cond::Less(begin.clone(), Expr::var(var));

@@ -21,14 +21,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
-use tilewright_ir::thread::{Call, Inst, Memory, RegArray, Ring, Stmt, TensorMemory, for_each_stmt, for_each_stmt_mut};
+use tilewright_ir::thread::{
+    Call, Inst, Memory, Reach, RegArray, Ring, Stmt, TensorMemory, for_each_stmt, for_each_stmt_mut,
+};
 use tilewright_ir::tile::{EngineMove, Hold, Kernel, Role, Side};
 use tilewright_ir::{Handle, tile};
 use tilewright_layout::DType;
 
 pub(crate) use self::holds::RingHolds;
 use self::lifetime::{begin_block, end_block, read_of_address};
-pub(crate) use self::pair::{BarrierPair, by_one_lane};
+use self::pair::Across;
+pub(crate) use self::pair::BarrierPair;
 use crate::builder::Builder;
 use crate::engine::barrier_call;
 use crate::lagged::lagged;
@@ -62,7 +65,7 @@ struct OpenHold {
     hold: Handle<Hold>,
     plan: usize,
     /// What the copy engine brings to the stage.
-    moves: Vec<EngineMove>,
+    moves: Vec<StageMove>,
 }
 
 /// The end of a hold.
@@ -70,7 +73,14 @@ struct Ended {
     ring: Handle<tile::Ring>,
     role: Handle<Role>,
     side: Side,
-    moves: Vec<EngineMove>,
+    moves: Vec<StageMove>,
+}
+
+/// What the copy engine brings to a stage, and to which CTAs.
+#[derive(Clone, Debug)]
+pub(crate) struct StageMove {
+    pub(crate) moved: EngineMove,
+    pub(crate) reach: Reach,
 }
 
 impl Rings {
@@ -83,7 +93,9 @@ impl Rings {
             let slot = builder.tensor_slot(ring.span);
             let base = RegArray { name: builder.fresh("tensor_base"), dtype: DType::U32, len: 1, vector: 1 };
             let base = builder.program.registers.push(base);
-            builder.program.tensor_memory = Some(TensorMemory { slot, base, columns: columns.allocated() });
+            let is_of_pair = kernel.ops.iter().any(|(_, op)| Kernel::is_of_pair(op));
+            let columns = columns.allocated();
+            builder.program.tensor_memory = Some(TensorMemory { slot, base, columns, is_of_pair });
         }
         Rings { all, ..Rings::default() }
     }
@@ -141,11 +153,16 @@ impl Rings {
         &mut self,
         kernel: &Kernel,
         (role, ring): (Handle<Role>, Handle<tile::Ring>),
-        moved: EngineMove,
+        moved: StageMove,
     ) {
+        let is_of_all = matches!(moved.reach, Reach::Group { .. });
         if let Some(at) = self.open_hold(kernel, Some(role), ring) {
             self.open[at].moves.push(moved);
-            self.all[ring.index()].producers.entry(role).or_default().engine = true;
+            let pair = &mut self.all[ring.index()];
+            pair.producers.entry(role).or_default().engine = true;
+            if is_of_all {
+                pair.across = Across::Shared;
+            }
         }
     }
 
@@ -247,11 +264,12 @@ impl Rings {
             plans[pair.plan].considered = vec![VariantResult { variant: MBARRIERS, answer: Ok(facts) }];
             let payload = shared_memories(kernel, builder, handle).collect();
             let (name, stages) = (ring.name.clone(), ring.stages);
-            let consumers = pair.arrivals(&builder.program.roles)[1];
+            let consumers = pair.arrivals(&builder.program)[1];
             let ring = Ring { name, payload, stages, full: pair.full, empty: Some(pair.empty), consumers };
             builder.program.rings.push(ring);
         }
-        let blocks = lagged(kernel, builder, (&all, &holds), blocks);
+        let mut blocks = lagged(kernel, builder, (&all, &holds), blocks);
+        for_each_op(&mut blocks, &mut |op| wait_for_clusters(&all, &mut op.body));
         if let (Some(tensor), Some(first)) = (&builder.program.tensor_memory, all.first()) {
             let facts = plans[first.plan].considered.iter_mut().filter_map(|known| known.answer.as_mut().ok());
             facts.for_each(|facts| facts.accesses.push(read_of_address(&builder.program, tensor)));
@@ -260,6 +278,21 @@ impl Rings {
         let end = end_block(builder, &all, plans);
         (begin.into_iter().map(Block::Op).chain(blocks).chain(end.map(Block::Op)).collect(), holds)
     }
+}
+
+/// Where other CTAs of the cluster arrive, waits are for what these have done.
+fn wait_for_clusters(all: &[BarrierPair], body: &mut [Stmt]) {
+    let is_of_cluster = |memory: Handle<Memory>| {
+        all.iter().any(|pair| pair.across != Across::Own && [pair.full, pair.empty].contains(&memory))
+    };
+    for_each_stmt_mut(body, &mut |stmt| {
+        if let Stmt::Inst(call) = stmt
+            && call.inst == Inst::BarrierWait
+            && call.memory.iter().any(|(memory, _)| is_of_cluster(*memory))
+        {
+            call.inst = Inst::BarrierWaitCluster;
+        }
+    });
 }
 
 /// The memories in shared memory that a stage of a ring carries.

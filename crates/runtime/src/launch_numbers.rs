@@ -13,6 +13,8 @@ pub(crate) struct LaunchNumbers {
     pub(crate) grid: [u32; 3],
     /// Threads along x, y and z.
     pub(crate) block: [u32; 3],
+    /// CTAs of a cluster along x, y and z.
+    pub(crate) cluster: [u32; 3],
     pub(crate) dynamic_shared_bytes: u32,
     /// The values of the sizes, which are parameters of the kernel.
     pub(crate) sizes: Vec<i32>,
@@ -29,6 +31,7 @@ impl LaunchNumbers {
         Ok(LaunchNumbers {
             grid: [x?, y?, z?],
             block: [narrow("the number of threads", artifact.threads())?, 1, 1],
+            cluster: [narrow("the number of CTAs of a cluster", artifact.cluster_ctas())?, 1, 1],
             dynamic_shared_bytes: narrow("the size of shared memory", artifact.dynamic_shared_bytes())?,
             sizes: sizes?,
             scalars,

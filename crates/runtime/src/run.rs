@@ -248,7 +248,7 @@ fn run_virtual(
         kernel: artifact.entry().to_string(),
         grid: numbers.grid,
         block: numbers.block,
-        cluster: [1; 3],
+        cluster: numbers.cluster,
         overlaps_previous: false,
         dynamic_shared_bytes: numbers.dynamic_shared_bytes,
         args: buffers

@@ -16,7 +16,7 @@ pub fn flash_attention(heads: i64, length: i64, depth: i64) -> Kernel {
         transpose_b,
         policy: WarpPolicy::FullRow,
         clear,
-        tf32: false,
+        ..Gemm::PLAIN
     };
     // 16 bytes more for each line, so that neighbouring lines are in other banks.
     let padded = |lines: i64| S([lines, depth], [depth + 8, 1]);

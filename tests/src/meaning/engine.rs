@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tilewright::expr::Expr;
 use tilewright::ir::Handle;
-use tilewright::ir::thread::{Call, EngineWay, Memory, TensorCopy, TensorMapRecipe, TensorPart};
+use tilewright::ir::thread::{Call, EngineWay, Memory, Reach, TensorCopy, TensorMapRecipe, TensorPart};
 use tilewright::layout::descriptor::SwizzlePattern;
 
 use super::machine::{Machine, Order};
@@ -144,7 +144,8 @@ impl Machine<'_> {
             return Err("a copy is outside of the memory of its tensor".to_string());
         }
         let full = match &copy.way {
-            EngineWay::ToShared { full } => full,
+            EngineWay::ToShared { full, reach: Reach::Own } => full,
+            EngineWay::ToShared { .. } => return Err("a copy to other CTAs of a cluster".to_string()),
             EngineWay::ToTensor { combined } => {
                 let combined = combined.map(|by| (by, self.program.memories[of_tensor].dtype));
                 let mut inside = places.into_iter().filter_map(|(shared, of_tensor)| Some((shared, of_tensor?)));

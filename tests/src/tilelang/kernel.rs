@@ -232,7 +232,7 @@ impl Translator<'_> {
         let Gemm { transpose_a, transpose_b, clear_accum: clear, .. } = *gemm;
         let tf32 = self.find(&gemm.a)?.dtype == F32;
         let [c, a, b] = [self.buffer(&gemm.c)?, self.buffer(&gemm.a)?, self.buffer(&gemm.b)?];
-        k.gemm(c, a, b).with(tile::Gemm { transpose_a, transpose_b, policy, clear, tf32 });
+        k.gemm(c, a, b).with(tile::Gemm { transpose_a, transpose_b, policy, clear, tf32, ..tile::Gemm::PLAIN });
         Ok(())
     }
 

@@ -13,7 +13,7 @@ const K: i64 = 20;
 fn product(is_turned: bool, in_fragments: bool) -> Kernel {
     let (of_a, of_b) = if is_turned { ([K, M], [N, K]) } else { ([M, K], [K, N]) };
     let told =
-        Gemm { transpose_a: is_turned, transpose_b: is_turned, policy: WarpPolicy::Square, clear: true, tf32: false };
+        Gemm { transpose_a: is_turned, transpose_b: is_turned, policy: WarpPolicy::Square, clear: true, ..Gemm::PLAIN };
     kernel("product", |k| {
         k.threads(64);
         let (a, b) = (k.input("a", F64, of_a), k.input("b", F64, of_b));

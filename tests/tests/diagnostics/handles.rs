@@ -78,7 +78,7 @@ fn a_size_of_another_kernel() {
 
 #[test]
 fn what_an_op_does_not_take() {
-    let gemm = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: true, tf32: false };
+    let gemm = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: true, ..Gemm::PLAIN };
     let kernel = kernel("k", |k| {
         let a = k.input("a", F32, [8]);
         let b = k.output("b", F32, [8]);

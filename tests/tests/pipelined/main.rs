@@ -2,6 +2,7 @@
 
 mod additions;
 mod boxes;
+mod clusters;
 mod fills;
 mod in_flight;
 mod loads;

@@ -18,7 +18,7 @@ const SHAPES: [[i64; 3]; 60] = [
     [17, 31, 37],
     [1, 256, 64],
     [256, 1, 64],
-    [3, 400, 32],
+    [32, 400, 3],
     [400, 3, 32],
     [64, 64, 64],
     [127, 127, 127],
@@ -34,10 +34,10 @@ const SHAPES: [[i64; 3]; 60] = [
     [48, 208, 80],
     [255, 16, 16],
     [256, 16, 16],
-    [257, 16, 16],
+    [32, 257, 16],
     [16, 255, 16],
     [16, 256, 16],
-    [16, 257, 16],
+    [257, 16, 16],
     [16, 16, 255],
     [16, 16, 256],
     [16, 16, 257],
@@ -53,7 +53,7 @@ const SHAPES: [[i64; 3]; 60] = [
     [136, 392, 40],
     [512, 64, 32],
     [64, 512, 32],
-    [520, 24, 88],
+    [528, 32, 96],
     [32, 520, 96],
     [61, 67, 71],
     [131, 137, 139],
@@ -62,8 +62,8 @@ const SHAPES: [[i64; 3]; 60] = [
     [176, 176, 176],
     [192, 192, 192],
     [208, 208, 208],
-    [31, 96, 112],
-    [97, 96, 112],
+    [96, 31, 112],
+    [112, 97, 96],
     [128, 96, 496],
     [640, 16, 48],
     [16, 640, 48],
@@ -72,13 +72,14 @@ const SHAPES: [[i64; 3]; 60] = [
 ];
 
 /// What else a product may be, by its name and its values. The first one is the dtype.
-const CHOICES: [(&str, &[i64]); 6] = [
+const CHOICES: [(&str, &[i64]); 7] = [
     ("dtype", &[0, 1, 2, 3, 4]),
     ("layout", &[11, 12, 21, 22]),
     ("columns", &[32, 48, 64, 128]),
     ("stages", &[1, 2, 4]),
     ("epilogue", &[1, 2, 3]),
-    ("ctas", &[1, 3, 100]),
+    ("cluster", &[1, 2, 4]),
+    ("clusters", &[1, 3, 100]),
 ];
 
 type Pair = [(usize, i64); 2];
@@ -132,7 +133,7 @@ fn check(config: &Config, target: Target, seeds: u64) -> Option<(bool, bool)> {
         assert_eq!(found, Ok(true), "{config} for {target}, schedule {seed}");
     }
     let chosen = |title: &str| artifact.plans().iter().find(|plan| plan.title.contains(title)).expect("a plan").chosen;
-    let is_by_engine = ["copy(left", "copy(right"].iter().all(|title| chosen(title) == "tma");
+    let is_by_engine = ["copy(left", "copy(right"].iter().all(|title| ["tma", "bulk"].contains(&chosen(title)));
     Some((is_by_engine, ["wgmma", "tcgen05"].contains(&chosen("gemm_async"))))
 }
 

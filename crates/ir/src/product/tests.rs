@@ -6,7 +6,7 @@ use tilewright_layout::hardware::{MmaOperand, mma_fragment};
 use super::*;
 
 fn gemm(transpose_a: bool, transpose_b: bool, policy: WarpPolicy) -> Gemm {
-    Gemm { transpose_a, transpose_b, policy, clear: false, tf32: false }
+    Gemm { transpose_a, transpose_b, policy, ..Gemm::PLAIN }
 }
 
 fn halves(shape: [i64; 3], warps: i64, attributes: Gemm) -> Product {

@@ -720,6 +720,63 @@ instructions! {
             "}",
         ],
     }
+    /// The threads of all CTAs of a cluster wait for each other; their earlier accesses are visible to all of them (PTX ISA,
+    /// "barrier.cluster").
+    SyncCluster {
+        name: "sync_cluster",
+        cuda: "sync_cluster()",
+        ptx: "barrier.cluster.arrive.release.aligned",
+        issued_by: Scope::Cta,
+        orders: Scope::Cta,
+        function: &[
+            "// The threads of all CTAs of the cluster wait for each other.",
+            "__device__ __forceinline__ void sync_cluster() {",
+            "  asm volatile(\"barrier.cluster.arrive.release.aligned;\\n\"",
+            "               \"barrier.cluster.wait.acquire.aligned;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// A thread arrives at the barrier at the same place in the CTA of the cluster with this rank (PTX ISA, "mbarrier.arrive", "mapa").
+    BarrierArriveAt {
+        name: "mbarrier_arrive_at",
+        cuda: "mbarrier_arrive_at(&%, %)",
+        ptx: "mbarrier.arrive.release.cluster.shared::cluster.b64",
+        memory: const { &[BARRIER] },
+        arguments: 1,
+        takes_any_argument: true,
+        function: &[
+            "// Arrives at the barrier at this place in another CTA of the cluster.",
+            "__device__ __forceinline__ void mbarrier_arrive_at(unsigned long long* barrier, int rank) {",
+            "  asm volatile(\"{ .reg .b32 there;\\n\"",
+            "               \"  mapa.shared::cluster.u32 there, %0, %1;\\n\"",
+            "               \"  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))), \"r\"(rank) : \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`BarrierWait`](Inst::BarrierWait), for a barrier at which threads of other CTAs of the cluster arrive.
+    BarrierWaitCluster {
+        name: "mbarrier_wait_cluster",
+        cuda: "mbarrier_wait_cluster(&%, %)",
+        ptx: "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64",
+        memory: const { &[AWAITED] },
+        arguments: 1,
+        takes_any_argument: true,
+        function: &[
+            "// Waits for what all CTAs of the cluster have done before they arrive.",
+            "__device__ __forceinline__ void mbarrier_wait_cluster(unsigned long long* barrier, int parity) {",
+            "  asm volatile(\"{\\n\"",
+            "               \"  .reg .pred over;\\n\"",
+            "               \"again:\\n\"",
+            "               \"  mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 over, [%0], %1;\\n\"",
+            "               \"  @!over bra again;\\n\"",
+            "               \"}\"",
+            "               :",
+            "               : \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))), \"r\"(parity)",
+            "               : \"memory\");",
+            "}",
+        ],
+    }
     /// Products of the warpgroup that follow see what its threads have written to registers before (PTX ISA, "wgmma.fence").
     WarpgroupFence {
         name: "wgmma_fence",
@@ -794,6 +851,39 @@ instructions! {
             "}",
         ],
     }
+    /// As [`TensorAlloc`](Inst::TensorAlloc), by a warp of each CTA of a pair.
+    TensorAllocPair {
+        name: "tensor_alloc_pair",
+        cuda: "tensor_alloc_pair(&%, %)",
+        ptx: "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32",
+        memory: const { &[filled(4)] },
+        arguments: 1,
+        issued_by: Scope::Warp,
+        targets: &[Target::Sm100a],
+        function: &[
+            "// Allocates columns of the tensor memory of both CTAs of the pair, and lets others do so.",
+            "__device__ __forceinline__ void tensor_alloc_pair(unsigned int* address, int columns) {",
+            "  asm volatile(\"tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%0], %1;\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(address))), \"r\"(columns) : \"memory\");",
+            "  asm volatile(\"tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`TensorDealloc`](Inst::TensorDealloc), by a warp of each CTA of a pair.
+    TensorDeallocPair {
+        name: "tensor_dealloc_pair",
+        cuda: "tensor_dealloc_pair(%, %)",
+        ptx: "tcgen05.dealloc.cta_group::2.sync.aligned.b32",
+        registers: &[RegisterOperand::Word],
+        arguments: 1,
+        issued_by: Scope::Warp,
+        targets: &[Target::Sm100a],
+        function: &[
+            "__device__ __forceinline__ void tensor_dealloc_pair(unsigned int address, int columns) {",
+            "  asm volatile(\"tcgen05.dealloc.cta_group::2.sync.aligned.b32 %0, %1;\" :: \"r\"(address), \"r\"(columns) : \"memory\");",
+            "}",
+        ],
+    }
     /// What a thread has done with tensor memory comes before the barriers that follow (PTX ISA, "tcgen05.fence").
     TensorFenceBefore {
         name: "tensor_fence_before_barrier",
@@ -831,6 +921,43 @@ instructions! {
             "__device__ __forceinline__ void tensor_commit(unsigned long long* barrier) {",
             "  asm volatile(\"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];\"",
             "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))) : \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`TensorCommit`](Inst::TensorCommit), for products of a pair of CTAs: it arrives at the barrier at the same place in both (PTX ISA,
+    /// "tcgen05.commit", `.multicast::cluster`).
+    TensorCommitPair {
+        name: "tensor_commit_pair",
+        cuda: "tensor_commit_pair(&%)",
+        ptx: "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64",
+        memory: const { &[BARRIER] },
+        takes_any_argument: true,
+        targets: &[Target::Sm100a],
+        function: &[
+            "// Arrives in both CTAs of the pair when the products that this thread has issued are done.",
+            "__device__ __forceinline__ void tensor_commit_pair(unsigned long long* barrier) {",
+            "  asm volatile(\"tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))),",
+            "                  \"h\"(static_cast<unsigned short>(3)) : \"memory\");",
+            "}",
+        ],
+    }
+    /// As [`TensorCommit`](Inst::TensorCommit), in the CTAs of the cluster whose ranks are bits of a mask (PTX ISA, "tcgen05.commit",
+    /// `.multicast::cluster`).
+    TensorCommitCluster {
+        name: "tensor_commit_cluster",
+        cuda: "tensor_commit_cluster(&%, %)",
+        ptx: "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64",
+        memory: const { &[BARRIER] },
+        arguments: 1,
+        takes_any_argument: true,
+        targets: &[Target::Sm100a],
+        function: &[
+            "// Arrives in the CTAs of a mask when the products that this thread has issued are done.",
+            "__device__ __forceinline__ void tensor_commit_cluster(unsigned long long* barrier, int ctas) {",
+            "  asm volatile(\"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))),",
+            "                  \"h\"(static_cast<unsigned short>(ctas)) : \"memory\");",
             "}",
         ],
     }

@@ -21,7 +21,7 @@ pub use mma::{MmaInfo, MmaInst};
 pub use packed::{Packed, are_rounded, halves, is_pair, is_word};
 pub use program::{Call, Cond, Memory, MemorySpace, Mma, Note, Program, Stmt, TURN, Unroll, conjunction, has_turns};
 pub use registers::{RegArray, Regs};
-pub use ring::{Cursor, EngineWay, RUN_UNIT, Ring, TensorCopy, TensorMapRecipe, TensorPart};
+pub use ring::{Cursor, EngineWay, RUN_UNIT, Reach, Ring, TensorCopy, TensorMapRecipe, TensorPart};
 pub use tensor::{
     Accumulates, MOST_LOADED, TENSOR_COLUMNS, TENSOR_LANE, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorLoad,
     TensorMemory, TensorMma,

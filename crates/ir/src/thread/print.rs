@@ -7,7 +7,7 @@ use tilewright_expr::{Expr, Var};
 use crate::arena::Handle;
 use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
 use crate::thread::registers::{RegArray, Regs};
-use crate::thread::ring::{Cursor, EngineWay, Ring, TensorCopy, TensorMapRecipe, TensorPart};
+use crate::thread::ring::{Cursor, EngineWay, Reach, Ring, TensorCopy, TensorMapRecipe, TensorPart};
 use crate::thread::tensor::{Accumulates, TensorMma};
 use crate::thread::value::Value;
 use crate::thread::wgmma::{LeftMatrix, SharedMatrix, WarpgroupMma};
@@ -118,7 +118,14 @@ impl Program {
         };
         let shared = place(shared);
         match way {
-            EngineWay::ToShared { full } => format!("{name} {shared} = {part}, {bytes} bytes at {}", place(full)),
+            EngineWay::ToShared { full, reach } => {
+                let reach = match reach {
+                    Reach::Own => String::new(),
+                    Reach::Group { mask, first, .. } => format!(" of CTAs {mask:#b} << {first}"),
+                    Reach::OfPair => " of the pair".to_string(),
+                };
+                format!("{name} {shared} = {part}, {bytes} bytes at {}{reach}", place(full))
+            }
             EngineWay::ToTensor { combined } => {
                 let sign = combined.map(AtomicOp::symbol).unwrap_or_default();
                 format!("{name} {part} {sign}= {shared}, {bytes} bytes")

@@ -31,6 +31,8 @@ pub struct Program {
     pub scalars: Vec<Handle<RegArray>>,
     /// CTAs along x, y and z.
     pub grid: [Expr; 3],
+    /// CTAs of a cluster; 1 if there are none.
+    pub cluster: i64,
     /// Threads of one CTA.
     pub threads: i64,
     /// The roles of warps.
@@ -89,6 +91,7 @@ impl Program {
             sizes: Vec::new(),
             scalars: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
+            cluster: 1,
             threads,
             roles: Arena::new(),
             memories: Arena::new(),

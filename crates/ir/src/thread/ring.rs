@@ -6,7 +6,7 @@ use tilewright_layout::descriptor::Boxes;
 
 use crate::arena::{Arena, Handle};
 use crate::thread::program::{Memory, Stmt};
-use crate::tile::AtomicOp;
+use crate::tile::{AtomicOp, PAIR};
 
 /// Stages of shared memory that an engine fills and threads read, one after the other, ordered by barriers in shared memory
 /// alone (PTX ISA, "mbarrier"): iteration `i` uses stage `i % stages`, in phase `i / stages` of its barriers.
@@ -147,6 +147,8 @@ pub enum EngineWay {
     ToShared {
         /// The memory of the barrier, and its index there.
         full: (Handle<Memory>, Expr),
+        /// In which CTAs of a cluster.
+        reach: Reach,
     },
     /// To the tensor: elements outside of it are not written. The copy belongs to the bulk group that the thread commits next
     /// ([`Inst::BulkCommit`](crate::thread::Inst::BulkCommit)).
@@ -157,11 +159,50 @@ pub enum EngineWay {
     },
 }
 
+/// The CTAs of a cluster to which a part goes, and those at whose barriers it counts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reach {
+    /// The CTA of the thread that starts the copy.
+    Own,
+    /// Several, at the same place in each (PTX ISA, "cp.async.bulk.tensor", `.multicast::cluster`). Each of them brings a part of as many
+    /// bytes to all.
+    Group {
+        /// A bit for the rank of each, if the first one is 0.
+        mask: u16,
+        /// How many they are.
+        ctas: i64,
+        /// The rank of the first one.
+        first: Expr,
+    },
+    /// It goes to the CTA of the thread, and counts at the barrier at the same place in the first CTA of its pair (PTX ISA,
+    /// "cp.async.bulk.tensor", `.cta_group::2`). Both bring as many bytes.
+    OfPair,
+}
+
+impl Reach {
+    /// How many CTAs bring bytes that count at the same barrier.
+    pub fn bringers(&self) -> i64 {
+        match self {
+            Reach::Own => 1,
+            Reach::Group { ctas, .. } => *ctas,
+            Reach::OfPair => PAIR,
+        }
+    }
+}
+
 impl TensorCopy {
+    /// In which CTAs it arrives.
+    pub fn reach(&self) -> &Reach {
+        match &self.way {
+            EngineWay::ToShared { reach, .. } => reach,
+            EngineWay::ToTensor { .. } => &Reach::Own,
+        }
+    }
+
     /// The barrier at which its bytes count, if it has one.
     pub fn full(&self) -> Option<&(Handle<Memory>, Expr)> {
         match &self.way {
-            EngineWay::ToShared { full } => Some(full),
+            EngineWay::ToShared { full, .. } => Some(full),
             EngineWay::ToTensor { .. } => None,
         }
     }
@@ -169,7 +210,7 @@ impl TensorCopy {
     /// Its places in shared memory: where the part goes or comes from, and its barrier.
     pub fn places_mut(&mut self) -> impl Iterator<Item = &mut (Handle<Memory>, Expr)> {
         let full = match &mut self.way {
-            EngineWay::ToShared { full } => Some(full),
+            EngineWay::ToShared { full, .. } => Some(full),
             EngineWay::ToTensor { .. } => None,
         };
         std::iter::once(&mut self.shared).chain(full)
@@ -177,11 +218,12 @@ impl TensorCopy {
 
     /// Its integer expressions: indices in shared memory, and coordinates.
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        let full = match &mut self.way {
-            EngineWay::ToShared { full } => Some(&mut full.1),
-            EngineWay::ToTensor { .. } => None,
+        let (full, first) = match &mut self.way {
+            EngineWay::ToShared { full, reach: Reach::Group { first, .. } } => (Some(&mut full.1), Some(first)),
+            EngineWay::ToShared { full, .. } => (Some(&mut full.1), None),
+            EngineWay::ToTensor { .. } => (None, None),
         };
-        std::iter::once(&mut self.shared.1).chain(full).chain(self.part.exprs_mut())
+        std::iter::once(&mut self.shared.1).chain(full).chain(first).chain(self.part.exprs_mut())
     }
 }
 

@@ -29,6 +29,8 @@ pub struct TensorMemory {
     pub base: Handle<RegArray>,
     /// The columns that are allocated.
     pub columns: i64,
+    /// Whether a pair of CTAs allocates it, the same columns in both.
+    pub is_of_pair: bool,
 }
 
 /// Whether a product is added to sums, or replaces them.
@@ -42,7 +44,8 @@ pub enum Accumulates {
     If(Regs),
 }
 
-/// One instruction: 128 rows of A times the columns of B, added to sums in tensor memory. One thread issues it.
+/// One instruction: 128 rows of A times the columns of B, added to sums in tensor memory. One thread issues it. A pair of CTAs has 128 rows
+/// in each, and half of the columns of B.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorMma {
     /// Its kind in PTX.
@@ -57,6 +60,8 @@ pub struct TensorMma {
     pub b: SharedMatrix,
     /// Whether the product is added to the sums.
     pub accumulates: Accumulates,
+    /// Whether the tensor cores of a pair of CTAs compute it (PTX ISA, "tcgen05.mma", `.cta_group::2`).
+    pub is_of_pair: bool,
 }
 
 impl TensorMma {

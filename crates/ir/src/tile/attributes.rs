@@ -275,19 +275,28 @@ pub struct Gemm {
     /// Whether f32 operands are rounded to tf32, which has 10 bits of mantissa; there are no products in full f32
     /// precision.
     pub tf32: bool,
+    /// Whether a pair of CTAs multiplies together: `b` is the columns of the first CTA beside those of the second, each of which has
+    /// half of them in its own `b`, and each CTA gets the rows of `c` that belong to its own `a`.
+    pub pair: bool,
 }
 
 impl Gemm {
     /// The default: nothing is transposed, and the product is added to `c`.
-    pub const PLAIN: Gemm =
-        Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: false, tf32: false };
+    pub const PLAIN: Gemm = Gemm {
+        transpose_a: false,
+        transpose_b: false,
+        policy: WarpPolicy::Square,
+        clear: false,
+        tf32: false,
+        pair: false,
+    };
 
     /// Its text after the operands, as comma-separated words.
     pub(crate) fn words(self) -> Vec<String> {
-        let Gemm { transpose_a, transpose_b, policy, clear, tf32 } = self;
+        let Gemm { transpose_a, transpose_b, policy, clear, tf32, pair } = self;
         let mut words = words_of_flags(&[(transpose_a, "transpose_a"), (transpose_b, "transpose_b")]);
         words.push(policy.name().to_string());
-        words.extend(words_of_flags(&[(clear, "clear"), (tf32, "tf32")]));
+        words.extend(words_of_flags(&[(clear, "clear"), (tf32, "tf32"), (pair, "pair")]));
         words
     }
 }

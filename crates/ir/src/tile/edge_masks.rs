@@ -207,7 +207,7 @@ impl Masks {
             return;
         }
         let is_whole = dst.extents == buffer.shape;
-        let bounds = valid.bounds.renamed(|place| dst.at_non_unit_place(*place));
+        let bounds = valid.bounds.renamed(|place| dst.dimension_at(*place));
         let in_buffer = |(sum, limit): (&Sum<usize>, &Expr)| {
             (sum.clone(), normalize(&(limit + &value_of(sum, |at| dst.starts[*at].clone()))))
         };
@@ -430,7 +430,7 @@ impl Masks {
         for (carry, dst) in op.carries().iter().zip(&op.operands[..sources / 2]) {
             let earlier = self.kernel.valid_buffer(&self.state, carry.buffer);
             let of_row = |at: &usize| src.non_unit_place(*rows.get(carry.non_unit_place(*at)?)?);
-            let bounds = earlier.bounds.renamed(of_row).renamed(|place| dst.at_non_unit_place(*place));
+            let bounds = earlier.bounds.renamed(of_row).renamed(|place| dst.dimension_at(*place));
             self.accumulated(dst.buffer, Some(Valid { bounds, ..earlier }));
             let known = Valid { is_zero: false, ..known.without(&self.moving(carry, known, false)) };
             self.results(carry, known, (src, order.dimension.into()), (false, op.span));
@@ -456,8 +456,13 @@ impl Masks {
             self.count_anyway(known.lost.filter(|_| !known.is_zero), span, "this product");
             let (kept, summed) = if (place == 1) == is_transposed { (1, 0) } else { (0, 1) };
             let (kept, summed) = (dimensions.get(kept).copied(), dimensions.get(summed).copied());
-            outer = outer.and(&known.bounds.renamed(|at| (Some(*at) == kept).then_some(place - 1)));
+            let own = known.bounds.renamed(|at| (Some(*at) == kept).then_some(place - 1));
             lost = lost.or(known.lost);
+            match gemm.pair && place == 2 && !own.is_empty() {
+                // Where the columns of the other CTA end is not known here.
+                true => lost = lost.or(Some(span)),
+                false => outer = outer.and(&own),
+            }
             let along_k = |sum: &Sum<usize>| sum.iter().any(|(at, _)| Some(*at) == summed);
             if let Some(bound) = known.bounds.iter().find(|(sum, _)| !known.is_zero && along_k(sum)) {
                 let zero = zero_of(&self.kernel, tile);

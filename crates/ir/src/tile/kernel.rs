@@ -11,6 +11,7 @@ use crate::arena::{Arena, Handle};
 use crate::caching::Caching;
 use crate::counter::Counter;
 use crate::tile::buffer::{Buffer, Space};
+use crate::tile::cluster::Cluster;
 use crate::tile::combiner::Combiner;
 use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::op::Op;
@@ -35,6 +36,8 @@ pub struct Kernel {
     pub grid: [Expr; 3],
     /// Where the grid was set; where the kernel was written, if it was not.
     pub grid_span: Span,
+    /// The clusters of CTAs, if it has some: the grid along x is one of them.
+    pub cluster: Option<Cluster>,
     /// Threads of one CTA.
     pub threads: i64,
     /// Where their number was set; where the kernel was written, if it was not.
@@ -171,6 +174,7 @@ impl Kernel {
             scalars: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
             grid_span: span,
+            cluster: None,
             threads: 32,
             threads_span: span,
             buffers: Arena::new(),

@@ -78,7 +78,8 @@ fn space_name(space: Space) -> &'static str {
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = &self.grid;
-        writeln!(f, "kernel {} grid ({x},{y},{z}) threads {}", self.name, self.threads)?;
+        let cluster = self.cluster.map_or(String::new(), |cluster| format!(" cluster {}", cluster.ctas));
+        writeln!(f, "kernel {} grid ({x},{y},{z}){cluster} threads {}", self.name, self.threads)?;
         for Size { var, .. } in &self.sizes {
             let multiple =
                 if var.multiple() > 1 { format!(", a multiple of {}", var.multiple()) } else { String::new() };

@@ -44,7 +44,7 @@ impl Tile {
     }
 
     /// The dimension at such a place; `None` if there are not so many.
-    pub(super) fn at_non_unit_place(&self, place: usize) -> Option<usize> {
+    pub fn dimension_at(&self, place: usize) -> Option<usize> {
         (0..self.extents.len()).filter(|dimension| self.extents[*dimension] != 1).nth(place)
     }
 

@@ -18,6 +18,7 @@ mod bounds;
 mod buffer_errors;
 mod buffers;
 mod carries;
+mod clusters;
 mod conditions;
 mod data;
 mod elements;
@@ -86,6 +87,7 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
     if found.len() > before {
         return Err(found);
     }
+    clusters::check(&kernel, target, &mut found);
     rings::check(&kernel, &mut found);
     tensor_memory::check(&kernel, target, &mut found);
     if !found.is_empty() {

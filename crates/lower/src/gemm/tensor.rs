@@ -5,7 +5,7 @@ use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Accumulates, Regs, Stmt, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorMma};
-use tilewright_ir::tile::{Gemm, Kernel, Op, Tile};
+use tilewright_ir::tile::{Gemm, Kernel, Op, PAIR, Tile};
 use tilewright_layout::descriptor::{DenseKind, InstructionShape, InstructionTypes, dense};
 use tilewright_layout::hardware::{CtaGroup, MmaType};
 use tilewright_layout::{DType, LayoutError};
@@ -66,7 +66,10 @@ fn issue_of(
         tile.and_then(|tile| Described::of(MatrixUnit::Tcgen05, &tile, [rows, k], turned))
     };
     let [a, b] = factors;
-    let (a, b) = match (describe(a, m, (gemm.transpose_a, "a")), describe(b, n, (!gemm.transpose_b, "b"))) {
+    // Each CTA of a pair has its own rows of A, and half of the columns of B.
+    let group = if gemm.pair { CtaGroup::Two } else { CtaGroup::One };
+    let own = if gemm.pair { n / PAIR } else { n };
+    let (a, b) = match (describe(a, m, (gemm.transpose_a, "a")), describe(b, own, (!gemm.transpose_b, "b"))) {
         (Ok(a), Ok(b)) => (a, b),
         (a, b) => return Err([a.err(), b.err()].into_iter().flatten().collect()),
     };
@@ -74,7 +77,7 @@ fn issue_of(
     if k % step != 0 {
         return Err(vec![reason(format!("K is {k}"), &format!("multiples of {step}"))]);
     }
-    let instruction = instruction([m, n, step], dtypes, [a.is_transposed, b.is_transposed])?;
+    let instruction = instruction(group, [m, n, step], dtypes, [a.is_transposed, b.is_transposed])?;
     [&a, &b].into_iter().for_each(|described| described.align(builder));
     let mut body = Vec::new();
     for at in 0..k / step {
@@ -92,22 +95,38 @@ fn issue_of(
                 a: a.matrix(builder, at, &Expr::constant(0)),
                 b: b.matrix(builder, at, &Expr::constant(first / BLOCK_ROWS)),
                 accumulates,
+                is_of_pair: gemm.pair,
             }));
         }
     }
     let summary = format!(
-        "{} of m{m}n{}k{step}, kind {}; `a` {}, `b` {}",
+        "{} of m{}n{}k{step}, kind {}{}; `a` {}, `b` {}",
         counted(body.len(), "instruction"),
+        rows_of(group, m),
         instruction.columns,
         instruction.kind.name(),
+        if gemm.pair { ", by a pair of CTAs" } else { "" },
         a.summary(),
         b.summary()
     );
     Ok(Issue { body, summary })
 }
 
-/// One instruction: as many columns as possible, all of the sums or blocks of 64.
-fn instruction([m, n, k]: [i64; 3], dtypes: [DType; 2], transpose: [bool; 2]) -> Result<Instruction, Vec<Reason>> {
+/// Rows of an instruction, each CTA of which has `m`.
+fn rows_of(group: CtaGroup, m: i64) -> i64 {
+    match group {
+        CtaGroup::One => m,
+        CtaGroup::Two => PAIR * m,
+    }
+}
+
+/// One instruction: as many columns as possible, all of the sums or blocks of 64. That of a pair has all of them.
+fn instruction(
+    group: CtaGroup,
+    [m, n, k]: [i64; 3],
+    dtypes: [DType; 2],
+    transpose: [bool; 2],
+) -> Result<Instruction, Vec<Reason>> {
     let refused = |error: LayoutError| vec![reason(error.to_string(), "shapes and dtypes of `tcgen05.mma`")];
     if dtypes[0] == DType::F32 {
         let text = "`tcgen05.mma` drops the low bits of f32, where `gemm` rounds to tf32".to_string();
@@ -116,11 +135,12 @@ fn instruction([m, n, k]: [i64; 3], dtypes: [DType; 2], transpose: [bool; 2]) ->
     let [multiplicand, sum] = dtypes.map(MmaType::of_dtype);
     let (multiplicand, sum) = (multiplicand.map_err(refused)?, sum.map_err(refused)?);
     let types = InstructionTypes { d: sum, a: multiplicand, b: multiplicand };
-    let Some(columns) = columns_of_an_instruction(n, |columns| columns <= TENSOR_PRODUCT_COLUMNS) else {
+    let is_possible = |columns| columns <= TENSOR_PRODUCT_COLUMNS && (group == CtaGroup::One || columns == n);
+    let Some(columns) = columns_of_an_instruction(n, is_possible) else {
         let accepted = format!("up to {TENSOR_PRODUCT_COLUMNS} columns, or multiples of {BLOCK_ROWS}");
         return Err(vec![reason(format!("{n} columns"), &accepted)]);
     };
-    let shape = InstructionShape { cta_group: CtaGroup::One, m, n: columns, k };
+    let shape = InstructionShape { cta_group: group, m: rows_of(group, m), n: columns, k };
     let (kind, descriptor) = dense(shape, types, transpose).map_err(refused)?;
     Ok(Instruction { columns, kind, descriptor: descriptor.encode() })
 }

@@ -2,7 +2,7 @@
 
 use tilewright_expr::Expr;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Call, EngineWay, Inst, Memory, MemorySpace, Program, RegArray, Stmt, Value};
+use tilewright_ir::thread::{Call, EngineWay, Inst, Memory, MemorySpace, Program, Reach, RegArray, Stmt, Value};
 use tilewright_ir::tile::{ElementOp, EngineMove, Role};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
@@ -67,7 +67,11 @@ impl Start<'_> {
         let shared = self.builder.memory(moved.shared);
         let barrier = (self.barrier_of(op, shared, is_once), Expr::constant(0));
         let mut body = vec![barrier_call(Inst::BarrierExpect, barrier.clone(), Some(Expr::constant(moved.bytes())))];
-        body.extend(self.builder.copies(moved, (shared, &moved.place), &EngineWay::ToShared { full: barrier }));
+        body.extend(self.builder.copies(
+            moved,
+            (shared, &moved.place),
+            &EngineWay::ToShared { full: barrier, reach: Reach::Own },
+        ));
         by_one(&self.builder.program, op, body)
     }
 

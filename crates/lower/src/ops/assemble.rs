@@ -3,9 +3,9 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::plan::PlanFacts;
-use tilewright_ir::thread::{Call, Inst, Note, Program, Stmt as ThreadStmt, Unroll};
+use tilewright_ir::thread::{Call, Cond, Inst, Note, Program, Stmt as ThreadStmt, Unroll};
 use tilewright_ir::tile::Role;
-use tilewright_ir::{Handle, Scalar};
+use tilewright_ir::{Dim, Handle, HwIndex, Scalar};
 
 use super::kernel_lowering::KernelLowering;
 use crate::builder::regs;
@@ -97,7 +97,20 @@ impl KernelLowering<'_> {
                 _ => all.push(ThreadStmt::Role { role, body: vec![stmt] }),
             }
         }
-        all
+        all.into_iter().map(|stmt| self.in_leading_cta(stmt)).collect()
+    }
+
+    /// The statements of a role, under a condition if it runs in the first CTA of a pair only.
+    fn in_leading_cta(&self, stmt: ThreadStmt) -> ThreadStmt {
+        match stmt {
+            ThreadStmt::Role { role, body } if self.builder.leading.contains(&role) => {
+                let rank =
+                    Expr::var(&HwIndex::Block(Dim::X).var(self.builder.program.threads, &self.builder.program.grid));
+                let is_first = Cond::Equal(rank, Expr::constant(0));
+                ThreadStmt::Role { role, body: vec![ThreadStmt::If { cond: is_first, body }] }
+            }
+            other => other,
+        }
     }
 
     fn assemble_op(&mut self, op: OpBlock) -> ThreadStmt {

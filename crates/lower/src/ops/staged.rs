@@ -1,15 +1,18 @@
 //! Statements that take stages of rings, fill them and use them.
 
 use tilewright_diag::Diagnostic;
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
-use tilewright_ir::tile::{EngineMove, EngineOffers, Hold, Op, OpKind, Parallel, Ring, Role};
+use tilewright_ir::thread::Reach;
+use tilewright_ir::tile::{EngineMove, EngineOffers, Group, Hold, Op, OpKind, Parallel, Ring, Role, Side, Tile};
 
 use super::kernel_lowering::KernelLowering;
 use crate::engine::facts;
 use crate::measure::measure;
 use crate::pipeline::{BULK, CP_ASYNC, TMA, asynchronous, unmet};
-use crate::rings::{FilledBy, MBARRIERS};
+use crate::rings::{FilledBy, MBARRIERS, StageMove};
 use crate::sync::OpBlock;
 
 impl KernelLowering<'_> {
@@ -66,7 +69,13 @@ impl KernelLowering<'_> {
             return self.op(&Op { kind, ..op }).map(Some);
         }
         let op = Op { kind, variant: None, ..op };
-        let offers = self.stage_offers(&op);
+        let is_of_pair = self.kernel.is_led(of.1, Side::Consume);
+        let mut offers = self.stage_offers(&op);
+        if is_of_pair {
+            // Only boxes count at a barrier of the other CTA (PTX ISA, "cp.async.bulk.tensor", `.cta_group::2`).
+            let text = "a run of bytes does not count at the barrier of the other CTA of a pair";
+            offers.run = Err(Reason::new(text, "boxes of a tensor"));
+        }
         let considered: Vec<VariantResult> = [(BULK, &offers.run), (TMA, &offers.boxes)]
             .map(|(variant, offer)| VariantResult {
                 variant,
@@ -80,8 +89,12 @@ impl KernelLowering<'_> {
             Some(_) => None,
         };
         if let Some(moved) = engine {
+            let moved = self.across_cluster(&op, of.1, moved);
             self.filled_by_engine(&op, (of, asked.is_some()), moved, considered);
             return Ok(None);
+        }
+        if is_of_pair {
+            return Err(self.no_stage_of_pair(&op, of.1, considered));
         }
         // Asynchronous copies arrive without the fence that products need.
         let is_possible = !self.copies_wait(&op) && !self.kernel.is_read_by_products(of.1);
@@ -130,13 +143,78 @@ impl KernelLowering<'_> {
         &mut self,
         op: &Op,
         (of, is_forced): ((Handle<Role>, Handle<Ring>), bool),
-        moved: EngineMove,
+        moved: StageMove,
         considered: Vec<VariantResult>,
     ) {
         let executions = self.executions_by(1);
-        let plan = OpPlan::new(self.title(op), op.span, executions, moved.variant());
+        let plan = OpPlan::new(self.title(op), op.span, executions, moved.moved.variant());
         self.plans.push(OpPlan { considered, forced: is_forced, ..plan });
         self.rings.fill_by_engine(self.kernels.whole(), of, moved);
+    }
+
+    /// What a copy of a stage brings to which CTAs of the cluster: the same part of a tensor, of which each CTA brings a piece to all, or
+    /// what is for the CTA itself.
+    fn across_cluster(&self, op: &Op, ring: Handle<Ring>, moved: EngineMove) -> StageMove {
+        if self.kernel.is_led(ring, Side::Consume) {
+            return StageMove { moved, reach: Reach::OfPair };
+        }
+        let shared = self.group(op, ring).and_then(|group| Some((group, self.piece(op, &group, &moved)?)));
+        match shared {
+            None => StageMove { moved, reach: Reach::Own },
+            Some((group, moved)) => {
+                let first = normalize(&group.first(&Expr::var(&self.kernel.rank())));
+                StageMove { moved, reach: Reach::Group { mask: group.mask(), ctas: group.ctas, first } }
+            }
+        }
+    }
+
+    /// The CTAs of the cluster that copy the same to the same place.
+    fn group(&self, op: &Op, ring: Handle<Ring>) -> Option<Group> {
+        let kernel = self.kernels.whole();
+        let (cluster, rank, of_rank) = (kernel.cluster_ctas(), kernel.rank(), kernel.of_rank());
+        let starts = || op.operands.iter().flat_map(|tile| &tile.starts);
+        let mut may_differ = false;
+        let mut see = |var: &Var| may_differ |= *var != rank && of_rank.contains(var);
+        starts().for_each(|start| start.for_each_var(&mut see));
+        if cluster < 2 || may_differ || !kernel.is_same_in_cluster(ring) {
+            return None;
+        }
+        Group::of(cluster, |place| starts().map(|start| normalize(&start.with(&rank, place))).collect::<Vec<Expr>>())
+    }
+
+    /// The piece of a copy that each CTA of a group brings: some of its rows, or of what its first dimension that can be divided has.
+    fn piece(&self, op: &Op, group: &Group, whole: &EngineMove) -> Option<EngineMove> {
+        let place = group.place(&Expr::var(&self.kernel.rank()));
+        let dimensions = op.operands.first()?.non_unit_extents().len();
+        let piece_of = |tile: &Tile, at: usize| {
+            let dimension = tile.dimension_at(at)?;
+            let mut piece = tile.clone();
+            if tile.extents[dimension] % group.ctas != 0 {
+                return None;
+            }
+            piece.extents[dimension] /= group.ctas;
+            piece.starts[dimension] = tile.starts[dimension].clone() + place.clone() * piece.extents[dimension];
+            (piece.extents[dimension] > 1).then_some(piece)
+        };
+        (0..dimensions).find_map(|at| {
+            let operands = op.operands.iter().map(|tile| piece_of(tile, at)).collect::<Option<Vec<Tile>>>()?;
+            let moved = self.kernel.engine_copy(&Op { operands, ..op.clone() }).best().ok()?;
+            (moved.bytes() * group.ctas == whole.bytes()).then_some(moved)
+        })
+    }
+
+    /// The error for a stage of a pair of CTAs that the copy engine cannot fill.
+    fn no_stage_of_pair(&self, op: &Op, ring: Handle<Ring>, considered: Vec<VariantResult>) -> Diagnostic {
+        let name = &self.kernel.rings[ring].name;
+        let message = format!("the copy engine cannot fill the stages of `{name}`, which a pair of CTAs multiplies");
+        let finding = Diagnostic::error("K0287", message).label(op.span, "this copy");
+        let reasons = considered.into_iter().filter_map(|known| Some((known.variant, known.answer.err()?)));
+        let notes = reasons.flat_map(|(variant, why)| {
+            why.into_iter().map(move |Reason { text, accepted }| format!("{variant}: {text}; accepted: {accepted}"))
+        });
+        notes
+            .fold(finding, Diagnostic::note)
+            .help("change what the notes say, or multiply in each CTA: leave out `pair`")
     }
 
     /// A copy by asynchronous copies of the threads, if these can do it.

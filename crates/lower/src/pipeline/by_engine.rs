@@ -21,7 +21,7 @@ use tilewright_diag::counted_as;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, PlanFacts, Reason, VariantResult};
-use tilewright_ir::thread::{Call, Cond, EngineWay, Inst, Memory, Ring, Stmt, Unroll};
+use tilewright_ir::thread::{Call, Cond, EngineWay, Inst, Memory, Reach, Ring, Stmt, Unroll};
 use tilewright_ir::tile::{EngineMove, MovedPart};
 use tilewright_ir::{Counter, Handle, HwIndex, SHARED_ALIGNMENT};
 use tilewright_layout::access::LANES;
@@ -270,7 +270,7 @@ impl Rotation<'_> {
             let fill = fill.clone().map_exprs(&|expr| expr.substitute(&of_iteration));
             let memory = self.builder.memory(fill.shared);
             let first = fill.place.clone() + stage * self.builder.program.memories[memory].stage_elements();
-            let way = EngineWay::ToShared { full: barrier.clone() };
+            let way = EngineWay::ToShared { full: barrier.clone(), reach: Reach::Own };
             all.extend(self.builder.copies(&fill, (memory, &first), &way));
         }
         all

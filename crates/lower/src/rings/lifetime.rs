@@ -7,7 +7,7 @@ use tilewright_ir::thread::{Call, Inst, Program, Stmt, TensorMemory, Unroll};
 use tilewright_ir::tile::Kernel;
 use tilewright_layout::access::{AccessKind, LANES};
 
-use super::pair::BarrierPair;
+use super::pair::{Across, BarrierPair};
 use crate::builder::{Builder, regs};
 use crate::engine::barrier_call;
 use crate::pipeline::Team;
@@ -23,7 +23,7 @@ pub(super) fn begin_block(
     let first = all.first()?.plan;
     let mut inits = Vec::new();
     for (pair, (_, ring)) in all.iter().zip(kernel.rings.iter()) {
-        let [full, empty] = pair.arrivals(&kernel.roles);
+        let [full, empty] = pair.arrivals(&builder.program);
         let stage = Var::new(builder.fresh("stage"), 0, ring.stages - 1);
         let at = Expr::var(&stage);
         let init =
@@ -34,7 +34,7 @@ pub(super) fn begin_block(
     inits.push(Stmt::from(Call::plain(Inst::BarrierInitFence)));
     let team = Team::of(&builder.program, None);
     let mut body = team.by_first_of(&team, vec![Stmt::Elect { body: inits }]);
-    let (sync, what) = team.sync();
+    let (sync, what) = sync_of(&team, all);
     body.push(Stmt::from(Call::plain(sync)));
     let reason = "all threads see the barriers of the rings".to_string();
     plans[first].barriers.push(Barrier { what: what.to_string(), reason });
@@ -48,8 +48,8 @@ pub(super) fn begin_block(
 /// Statements that end in a barrier, before which a warp allocates tensor memory and after which all threads know its address.
 fn with_tensor_memory(builder: &Builder, tensor: &TensorMemory, mut body: Vec<Stmt>) -> Vec<Stmt> {
     let slot = (tensor.slot, Expr::constant(0));
-    let alloc =
-        Call { memory: vec![slot], arguments: vec![Expr::constant(tensor.columns)], ..Call::plain(Inst::TensorAlloc) };
+    let alloc_inst = if tensor.is_of_pair { Inst::TensorAllocPair } else { Inst::TensorAlloc };
+    let alloc = Call { memory: vec![slot], arguments: vec![Expr::constant(tensor.columns)], ..Call::plain(alloc_inst) };
     let team = Team::of(&builder.program, None);
     let sync = body.pop();
     body.extend(team.by_first_of(&team, vec![Stmt::from(alloc)]));
@@ -77,19 +77,36 @@ pub(super) fn read_of_address(program: &Program, tensor: &TensorMemory) -> Acces
     }
 }
 
-/// The block in which the warp that allocated tensor memory frees it, when no thread uses it any more.
+/// A barrier of all threads that use the rings: those of the CTA, or of its cluster.
+fn sync_of(team: &Team, all: &[BarrierPair]) -> (Inst, &'static str) {
+    match all.iter().any(|pair| pair.across != Across::Own) {
+        true => (Inst::SyncCluster, "barrier of the cluster"),
+        false => team.sync(),
+    }
+}
+
+/// The block after which nothing uses the rings: the warp that allocated tensor memory frees it when no thread uses it any more, and no
+/// CTA ends while others of its cluster may arrive at its barriers.
 pub(super) fn end_block(builder: &Builder, all: &[BarrierPair], plans: &mut [OpPlan]) -> Option<OpBlock> {
-    let tensor = builder.program.tensor_memory?;
     let first = all.first()?.plan;
-    let base = regs(tensor.base, 0, 1);
-    let free =
-        Call { from: vec![base], arguments: vec![Expr::constant(tensor.columns)], ..Call::plain(Inst::TensorDealloc) };
     let team = Team::of(&builder.program, None);
-    let (sync, what) = team.sync();
-    let mut body = vec![Stmt::from(Call::plain(Inst::TensorFenceBefore)), Stmt::from(Call::plain(sync))];
-    body.push(Stmt::from(Call::plain(Inst::TensorFenceAfter)));
-    body.extend(team.by_first_of(&team, vec![Stmt::from(free)]));
-    let reason = "all roles have finished with tensor memory".to_string();
-    plans[first].barriers.push(Barrier { what: what.to_string(), reason });
-    Some(OpBlock::new(plans[first].title.clone(), None, body, first).part("tensor memory is freed"))
+    let (sync, what) = sync_of(&team, all);
+    let tensor = builder.program.tensor_memory;
+    let (part, reason) = match tensor {
+        Some(_) => ("tensor memory is freed", "all roles have finished with tensor memory"),
+        None if sync == Inst::SyncCluster => {
+            ("its barriers end", "all CTAs of the cluster have finished with the rings")
+        }
+        None => return None,
+    };
+    let mut body = vec![Stmt::from(Call::plain(sync))];
+    if let Some(tensor) = tensor {
+        let dealloc = if tensor.is_of_pair { Inst::TensorDeallocPair } else { Inst::TensorDealloc };
+        let (from, arguments) = (vec![regs(tensor.base, 0, 1)], vec![Expr::constant(tensor.columns)]);
+        body.insert(0, Stmt::from(Call::plain(Inst::TensorFenceBefore)));
+        body.push(Stmt::from(Call::plain(Inst::TensorFenceAfter)));
+        body.extend(team.by_first_of(&team, vec![Stmt::from(Call { from, arguments, ..Call::plain(dealloc) })]));
+    }
+    plans[first].barriers.push(Barrier { what: what.to_string(), reason: reason.to_string() });
+    Some(OpBlock::new(plans[first].title.clone(), None, body, first).part(part))
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use tilewright_diag::{counted, counted_as};
 use tilewright_expr::Expr;
 use tilewright_ir::plan::{OpPlan, PlanFacts};
-use tilewright_ir::thread::{Call, Cond, Cursor, EngineWay, Inst, Memory, Stmt};
-use tilewright_ir::tile::{EngineMove, Hold, Kernel, Role, Side};
-use tilewright_ir::{Arena, Handle, HwIndex, tile};
+use tilewright_ir::thread::{Call, Cond, Cursor, EngineWay, Inst, Memory, Program, Reach, Stmt};
+use tilewright_ir::tile::{Hold, Kernel, PAIR, Role, Side};
+use tilewright_ir::{Dim, Handle, HwIndex, tile};
 use tilewright_layout::access::LANES;
 
-use super::MBARRIERS;
+use super::{MBARRIERS, StageMove};
 use crate::builder::Builder;
 use crate::conditions::under;
 use crate::engine::{OF_A_COPY, OF_AN_ISSUE, barrier_call};
@@ -31,6 +31,23 @@ pub(crate) struct BarrierPair {
     is_read_by_products: bool,
     /// Whether a stage has sums in tensor memory.
     has_sums: bool,
+    /// Which CTAs of a cluster use the stages of each other.
+    pub(super) across: Across,
+}
+
+/// Which CTAs of a cluster use the stages of each other, and so arrive at the barriers of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Across {
+    /// Each has stages of its own.
+    Own,
+    /// The copies of one go to others, too: a stage is empty when all CTAs have used it.
+    Shared,
+    /// The first CTA of a pair multiplies the stages of both: the bytes of both count at its full barrier, and its products arrive at
+    /// the empty barriers of both.
+    Factors,
+    /// The first CTA of a pair writes the sums of both: its products arrive at the full barriers of both, and both arrive at its empty
+    /// barrier.
+    Sums,
 }
 
 /// In which ways a role fills stages of a ring. It arrives for each of them in every hold.
@@ -81,27 +98,48 @@ impl Filled {
     }
 }
 
-/// The tensor core arrives at a barrier when the products are done that the first warp of a role has issued.
-fn by_products(builder: &Builder, role: Handle<Role>, barrier: (Handle<Memory>, Expr)) -> Vec<Stmt> {
-    let team = Team::of(&builder.program, Some(role));
-    team.by_first_of(&team, vec![Stmt::Elect { body: vec![barrier_call(Inst::TensorCommit, barrier, None)] }])
-}
-
-/// Each warp of a role arrives at a barrier, after what its lanes have done.
-fn by_each_warp(builder: &Builder, role: Handle<Role>, barrier: (Handle<Memory>, Expr)) -> Vec<Stmt> {
-    let arrives = by_one_lane(builder, role, barrier);
-    std::iter::once(Stmt::from(Call::plain(Inst::SyncWarp))).chain(arrives).collect()
-}
-
 /// Each warp of a role arrives at a barrier, after what its first lane has done.
-pub(crate) fn by_one_lane(builder: &Builder, role: Handle<Role>, barrier: (Handle<Memory>, Expr)) -> Vec<Stmt> {
-    let threads = builder.program.roles[role].threads();
-    let lane = HwIndex::Lane.var(threads, &builder.program.grid);
-    let arrive = barrier_call(Inst::BarrierArrive, barrier, None);
-    under(&[Cond::Equal(Expr::var(&lane), Expr::constant(0))], vec![arrive])
+fn by_one_lane(builder: &Builder, role: Handle<Role>, arrive: Stmt) -> Vec<Stmt> {
+    under(&[Cond::Equal(lane_of(builder, role), Expr::constant(0))], vec![arrive])
+}
+
+fn lane_of(builder: &Builder, role: Handle<Role>) -> Expr {
+    Expr::var(&HwIndex::Lane.var(builder.program.roles[role].threads(), &builder.program.grid))
 }
 
 impl BarrierPair {
+    /// Each warp of a role that consumes arrives: a stage is empty.
+    pub(crate) fn release_by_warps(&self, builder: &Builder, role: Handle<Role>, stage: Expr) -> Vec<Stmt> {
+        let empty = (self.empty, stage);
+        let lane = lane_of(builder, role);
+        match self.across {
+            Across::Own | Across::Factors => by_one_lane(builder, role, barrier_call(Inst::BarrierArrive, empty, None)),
+            Across::Sums => {
+                let of_first = barrier_call(Inst::BarrierArriveAt, empty, Some(Expr::constant(0)));
+                by_one_lane(builder, role, of_first)
+            }
+            Across::Shared => {
+                // A lane for each CTA.
+                let arrive = barrier_call(Inst::BarrierArriveAt, empty, Some(lane.clone()));
+                under(&[Cond::Less(lane, Expr::constant(builder.program.cluster))], vec![arrive])
+            }
+        }
+    }
+
+    /// The tensor core arrives at a barrier when the products are done that the first warp of a role has issued.
+    fn by_products(&self, builder: &Builder, role: Handle<Role>, barrier: (Handle<Memory>, Expr)) -> Vec<Stmt> {
+        let commit = match self.across {
+            Across::Own => barrier_call(Inst::TensorCommit, barrier, None),
+            Across::Factors | Across::Sums => barrier_call(Inst::TensorCommitPair, barrier, None),
+            Across::Shared => {
+                let all = (1 << builder.program.cluster) - 1;
+                barrier_call(Inst::TensorCommitCluster, barrier, Some(Expr::constant(all)))
+            }
+        };
+        let team = Team::of(&builder.program, Some(role));
+        team.by_first_of(&team, vec![Stmt::Elect { body: vec![commit] }])
+    }
+
     pub(super) fn of(
         kernel: &Kernel,
         builder: &mut Builder,
@@ -129,31 +167,42 @@ impl BarrierPair {
             consumers,
             is_read_by_products: kernel.is_read_by_products(handle),
             has_sums,
+            across: match (kernel.is_led(handle, Side::Consume), kernel.is_led(handle, Side::Produce)) {
+                (true, _) => Across::Factors,
+                (false, true) => Across::Sums,
+                (false, false) => Across::Own,
+            },
         }
     }
 
     /// How often threads arrive in a phase: at the full barrier, and at the empty one.
-    pub(super) fn arrivals(&self, roles: &Arena<Role>) -> [i64; 2] {
+    pub(super) fn arrivals(&self, program: &Program) -> [i64; 2] {
+        let (roles, ctas) = (&program.roles, self.releasing_ctas(program.cluster));
         let full = self.producers.iter().map(|(role, filled)| filled.arrivals(roles[*role].warps)).sum();
-        [full, self.consumers.iter().map(|(role, used)| used.arrivals(roles[*role].warps)).sum()]
+        let empty: i64 = self.consumers.iter().map(|(role, used)| used.arrivals(roles[*role].warps)).sum();
+        [full, ctas * empty]
+    }
+
+    /// From how many CTAs of a cluster of so many a stage is released.
+    fn releasing_ctas(&self, cluster: i64) -> i64 {
+        match self.across {
+            Across::Own | Across::Factors => 1,
+            Across::Shared => cluster,
+            Across::Sums => PAIR,
+        }
     }
 
     /// The end of a hold of a role that produces: the copies of the engine start, and all that fill stages arrive.
-    pub(super) fn publish(&self, builder: &mut Builder, role: Handle<Role>, moves: &[EngineMove]) -> Vec<Stmt> {
+    pub(super) fn publish(&self, builder: &mut Builder, role: Handle<Role>, moves: &[StageMove]) -> Vec<Stmt> {
         let filled = self.producers.get(&role).copied().unwrap_or_default();
-        let at = builder.program.cursors[self.cursor].at();
-        let full = (self.full, at.clone());
+        let full = (self.full, builder.program.cursors[self.cursor].at());
         let mut body = Vec::new();
         if filled.engine {
-            let bytes: i64 = moves.iter().map(EngineMove::bytes).sum();
-            let mut issue = vec![match bytes {
-                0 => barrier_call(Inst::BarrierArrive, full.clone(), None),
-                _ => barrier_call(Inst::BarrierExpect, full.clone(), Some(Expr::constant(bytes))),
-            }];
-            for moved in moves {
+            let mut issue = self.announce(builder, moves);
+            for StageMove { moved, reach } in moves {
                 let memory = builder.memory(moved.shared);
-                let first = moved.place.clone() + &at * builder.program.memories[memory].stage_elements();
-                let way = EngineWay::ToShared { full: full.clone() };
+                let first = moved.place.clone() + &full.1 * builder.program.memories[memory].stage_elements();
+                let way = EngineWay::ToShared { full: full.clone(), reach: reach.clone() };
                 issue.extend(builder.copies(moved, (memory, &first), &way));
             }
             let team = Team::of(&builder.program, Some(role));
@@ -164,40 +213,64 @@ impl BarrierPair {
         }
         if filled.threads() {
             body.extend(self.is_read_by_products.then(|| Stmt::from(Call::plain(Inst::ProxyFenceShared))));
-            body.extend(by_each_warp(builder, role, full.clone()));
+            body.push(Stmt::from(Call::plain(Inst::SyncWarp)));
+            body.extend(by_one_lane(builder, role, barrier_call(Inst::BarrierArrive, full.clone(), None)));
         }
         if filled.products {
-            body.extend(by_products(builder, role, full));
+            body.extend(self.by_products(builder, role, full));
         }
         body.push(Stmt::Advance(self.cursor));
         body
     }
 
+    /// A thread arrives at the full barrier, and announces the bytes that copies bring there.
+    fn announce(&self, builder: &Builder, moves: &[StageMove]) -> Vec<Stmt> {
+        let full = (self.full, builder.program.cursors[self.cursor].at());
+        let bytes: i64 = moves.iter().map(|StageMove { moved, reach }| moved.bytes() * reach.bringers()).sum();
+        let announced = match bytes {
+            0 => barrier_call(Inst::BarrierArrive, full, None),
+            _ => barrier_call(Inst::BarrierExpect, full, Some(Expr::constant(bytes))),
+        };
+        match self.across {
+            Across::Factors => {
+                let rank = Expr::var(&HwIndex::Block(Dim::X).var(builder.program.threads, &builder.program.grid));
+                under(&[Cond::Equal(rank, Expr::constant(0))], vec![announced])
+            }
+            Across::Own | Across::Shared | Across::Sums => vec![announced],
+        }
+    }
+
     /// The end of a hold of a role that consumes: all that uses the stage arrives.
     pub(super) fn release(&self, builder: &Builder, role: Handle<Role>) -> Vec<Stmt> {
         let used = self.consumers.get(&role).copied().unwrap_or_default();
-        let empty = (self.empty, builder.program.cursors[self.cursor].at());
+        let stage = builder.program.cursors[self.cursor].at();
         let mut body = Vec::new();
         if used.products {
-            body.extend(by_products(builder, role, empty.clone()));
+            body.extend(self.by_products(builder, role, (self.empty, stage.clone())));
         }
         if used.threads() {
             body.extend(self.has_sums.then(|| Stmt::from(Call::plain(Inst::TensorFenceBefore))));
-            body.extend(by_each_warp(builder, role, empty));
+            body.push(Stmt::from(Call::plain(Inst::SyncWarp)));
+            body.extend(self.release_by_warps(builder, role, stage));
         }
         body.push(Stmt::Advance(self.cursor));
         body
     }
 
     /// What one thread issues at the end of a hold.
-    pub(super) fn issue_facts(&self, role: Handle<Role>, moves: &[EngineMove]) -> PlanFacts {
-        let copies: usize = moves.iter().map(EngineMove::copy_count).sum();
-        let bytes: i64 = moves.iter().map(EngineMove::bytes).sum();
+    pub(super) fn issue_facts(&self, role: Handle<Role>, moves: &[StageMove]) -> PlanFacts {
+        let copies: usize = moves.iter().map(|of| of.moved.copy_count()).sum();
+        let bytes: i64 = moves.iter().map(|of| of.moved.bytes()).sum();
+        let ctas = moves.iter().filter_map(|of| match of.reach {
+            Reach::Group { ctas, .. } => Some(ctas),
+            Reach::Own | Reach::OfPair => None,
+        });
+        let shared = ctas.max().map_or(String::new(), |ctas| format!(", up to {ctas} CTAs get them"));
         let has_products = self.producers.get(&role).is_some_and(|filled| filled.products);
         let summary = match copies {
             0 if has_products => "full when the products are done".to_string(),
             0 => "threads fill the stage".to_string(),
-            _ => format!("one thread issues {} of {bytes} B", counted_as(copies, "copy", "copies")),
+            _ => format!("one thread issues {} of {bytes} B{shared}", counted_as(copies, "copy", "copies")),
         };
         PlanFacts::without_accesses(summary, OF_AN_ISSUE + copies as i64 * OF_A_COPY)
     }
@@ -221,10 +294,17 @@ impl BarrierPair {
         let warps = |role: &Handle<Role>| kernel.roles[*role].warps;
         let full: Vec<String> =
             self.producers.iter().map(|(role, filled)| by(role, filled.arrivals(warps(role)))).collect();
+        let ctas = self.releasing_ctas(kernel.cluster_ctas());
         let empty: Vec<String> =
-            self.consumers.iter().map(|(role, used)| by(role, used.arrivals(warps(role)))).collect();
+            self.consumers.iter().map(|(role, used)| by(role, ctas * used.arrivals(warps(role)))).collect();
+        let across = match self.across {
+            Across::Own => "",
+            Across::Shared => "; copies go to several CTAs of the cluster, all of which release a stage",
+            Across::Factors => "; the first CTA of the pair multiplies the stages of both",
+            Across::Sums => "; the first CTA of the pair computes the sums of both, which both release",
+        };
         format!(
-            "{} of {}, {size}; full after {}, empty after {}",
+            "{} of {}, {size}; full after {}, empty after {}{across}",
             counted(ring.stages, "stage"),
             names.join(", "),
             full.join(" and "),

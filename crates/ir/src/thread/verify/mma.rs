@@ -74,6 +74,13 @@ impl Checker<'_> {
         if !self.is_elected {
             self.report("V0317", "more than one thread issues `tcgen05.mma`".to_string());
         }
+        let allocated = self.program.tensor_memory.is_some_and(|tensor| tensor.is_of_pair);
+        if product.is_of_pair != allocated {
+            self.report(
+                "V0317",
+                "`tcgen05.mma` is one of a pair of CTAs, and its sums are not, or the other way round".to_string(),
+            );
+        }
         self.executes("tcgen05.mma", &[Target::Sm100a], Scope::Thread);
     }
 

@@ -1,14 +1,15 @@
 //! Checks of copies by the copy engine.
 
-use tilewright_expr::Expr;
+use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
 use tilewright_layout::descriptor::BOX_UNIT;
 
 use super::checker::Checker;
 use crate::arena::Handle;
+use crate::hw_index::HwIndex;
 use crate::thread::effects::for_each_stmt;
 use crate::thread::inst::Inst;
-use crate::thread::program::{Memory, MemorySpace, Stmt};
+use crate::thread::program::{Cond, Memory, MemorySpace, Stmt};
 use crate::thread::ring::{RUN_UNIT, TensorCopy, TensorPart};
 
 /// A place: its memory and its index there.
@@ -52,6 +53,12 @@ impl Checker<'_> {
         }
         if !self.is_elected {
             self.report("V0321", format!("more than one thread starts {title}"));
+        }
+        if copy.reach().bringers() > program.cluster {
+            self.report(
+                "V0321",
+                format!("{title} reaches {} CTAs of a cluster of {}", copy.reach().bringers(), program.cluster),
+            );
         }
     }
 
@@ -98,17 +105,28 @@ impl Checker<'_> {
                     }
                 }
                 Stmt::TensorCopy(copy) => {
-                    copy.full().into_iter().for_each(|full| sums.add(full, [0, times * copy.bytes]));
+                    let bytes = times * copy.bytes * copy.reach().bringers();
+                    copy.full().into_iter().for_each(|full| sums.add(full, [0, bytes]));
                 }
                 Stmt::For { counter, body, .. } => match counter.values() {
                     Some(values) => self.add(body, times * values.count() as i64, sums),
                     None => self.announced(body),
                 },
                 Stmt::Op { body, .. } => self.add(body, times, sums),
+                // One CTA announces what several bring.
+                Stmt::If { cond, body } if is_of_cta(cond) => self.add(body, times, sums),
                 _ => self.announced(stmt.inner()),
             }
         }
     }
+}
+
+/// Whether the CTA alone decides a condition.
+fn is_of_cta(cond: &Cond) -> bool {
+    let mut is_so = true;
+    let mut see = |var: &Var| is_so &= matches!(HwIndex::of(var), Some(HwIndex::Block(_)));
+    cond.sides().into_iter().for_each(|side| side.for_each_var(&mut see));
+    is_so
 }
 
 fn constant(number: Option<&Expr>) -> Option<i64> {
@@ -140,7 +158,7 @@ mod tests {
     use crate::target::Target;
     use crate::thread::inst::Inst;
     use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt, Unroll};
-    use crate::thread::ring::{EngineWay, TensorCopy, TensorMapRecipe, TensorPart};
+    use crate::thread::ring::{EngineWay, Reach, TensorCopy, TensorMapRecipe, TensorPart};
     use crate::thread::verify::verify;
 
     use super::Place;
@@ -193,7 +211,8 @@ mod tests {
         let map = program.maps.push(map);
         let barrier = (full, Expr::constant(2));
         let part = TensorPart::Box { map, coordinates: [0, 16].map(Expr::constant).to_vec() };
-        let (shared, way) = ((tile, Expr::constant(0)), EngineWay::ToShared { full: barrier.clone() });
+        let (shared, way) =
+            ((tile, Expr::constant(0)), EngineWay::ToShared { full: barrier.clone(), reach: Reach::Own });
         program.body = body(TensorCopy { part, shared, bytes: 2048, way }, [tensor, tile], barrier);
         verify(program).map_or_else(|found| found.iter().map(ToString::to_string).collect(), |_| Vec::new())
     }
@@ -241,8 +260,9 @@ mod tests {
         });
         let unaligned = said(2048, true, |copy, tile| copy.shared = (tile, Expr::constant(32)));
         assert_eq!([short, unaligned], [[expected], [expected]]);
-        let elsewhere =
-            said(2048, true, |copy, tile| copy.way = EngineWay::ToShared { full: (tile, Expr::constant(2)) });
+        let elsewhere = said(2048, true, |copy, tile| {
+            copy.way = EngineWay::ToShared { full: (tile, Expr::constant(2)), reach: Reach::Own }
+        });
         assert!(elsewhere.contains(&expected.to_string()), "{elsewhere:?}");
     }
 

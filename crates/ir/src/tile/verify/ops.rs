@@ -9,6 +9,7 @@ use crate::scalar::Scalar;
 use crate::tile::atomic::{AtomicChange, AtomicOp};
 use crate::tile::attributes::{Gemm, Reduce, ReduceKind, Scan, ScanOrder};
 use crate::tile::buffer::{Buffer, Direction, Space};
+use crate::tile::cluster::PAIR;
 use crate::tile::dimensions::Dimensions;
 use crate::tile::kernel::{Kernel, Loop};
 use crate::tile::op::{Op, OpKind, Operand};
@@ -454,6 +455,7 @@ fn disagreeing_matrices(op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3]) -> Option<Di
     let turned = |[rows, columns]: [i64; 2], is_turned: bool| if is_turned { [columns, rows] } else { [rows, columns] };
     let differences = |transpose_a: bool, transpose_b: bool| {
         let ([m, k], [deep, n]) = (turned(left, transpose_a), turned(right, transpose_b));
+        let n = if gemm.pair { n * PAIR } else { n };
         let all =
             [("M", ["c", "a"], [product[0], m]), ("N", ["c", "b"], [product[1], n]), ("K", ["a", "b"], [k, deep])];
         let differ = all.into_iter().filter(|(_, _, [one, other])| one != other);
@@ -468,6 +470,7 @@ fn disagreeing_matrices(op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3]) -> Option<Di
     let finding = found.into_iter().fold(finding, Diagnostic::note);
     let finding =
         finding.help("c is M x N, a is M x K, b is K x N; with transpose_a, a is K x M; with transpose_b, b is N x K");
+    let finding = if gemm.pair { finding.help("with pair, each CTA has half of N in b") } else { finding };
     let others = [(false, true), (true, false), (true, true), (false, false)];
     let fits = others.into_iter().find(|(of_a, of_b)| differences(*of_a, *of_b).is_empty());
     Some(match fits {
