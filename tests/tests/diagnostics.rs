@@ -1,7 +1,6 @@
 //! Diagnostics for mistakes: kernels with one mistake each; the whole rendered text is compared.
 
 mod atomics;
-mod clusters;
 mod elements;
 mod inference;
 mod layouts;
@@ -590,6 +589,7 @@ fn elements_that_share_a_register() {
 mod handles;
 
 // After the tests above, because their line numbers are in snapshots.
+mod clusters;
 mod data;
 mod reads;
 mod rings;
