@@ -111,7 +111,9 @@ fn pairs_that_cannot_multiply() {
         k.cluster(2);
         let (a, b) = (k.shared("a", BF16, [64, 64]), k.shared("b", BF16, [64, 64]));
         let c = k.fragment("c", F32, [64, 128]);
-        (k.fill(a, 0), k.fill(b, 0), k.fill(c, 0));
+        for buffer in [a, b, c] {
+            k.fill(buffer, 0);
+        }
         k.gemm(c, a, b).with(Gemm { pair: true, ..Gemm::PLAIN });
     });
     assert_mistake("gemm_of_a_pair", plain);
