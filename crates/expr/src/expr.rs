@@ -1,6 +1,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxHasher;
@@ -98,6 +99,8 @@ struct Made {
     facts: Facts,
     /// Nodes in the expression, see [`Expr::weight`].
     weight: u32,
+    /// Whether it is known to be a term of its canonical sum, the only one.
+    is_term: AtomicBool,
 }
 
 /// A value stored with its hash, so that most unequal values are distinguished without a deep comparison.
@@ -231,7 +234,17 @@ impl Expr {
 
     pub(crate) fn from_node(node: Node) -> Expr {
         let (facts, weight) = (facts_of(&node), weight_of(&node));
-        Expr(Arc::new(Hashed::new(Made { node, facts, weight })))
+        Expr(Arc::new(Hashed::new(Made { node, facts, weight, is_term: AtomicBool::new(false) })))
+    }
+
+    /// Whether its canonical sum is known to be the expression itself.
+    pub(crate) fn is_term(&self) -> bool {
+        self.0.of.is_term.load(atomic::Ordering::Relaxed)
+    }
+
+    /// Remembers that its canonical sum is the expression itself.
+    pub(crate) fn set_term(&self) {
+        self.0.of.is_term.store(true, atomic::Ordering::Relaxed);
     }
 
     /// The operation at the root.
@@ -396,17 +409,22 @@ impl Expr {
         if let Some(replaced) = replace(self) {
             return replaced;
         }
-        let mut inner = |part: &Expr| part.replace(replace);
+        let Some((a, b)) = self.node().operands() else { return self.clone() };
+        let (of_a, of_b) = (a.replace(replace), b.replace(replace));
+        // What stays the same remains one expression, of which much may be known.
+        if of_a.place() == a.place() && of_b.place() == b.place() {
+            return self.clone();
+        }
         match self.node() {
             Node::Const(_) | Node::Var(_) => self.clone(),
-            Node::Add(a, b) => inner(a) + inner(b),
-            Node::Mul(a, b) => inner(a) * inner(b),
-            Node::Div(a, b) => inner(a) / inner(b),
-            Node::Mod(a, b) => inner(a) % inner(b),
-            Node::Xor(a, b) => inner(a) ^ inner(b),
-            Node::And(a, b) => inner(a) & inner(b),
-            Node::Min(a, b) => inner(a).at_most(inner(b)),
-            Node::Max(a, b) => inner(a).at_least(inner(b)),
+            Node::Add(..) => of_a + of_b,
+            Node::Mul(..) => of_a * of_b,
+            Node::Div(..) => of_a / of_b,
+            Node::Mod(..) => of_a % of_b,
+            Node::Xor(..) => of_a ^ of_b,
+            Node::And(..) => of_a & of_b,
+            Node::Min(..) => of_a.at_most(of_b),
+            Node::Max(..) => of_a.at_least(of_b),
         }
     }
 }

@@ -170,14 +170,19 @@ impl Expr {
 type Known = BTreeMap<usize, Linear>;
 
 fn linear_of(expr: &Expr, known: &mut Known) -> Linear {
-    if expr.weight() < REMEMBERED {
-        return linear_of_node(expr, known);
+    // Expressions are made of a few terms in many ways: a term that is found again is not looked into.
+    if expr.is_term() {
+        return Linear::of_atom(expr.clone());
     }
     if let Some(sum) = known.get(&expr.place()) {
         return sum.clone();
     }
     let sum = linear_of_node(expr, known);
-    known.insert(expr.place(), sum.clone());
+    if matches!(&sum.terms[..], [(1, atom)] if sum.constant == 0 && atom == expr) {
+        expr.set_term();
+    } else if expr.weight() >= REMEMBERED {
+        known.insert(expr.place(), sum.clone());
+    }
     sum
 }
 

@@ -56,7 +56,9 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     let mut pitches: Vec<(Var, i64)> = Vec::new();
     for_each_global_index(program, body, &mut |index, memory| {
         let bytes = program.memories[memory].dtype.bytes();
-        index.for_each_var(&mut |var| {
+        let mut vars: Vec<Var> = Vec::new();
+        index.for_each_var(&mut |var| vars.extend((!vars.contains(var)).then(|| var.clone())));
+        for var in &vars {
             if program.sizes.contains(var) && !moves_by_sectors(index, var, bytes) {
                 match pitches.iter_mut().find(|(size, _)| size == var) {
                     Some((_, least)) => *least = bytes.min(*least),
@@ -72,7 +74,7 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
                     moving.push(var.clone());
                 }
             }
-        });
+        }
     });
     let values = |var: &Var| {
         let all = (var.range().lo..=var.range().hi).step_by(var.multiple() as usize);
