@@ -64,6 +64,8 @@ pub(crate) enum FilledBy {
 struct OpenHold {
     hold: Handle<Hold>,
     plan: usize,
+    /// Loops and branches around its beginning.
+    depth: usize,
     /// What the copy engine brings to the stage.
     moves: Vec<StageMove>,
 }
@@ -106,6 +108,11 @@ impl Rings {
             let hold = &kernel.holds[open.hold];
             (hold.ring, hold.role) == (ring, role)
         })
+    }
+
+    /// How many loops and branches are around the beginning of the hold of a role.
+    pub(crate) fn depth_of(&self, kernel: &Kernel, (role, ring): (Handle<Role>, Handle<tile::Ring>)) -> Option<usize> {
+        self.open_hold(kernel, Some(role), ring).map(|at| self.open[at].depth)
     }
 
     /// The stage of a ring that a role holds.
@@ -200,11 +207,11 @@ impl Rings {
         &mut self,
         kernel: &Kernel,
         builder: &Builder,
-        (handle, plan): (Handle<Hold>, usize),
+        (handle, plan, depth): (Handle<Hold>, usize, usize),
         title: &str,
     ) -> OpBlock {
         let hold = &kernel.holds[handle];
-        self.open.push(OpenHold { hold: handle, plan, moves: Vec::new() });
+        self.open.push(OpenHold { hold: handle, plan, depth, moves: Vec::new() });
         self.holds.note(plan, handle);
         let pair = &self.all[hold.ring.index()];
         let cursor = &builder.program.cursors[pair.cursor];

@@ -223,3 +223,44 @@ fn grouped(count: i64) -> Launched {
 fn stages_of_two_rings_overlap_in_loops_of_varying_length() {
     check_in_schedules(&groups(), &[1, 2, 5].map(grouped));
 }
+
+/// Rows of `x`, each of which is copied in two parts, by a loop or in one of two branches: those of `x` or, backwards, of `z`.
+fn parts_of_rows(by_branches: bool) -> Kernel {
+    kernel("parts_of_rows", |k| {
+        let rows = k.size("rows");
+        let (x, z) = (k.input("x", F32, (rows, 128)), k.input("z", F32, (rows, 128)));
+        let y = k.output("y", F32, (rows, 128));
+        k.threads(96);
+        let lines = k.ring("lines", 2, |r| r.shared("line", F32, [128]));
+        k.role("load", 1, |k| {
+            k.serial("t", ..rows, |k, t| {
+                lines.produce(k, |k, line| match by_branches {
+                    true => k.if_else(
+                        (t % 3).eq(0),
+                        |k| _ = k.copy(line, x.sub((&t, ..))),
+                        |k| _ = k.copy(line, z.sub((&t, ..))),
+                    ),
+                    false => k.serial("p", 0..2, |k, p| {
+                        k.copy(line.sub((at(&p * 64, 64),)), x.sub((&t, at(&p * 64, 64))));
+                    }),
+                });
+            });
+        });
+        k.role("store", 2, |k| {
+            k.serial("t", ..rows, |k, t| lines.consume(k, |k, line| k.copy(y.sub((&t, ..)), line)));
+        });
+    })
+}
+
+#[test]
+fn copies_in_loops_and_branches_of_a_stage() {
+    for by_branches in [false, true] {
+        let launched = |rows: i64| {
+            let [x, z] = [1, 3].map(|factor| tensor(F32, &[rows, 128], move |at| number(at * factor)));
+            let is_x = |at: i64| !by_branches || at / 128 % 3 == 0;
+            let y = tensor(F32, &[rows, 128], |at| number(at * if is_x(at) { 1 } else { 3 }));
+            (vec![("rows", rows)], vec![x, z], y)
+        };
+        check_in_schedules(&parts_of_rows(by_branches), &[1, 2, 3, 7].map(launched));
+    }
+}

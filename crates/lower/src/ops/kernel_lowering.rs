@@ -43,6 +43,8 @@ pub(super) struct KernelLowering<'a> {
     pub(super) trips: Expr,
     /// Serial loops seen so far.
     pub(super) loops: usize,
+    /// Loops and branches around the current statement.
+    pub(super) depth: usize,
     /// Statements of the ops lowered so far.
     pub(super) statements: usize,
     /// The ops that are spread over the loops around the current statement.
@@ -152,7 +154,9 @@ impl KernelLowering<'_> {
                 self.spread_ops.extend(spread);
                 self.trips = self.trips.clone() * self.most_trips(counter);
                 let ahead = self.pipelined(inner);
+                self.depth += 1;
                 let (body, ahead) = self.loop_body(inner, ahead, unrolled);
+                self.depth -= 1;
                 self.trips = outer;
                 self.loops += 1;
                 let counter = counter.map_bounds(&|bound| substituted_expr(bound, unrolled));

@@ -46,6 +46,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         trips: Expr::constant(1),
         loops: 0,
         statements: 0,
+        depth: 0,
         spread_ops: Vec::new(),
     };
     let mut blocks = lowering.body(&kernel.body, &[]);

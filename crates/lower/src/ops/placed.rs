@@ -55,12 +55,14 @@ impl KernelLowering<'_> {
         let body = made.map_err(|why| why.diagnostic(&title, branch.span))?;
         let facts = measure(&self.builder.program, &body, 0, "executed by every thread".to_string(), i64::MAX);
         let first = self.planned(&title, branch.span, facts, body);
-        let mut side = |body: &[Stmt], wanted: i64| {
+        let side = |lowering: &mut Self, body: &[Stmt], wanted: i64| {
             let number = ThreadValue::Const(DType::I32, Scalar::Int(wanted));
             let cond = ThreadValue::Op(ElementOp::Eq, vec![ThreadValue::reg(holds, 0), number]);
-            Branch { cond, body: self.body(body, unrolled) }
+            Branch { cond, body: lowering.body(body, unrolled) }
         };
-        let (then, otherwise) = (side(&branch.then, 1), side(&branch.otherwise, 0));
+        self.depth += 1;
+        let (then, otherwise) = (side(self, &branch.then, 1), side(self, &branch.otherwise, 0));
+        self.depth -= 1;
         Ok(Block::If(Box::new(IfBlock { first, then, otherwise })))
     }
 

@@ -23,7 +23,8 @@ impl KernelLowering<'_> {
         let title = self.title_in_role(hold.role, &hold.span.titled(&kernel.hold_title(hold)));
         let warps = hold.role.map_or(kernel.warps(), |role| kernel.roles[role].warps);
         self.plans.push(OpPlan::new(title.clone(), hold.span, self.executions_by(warps), MBARRIERS));
-        self.rings.begin(kernel, &self.builder, (handle, self.plans.len() - 1), &title)
+        let plan = self.plans.len() - 1;
+        self.rings.begin(kernel, &self.builder, (handle, plan, self.depth), &title)
     }
 
     /// The block in which a role gives a stage back; `None` if it holds none, which no verified kernel does.
@@ -70,7 +71,7 @@ impl KernelLowering<'_> {
         }
         let op = Op { kind, variant: None, ..op };
         let is_of_pair = self.kernel.is_led(of.1, Side::Consume);
-        let mut offers = self.stage_offers(&op);
+        let mut offers = self.stage_offers(&op, of);
         if is_of_pair {
             // Only boxes count at a barrier of the other CTA (PTX ISA, "cp.async.bulk.tensor", `.cta_group::2`).
             let text = "a run of bytes does not count at the barrier of the other CTA of a pair";
@@ -127,7 +128,12 @@ impl KernelLowering<'_> {
     }
 
     /// How the copy engine may fill a part of a stage.
-    fn stage_offers(&self, op: &Op) -> EngineOffers {
+    fn stage_offers(&self, op: &Op, (role, ring): (Handle<Role>, Handle<Ring>)) -> EngineOffers {
+        if self.rings.depth_of(self.kernels.whole(), (role, ring)) != Some(self.depth) {
+            // The copies of a stage start together, where it is published.
+            let text = "the copy stands in a loop or a branch inside of the stage";
+            return EngineOffers::refused(Reason::new(text, "copies that are executed once for each stage"));
+        }
         if !self.kernel.is_from_tensor(op) {
             return EngineOffers::refused(Reason::new("the source is not a tensor", "copies from tensors"));
         }
