@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
-use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
+use tilewright_ir::thread::{Cond, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::tile::{
     Buffer, CopiedTiles, Direction, Kernel, OpKind, Role, ScalarParameter, SharedStorage, Space,
 };
-use tilewright_ir::{GLOBAL_ALIGNMENT, Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
+use tilewright_ir::{Dim, GLOBAL_ALIGNMENT, Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::map::Map;
 use tilewright_layout::{DType, Layout};
 
@@ -308,6 +308,12 @@ impl Builder {
             MemorySpace::Table => false,
         };
         self.program.owner(a) != self.program.owner(b) && !may_alias(a) && !may_alias(b)
+    }
+
+    /// Holds in the first CTA of a pair.
+    pub(crate) fn is_first_of_pair(&self) -> Cond {
+        let rank = HwIndex::Block(Dim::X).var(self.program.threads, &self.program.grid);
+        Cond::Equal(Expr::var(&rank), Expr::constant(0))
     }
 
     /// A new array of staging registers, one element each, and its declaration.

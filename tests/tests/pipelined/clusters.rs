@@ -2,9 +2,10 @@
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
+use tilewright_tests::pages::tensor;
 
-use super::MutationReport;
 use super::products::{self, are_missed, multiplied};
+use super::{MutationReport, number};
 
 /// What a product is made of.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +167,68 @@ fn pairs_with_stages_of_factors_and_of_sums() {
         for (clusters, size) in [(1, [528, 208, 320]), (3, [272, 144, 16])] {
             check(Shape { stages, clusters, ..PAIR }, size, 3);
         }
+    }
+}
+
+/// `c = a*b + d` for the rows of two CTAs, where the stage of the sums has the row `d` too, which both CTAs copy.
+fn sums_beside_a_shared_row() -> Kernel {
+    kernel("beside", |k| {
+        let tiles = k.size("tiles");
+        let (a, b) = (k.input("a", BF16, (tiles, 256, 64)), k.input("b", BF16, [64, 64]));
+        let (d, c) = (k.input("d", F32, (tiles, 64)), k.output("c", F32, (tiles, 256, 64)));
+        let rank = k.cluster(2);
+        k.threads(192);
+        let ab = k.ring("ab", 2, |r| (r.shared("left", BF16, [128, 64]), r.shared("right", BF16, [64, 64])));
+        let acc = k.ring("acc", 2, |r| (r.tensor("sums", F32, [128, 64]), r.shared("row", F32, [64])));
+        k.role("load", 1, |k| {
+            k.serial("t", ..tiles, |k, t| {
+                acc.produce(k, |k, (_, row)| k.copy(row, d.sub((t, ..))));
+                ab.produce(k, |k, (left, right)| {
+                    k.copy(left, a.sub((t, at(rank * 128, 128), ..)));
+                    k.copy(right, b);
+                });
+            });
+        });
+        k.role("multiply", 1, |k| {
+            k.serial("t", ..tiles, |k, _| {
+                acc.produce(k, |k, (sums, _)| {
+                    k.fill(sums, 0);
+                    ab.consume(k, |k, (left, right)| k.gemm_async(sums, left, right));
+                });
+            });
+        });
+        k.role("store", 4, |k| {
+            k.serial("t", ..tiles, |k, t| {
+                acc.consume(k, |k, (sums, row)| {
+                    let held = k.fragment("held", F32, [128, 64]);
+                    k.copy(held, sums);
+                    k.parallel([128, 64], |k, [i, j]| {
+                        k.store(c, (t, rank * 128 + i, j), held.at((i, j)) + row.at((j,)));
+                    });
+                });
+            });
+        });
+    })
+}
+
+#[test]
+fn sums_of_a_cta_are_its_own_beside_shared_copies() {
+    let options = Options::new(Target::Sm100a);
+    let artifact = compile(sums_beside_a_shared_row(), &options).unwrap_or_else(|found| panic!("{found:?}"));
+    assert!(artifact.cuda().contains("bulk_copy_multicast(&row"), "{}", artifact.cuda());
+    for tiles in [1, 2, 3, 5] {
+        let left = |tile: i64, row: i64, t: i64| number(tile + row * 3 + t * 5);
+        let right = |t: i64, column: i64| number(t * 2 + column * 7);
+        let inputs = vec![
+            tensor(BF16, &[tiles, 256, 64], |at| left(at / (256 * 64), at / 64 % 256, at % 64)),
+            tensor(BF16, &[64, 64], |at| right(at / 64, at % 64)),
+            tensor(F32, &[tiles, 64], number),
+        ];
+        let expected = tensor(F32, &[tiles, 256, 64], |at| {
+            let (tile, row, column) = (at / (256 * 64), at / 64 % 256, at % 64);
+            (0..64).map(|t| left(tile, row, t) * right(t, column)).sum::<f64>() + number(tile * 64 + column)
+        });
+        products::check(&artifact, &(vec![("tiles", tiles)], inputs, expected), 3);
     }
 }
 

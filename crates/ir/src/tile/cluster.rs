@@ -138,19 +138,13 @@ impl Group {
     pub fn of<T: PartialEq>(cluster: i64, value: impl Fn(i64) -> T) -> Option<Group> {
         let values: Vec<T> = (0..cluster).map(value).collect();
         let is_right = |group: &Group| {
-            let ranks = || 0..cluster;
-            ranks().all(|a| {
-                ranks().all(|b| (group.first_of(a) == group.first_of(b)) == (values[a as usize] == values[b as usize]))
-            })
+            let firsts: Vec<Expr> = (0..cluster).map(|rank| group.first(&Expr::constant(rank))).collect();
+            let ranks = || 0..values.len();
+            ranks().all(|a| ranks().all(|b| (firsts[a] == firsts[b]) == (values[a] == values[b])))
         };
         let sizes = CLUSTERS.into_iter().filter(|ctas| *ctas > 1 && *ctas <= cluster);
         let kinds = sizes.flat_map(|ctas| [1, cluster / ctas].map(|step| Group { cluster, ctas, step }));
         kinds.into_iter().find(is_right)
-    }
-
-    /// The first rank of the group of a CTA.
-    pub fn first_of(&self, rank: i64) -> i64 {
-        if self.step == 1 { rank / self.ctas * self.ctas } else { rank % self.step }
     }
 
     /// The place of a CTA in its group, as an expression of the rank.
@@ -176,7 +170,8 @@ mod tests {
 
     /// The ranks in the mask of a CTA.
     fn members(group: &Group, rank: i64) -> Vec<i64> {
-        let mask = u32::from(group.mask()) << group.first_of(rank);
+        let first = group.first(&Expr::constant(rank)).as_const().expect("a number");
+        let mask = u32::from(group.mask()) << first;
         (0..16).filter(|bit| mask >> bit & 1 == 1).collect()
     }
 
@@ -190,7 +185,6 @@ mod tests {
                     let same: Vec<i64> = (0..cluster).filter(|other| value(*other) == value(rank)).collect();
                     assert_eq!(members(&group, rank), same, "{cluster} {by} {modulus} {rank}");
                     let of_rank = Expr::constant(rank);
-                    assert_eq!(group.first(&of_rank).as_const(), Some(group.first_of(rank)));
                     let place = same.iter().position(|other| *other == rank);
                     assert_eq!(group.place(&of_rank).as_const(), place.map(|place| place as i64));
                 }

@@ -3,9 +3,9 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::plan::PlanFacts;
-use tilewright_ir::thread::{Call, Cond, Inst, Note, Program, Stmt as ThreadStmt, Unroll};
+use tilewright_ir::thread::{Call, Inst, Note, Program, Stmt as ThreadStmt, Unroll};
 use tilewright_ir::tile::Role;
-use tilewright_ir::{Dim, Handle, HwIndex, Scalar};
+use tilewright_ir::{Handle, Scalar};
 
 use super::kernel_lowering::KernelLowering;
 use crate::builder::regs;
@@ -104,10 +104,8 @@ impl KernelLowering<'_> {
     fn in_leading_cta(&self, stmt: ThreadStmt) -> ThreadStmt {
         match stmt {
             ThreadStmt::Role { role, body } if self.builder.leading.contains(&role) => {
-                let rank =
-                    Expr::var(&HwIndex::Block(Dim::X).var(self.builder.program.threads, &self.builder.program.grid));
-                let is_first = Cond::Equal(rank, Expr::constant(0));
-                ThreadStmt::Role { role, body: vec![ThreadStmt::If { cond: is_first, body }] }
+                let cond = self.builder.is_first_of_pair();
+                ThreadStmt::Role { role, body: vec![ThreadStmt::If { cond, body }] }
             }
             other => other,
         }

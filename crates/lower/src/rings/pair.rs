@@ -7,7 +7,7 @@ use tilewright_expr::Expr;
 use tilewright_ir::plan::{OpPlan, PlanFacts};
 use tilewright_ir::thread::{Call, Cond, Cursor, EngineWay, Inst, Memory, Program, Reach, Stmt};
 use tilewright_ir::tile::{Hold, Kernel, PAIR, Role, Side};
-use tilewright_ir::{Dim, Handle, HwIndex, tile};
+use tilewright_ir::{Handle, HwIndex, tile};
 use tilewright_layout::access::LANES;
 
 use super::{MBARRIERS, StageMove};
@@ -113,12 +113,12 @@ impl BarrierPair {
         let empty = (self.empty, stage);
         let lane = lane_of(builder, role);
         match self.across {
-            Across::Own | Across::Factors => by_one_lane(builder, role, barrier_call(Inst::BarrierArrive, empty, None)),
+            Across::Own => by_one_lane(builder, role, barrier_call(Inst::BarrierArrive, empty, None)),
             Across::Sums => {
                 let of_first = barrier_call(Inst::BarrierArriveAt, empty, Some(Expr::constant(0)));
                 by_one_lane(builder, role, of_first)
             }
-            Across::Shared => {
+            Across::Shared | Across::Factors => {
                 // A lane for each CTA.
                 let arrive = barrier_call(Inst::BarrierArriveAt, empty, Some(lane.clone()));
                 under(&[Cond::Less(lane, Expr::constant(builder.program.cluster))], vec![arrive])
@@ -126,12 +126,18 @@ impl BarrierPair {
         }
     }
 
-    /// The tensor core arrives at a barrier when the products are done that the first warp of a role has issued.
-    fn by_products(&self, builder: &Builder, role: Handle<Role>, barrier: (Handle<Memory>, Expr)) -> Vec<Stmt> {
-        let commit = match self.across {
-            Across::Own => barrier_call(Inst::TensorCommit, barrier, None),
-            Across::Factors | Across::Sums => barrier_call(Inst::TensorCommitPair, barrier, None),
-            Across::Shared => {
+    /// The tensor core arrives at a barrier when the products are done that the first warp of a role has issued: a stage of sums is full,
+    /// or one of factors is empty.
+    fn by_products(&self, builder: &Builder, (role, side): (Handle<Role>, Side), stage: Expr) -> Vec<Stmt> {
+        let barrier = match side {
+            Side::Produce => (self.full, stage),
+            Side::Consume => (self.empty, stage),
+        };
+        let commit = match (self.across, side) {
+            // The sums of a CTA are its own, also where it shares what copies bring to the same stage.
+            (Across::Own, _) | (Across::Shared, Side::Produce) => barrier_call(Inst::TensorCommit, barrier, None),
+            (Across::Factors | Across::Sums, _) => barrier_call(Inst::TensorCommitPair, barrier, None),
+            (Across::Shared, Side::Consume) => {
                 let all = (1 << builder.program.cluster) - 1;
                 barrier_call(Inst::TensorCommitCluster, barrier, Some(Expr::constant(all)))
             }
@@ -217,7 +223,7 @@ impl BarrierPair {
             body.extend(by_one_lane(builder, role, barrier_call(Inst::BarrierArrive, full.clone(), None)));
         }
         if filled.products {
-            body.extend(self.by_products(builder, role, full));
+            body.extend(self.by_products(builder, (role, Side::Produce), full.1));
         }
         body.push(Stmt::Advance(self.cursor));
         body
@@ -232,10 +238,7 @@ impl BarrierPair {
             _ => barrier_call(Inst::BarrierExpect, full, Some(Expr::constant(bytes))),
         };
         match self.across {
-            Across::Factors => {
-                let rank = Expr::var(&HwIndex::Block(Dim::X).var(builder.program.threads, &builder.program.grid));
-                under(&[Cond::Equal(rank, Expr::constant(0))], vec![announced])
-            }
+            Across::Factors => under(&[builder.is_first_of_pair()], vec![announced]),
             Across::Own | Across::Shared | Across::Sums => vec![announced],
         }
     }
@@ -246,7 +249,7 @@ impl BarrierPair {
         let stage = builder.program.cursors[self.cursor].at();
         let mut body = Vec::new();
         if used.products {
-            body.extend(self.by_products(builder, role, (self.empty, stage.clone())));
+            body.extend(self.by_products(builder, (role, Side::Consume), stage.clone()));
         }
         if used.threads() {
             body.extend(self.has_sums.then(|| Stmt::from(Call::plain(Inst::TensorFenceBefore))));
