@@ -23,7 +23,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         tensors.into_iter().chain(SCALARS.map(|(_, value)| listed(F32, &[1], &[value]))).collect()
     },
     reference,
-    tolerance: Tolerance { absolute: 1e-6, relative: 1e-5 },
+    tolerance: |_| Tolerance { absolute: 1e-6, relative: 1e-5 },
     tested: &[(F32, &[("n", 1)]), (F32, &[("n", 1000), ("threads", 96)])],
 };
 

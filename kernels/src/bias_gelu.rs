@@ -19,7 +19,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     },
     reference,
     // Half of the distance between bf16 numbers from 4 to 8.
-    tolerance: Tolerance { absolute: 1.0 / 64.0, relative: 0.0 },
+    tolerance: |_| Tolerance { absolute: 1.0 / 64.0, relative: 0.0 },
     tested: &[
         (F32, &[("rows", 7), ("cols", 13), ("threads", 64)]),
         (F16, &[("rows", 33), ("cols", 100), ("threads", 128)]),

@@ -56,7 +56,13 @@ pub(crate) fn fitting_rows(rows: i64, most: i64) -> i64 {
 /// of 1000 elements are moved 8 at a time, rows of 1001 one by one.
 #[track_caller]
 pub(crate) fn divisible(k: &mut KernelBuilder, config: &Config, name: &str) -> Size {
-    k.size(name).multiple_of(1 << config.size(name).trailing_zeros().min(4))
+    divisible_like(k, name, config.size(name))
+}
+
+/// The same for a size of this value.
+#[track_caller]
+pub(crate) fn divisible_like(k: &mut KernelBuilder, name: &str, value: i64) -> Size {
+    k.size(name).multiple_of(1 << value.trailing_zeros().min(4))
 }
 
 /// How many tiles of `extent` cover `size`.

@@ -35,7 +35,7 @@ pub struct KernelEntry {
     /// What it computes, in plain Rust.
     pub reference: fn(&Config, &[HostTensor]) -> Vec<HostTensor>,
     /// How far results may be from the reference.
-    pub tolerance: Tolerance,
+    pub tolerance: fn(&Config) -> Tolerance,
     /// Configurations that tests run in addition to the default one: a dtype and sizes.
     pub tested: &'static [(DType, &'static [(&'static str, i64)])],
 }

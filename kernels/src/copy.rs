@@ -15,7 +15,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     run_time: |_| &["n"],
     inputs: |c| vec![scattered(c.dtype, &[c.size("n")], 1)],
     reference: |_, inputs| vec![inputs[0].clone()],
-    tolerance: Tolerance::EXACT,
+    tolerance: |_| Tolerance::EXACT,
     tested: &[(F16, &[("n", 1)]), (I8, &[("n", 4099), ("threads", 96)]), (BF16, &[("n", 5000), ("threads", 32)])],
 };
 

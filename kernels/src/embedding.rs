@@ -20,7 +20,7 @@ pub(crate) const FORWARD: KernelEntry = KernelEntry {
     run_time: |_| &["tokens", "words", "dim"],
     inputs: |c| vec![tokens(c), scattered(c.dtype, &[c.size("words"), c.size("dim")], 1)],
     reference,
-    tolerance: Tolerance::EXACT,
+    tolerance: |_| Tolerance::EXACT,
     tested: &[
         (F32, &[("tokens", 1), ("words", 1), ("dim", 1)]),
         (BF16, &[("tokens", 7), ("dim", 1000), ("threads", 64)]),

@@ -46,6 +46,7 @@ mod transpose_nd;
 mod warp_transpose;
 
 pub use config::{Config, ConfigError, KernelEntry, ShapeKey};
+pub use matmul::{Activation, Bound, Cost, Epilogue, Limit, MOST_RANKED, Machine, MatmulConfig, MatmulShape};
 
 /// Every kernel.
 pub const KERNELS: &[KernelEntry] = &[

@@ -15,7 +15,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     run_time: |_| &[],
     inputs: |_| vec![scattered(F32, &[ROWS, COLS], 1)],
     reference,
-    tolerance: Tolerance::EXACT,
+    tolerance: |_| Tolerance::EXACT,
     tested: &[(F32, &[("threads", 128)])],
 };
 

@@ -15,7 +15,7 @@ pub(crate) const INT8: KernelEntry = KernelEntry {
     inputs: |c| vec![scattered(c.dtype, &[c.size("rows"), c.size("cols")], 1)],
     reference: |config, inputs| Quantized::INT8.reference(config, inputs, config.size("cols")),
     // The reference rounds to f32 where the kernel does.
-    tolerance: Tolerance::EXACT,
+    tolerance: |_| Tolerance::EXACT,
     tested: &[
         (F32, &[("rows", 1), ("cols", 1)]),
         (BF16, &[("rows", 3), ("cols", 5000), ("threads", 96)]),

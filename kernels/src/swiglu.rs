@@ -18,7 +18,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     run_time: |_| &["n"],
     inputs: |c| [1, 2].map(|seed| scattered(c.dtype, &[c.size("n")], seed)).to_vec(),
     reference,
-    tolerance: Tolerance { absolute: 1e-2, relative: 1e-2 },
+    tolerance: |_| Tolerance { absolute: 1e-2, relative: 1e-2 },
     tested: &[(F32, &[("n", 1)]), (BF16, &[("n", 1000), ("threads", 96)]), (F32, &[("n", 5000), ("threads", 128)])],
 };
 

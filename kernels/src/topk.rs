@@ -20,7 +20,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     run_time: |_| &["rows", "cols"],
     inputs: |c| vec![scattered(c.dtype, &[c.size("rows"), c.size("cols")], 1)],
     reference,
-    tolerance: Tolerance::EXACT,
+    tolerance: |_| Tolerance::EXACT,
     tested: &[
         (F32, &[("rows", 1), ("cols", 1), ("count", 1)]),
         (BF16, &[("rows", 3), ("cols", 2000), ("count", 8), ("threads", 96)]),

@@ -16,7 +16,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     run_time: |_| &["m", "n"],
     inputs: |c| vec![HostTensor::pattern(c.dtype, &[c.size("m"), c.size("n")])],
     reference,
-    tolerance: Tolerance::EXACT,
+    tolerance: |_| Tolerance::EXACT,
     tested: &[
         (B8, &[]),
         (B16, &[]),

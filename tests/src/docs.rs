@@ -18,6 +18,8 @@ mod recipes {}
 mod how_layouts_are_inferred {}
 #[doc = include_str!("../../docs/cost.md")]
 mod cost {}
+#[doc = include_str!("../../docs/matmul.md")]
+mod matmul {}
 #[doc = include_str!("../../docs/moving-tiles.md")]
 mod moving_tiles {}
 #[doc = include_str!("../../docs/architecture.md")]

@@ -72,6 +72,30 @@ pub fn main_loop(text: &str, entry: &str) -> Option<usize> {
     loops.iter().filter(is_innermost).map(count).max()
 }
 
+/// How many instructions stand between two that contain one of these opcodes, for all that follow each other without a label or a
+/// branch between them.
+pub fn gaps(text: &str, entry: &str, opcodes: &[&str]) -> Vec<usize> {
+    let (mut all, mut since) = (Vec::new(), None);
+    for line in lines_of(text, entry) {
+        let is_instruction = is_instruction(line);
+        since = match since {
+            _ if is_instruction && opcodes.iter().any(|opcode| line.contains(opcode)) => {
+                all.extend(since);
+                Some(0)
+            }
+            Some(_) if label(line).is_some() || line.contains(" BRA") => None,
+            Some(count) if is_instruction => Some(count + 1),
+            other => other,
+        };
+    }
+    all
+}
+
+/// How many instructions of a kernel contain an opcode.
+pub fn count(text: &str, entry: &str, opcode: &str) -> usize {
+    lines_of(text, entry).filter(|line| is_instruction(line) && line.contains(opcode)).count()
+}
+
 /// The lines of the code of a kernel.
 fn lines_of<'a>(text: &'a str, entry: &str) -> impl Iterator<Item = &'a str> {
     let begin = format!(".text.{entry}:");
@@ -100,6 +124,15 @@ mod tests {
                     \x20 /*0030*/  @!UPT UIADD3 URZ, UPT, UPT, URZ, URZ, URZ ;\n\t.section .x\n";
         assert_eq!(["a", "b", "c"].map(|entry| instructions(text, entry)), [1, 2, 0]);
         assert_eq!(main_loop(text, "b"), None);
+    }
+
+    #[test]
+    fn gaps_end_at_labels_and_branches() {
+        let text = "\t.section .text.k\n.text.k:\n  /*0000*/  HGMMA R0 ;\n  /*0010*/  R2UR UR4, R0 ;\n\
+                    \x20 /*0020*/  HGMMA R0 ;\n  /*0030*/  HGMMA R0 ;\n.L_x_0:\n  /*0040*/  HGMMA R0 ;\n\
+                    \x20 /*0050*/  @P0 BRA `(.L_x_0) ;\n  /*0060*/  HGMMA R0 ;\n";
+        assert_eq!(gaps(text, "k", &["HGMMA"]), [1, 0]);
+        assert_eq!((count(text, "k", "HGMMA"), count(text, "k", "R2UR")), (5, 1));
     }
 
     #[test]

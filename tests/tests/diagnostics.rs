@@ -592,6 +592,7 @@ mod handles;
 mod clusters;
 mod data;
 mod reads;
+mod refused;
 mod rings;
 mod runs;
 mod tensor_memory;

@@ -35,6 +35,7 @@ mod inner_loops;
 mod interleaved_products;
 mod long_loops;
 mod masked;
+mod matmul_configs;
 mod matrix_loads;
 mod matrix_products;
 mod matrix_stores;

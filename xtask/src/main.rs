@@ -35,6 +35,7 @@ mod setup;
 mod test;
 mod tilelang_bench;
 mod toolchain;
+mod tune;
 mod validate;
 mod vgpu;
 mod vgpu_bench;
@@ -72,6 +73,8 @@ enum Verb {
     Test(test::Arguments),
     /// Run a kernel of any PTX file on the virtual GPU, as a launch file says.
     Vgpu(vgpu::Arguments),
+    /// Rank the configurations of a matrix product by their predicted cost, from a model of the machine.
+    Tune(tune::Arguments),
     /// Change a kernel at every barrier, fence, wait and count, one at a time, and report what the virtual GPU finds.
     VgpuMutate(vgpu_mutate::Arguments),
     /// Measure the compiler and the virtual GPU.
@@ -117,6 +120,7 @@ fn perform(verb: Verb) -> Exit {
         Verb::Layout(arguments) => layout::run(&arguments),
         Verb::Test(arguments) => test::run(&arguments),
         Verb::Vgpu(arguments) => vgpu::run(&arguments),
+        Verb::Tune(arguments) => tune::run(&arguments),
         Verb::VgpuMutate(arguments) => vgpu_mutate::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Report(arguments) => report::run(&arguments),

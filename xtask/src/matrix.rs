@@ -204,7 +204,7 @@ impl Job {
         let inputs = (self.entry.inputs)(&self.config);
         let run = launch(artifact, &built, &inputs, device).map_err(failed)?;
         let expected = (self.entry.reference)(&self.config, &inputs);
-        let compared = compare_all(&run.outputs, &expected, self.entry.tolerance);
+        let compared = compare_all(&run.outputs, &expected, (self.entry.tolerance)(&self.config));
         let compared = compared.map_err(|why| Outcome::Failed(why.to_string()))?;
         match compared.into_iter().find_map(|comparison| comparison.mismatch) {
             None => Ok(()),

@@ -75,7 +75,7 @@ impl KernelArguments {
         Ok(Compiled { entry, config, artifact, options })
     }
 
-    fn resolve(&self) -> Result<(&'static KernelEntry, Config, Target), String> {
+    pub(crate) fn resolve(&self) -> Result<(&'static KernelEntry, Config, Target), String> {
         let entry = find(&self.name).ok_or_else(|| unknown_kernel(&self.name))?;
         let target: Target = self.target.parse()?;
         let dtype: Option<DType> = self.dtype.as_deref().map(str::parse).transpose()?;

@@ -104,7 +104,8 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     let inputs = (compiled.entry.inputs)(&compiled.config);
     let run = launch(arguments, &compiled, &built, &inputs, &device).map_err(failed)?;
     let expected = (compiled.entry.reference)(&compiled.config, &inputs);
-    let comparisons = compared(compiled.artifact.parameters(), &run.outputs, &expected, compiled.entry.tolerance);
+    let comparisons =
+        compared(compiled.artifact.parameters(), &run.outputs, &expected, (compiled.entry.tolerance)(&compiled.config));
     let comparisons = comparisons.map_err(|why| fail(Exit::Differs, &why))?;
     let traffic = traffic(&compiled, &run)?;
     Ok(Outcome { compiled, built, device, run, comparisons, traffic })
@@ -344,7 +345,8 @@ mod tests {
         let artifact = compile::compile((entry.build)(&config, Target::Sm100a), &options).expect("it compiles");
         let inputs = (entry.inputs)(&config);
         let outputs = (library.reference)(&config, &inputs);
-        let compared = compared(artifact.parameters(), &outputs, &(entry.reference)(&config, &inputs), entry.tolerance);
+        let compared =
+            compared(artifact.parameters(), &outputs, &(entry.reference)(&config, &inputs), (entry.tolerance)(&config));
         let mismatches = compared.map(|all| all.iter().map(|(_, comparison)| comparison.mismatches).sum());
         mismatches.map_err(|why| why.to_string())
     }

@@ -277,6 +277,18 @@ fn list_names_every_kernel() {
 }
 
 #[test]
+fn tune_ranks_configurations_of_a_product() {
+    let shape = ["--shape", "m=4096", "--shape", "n=4096", "--shape", "k=4096"];
+    let said = say(&[&["tune", "matmul", "--best", "3"], &shape[..]].concat());
+    let ranked: Vec<f64> =
+        said.out.lines().skip(2).take(3).filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+    assert!(ranked.len() == 3 && ranked.is_sorted(), "{}", said.out);
+    let last = said.out.lines().last().unwrap_or_default();
+    assert!(last.starts_with("cargo xtask run-kernel matmul --target sm_100a --dtype bf16 --shape batch=1"), "{last}");
+    assert!(say(&["tune", "copy"]).err.contains("the kernel `copy` has no model of its costs"));
+}
+
+#[test]
 fn emit_shows_the_documented_scheme() {
     let said = say(&["emit", "sf_transpose_global", "--stage", "cuda"]);
     let lines: Vec<&str> = said.out.lines().map(str::trim).collect();

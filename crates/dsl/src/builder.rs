@@ -1,8 +1,12 @@
 mod grid;
 mod map;
+mod names;
+mod refuse;
 mod rings;
 mod roles;
 mod tuples;
+
+pub(crate) use names::Names;
 
 use std::cell::Cell;
 
@@ -427,9 +431,13 @@ impl<'k> KernelBuilder<'k> {
 
     /// The name of a buffer. In the definition of an op, which may be called several times, one that is taken gets a number.
     fn own_name(&self, name: &str) -> String {
-        let is_used = |name: &str| is_in_op() && self.is_taken(name);
+        if is_in_op() { self.free_name(name) } else { name.to_string() }
+    }
+
+    /// The name, with a number if it is taken.
+    pub(crate) fn free_name(&self, name: &str) -> String {
         let mut names = (0..).map(|number| if number == 0 { name.to_string() } else { format!("{name}{number}") });
-        names.find(|name| !is_used(name)).unwrap_or_default()
+        names.find(|name| !self.is_taken(name)).unwrap_or_default()
     }
 
     fn inside<T>(&mut self, begins: Span, body: impl FnOnce(&mut KernelBuilder<'k>) -> T) -> Vec<Stmt> {

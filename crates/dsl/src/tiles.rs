@@ -1,64 +1,92 @@
 //! Which CTA computes which tile of a result, for all roles alike.
 
-use crate::builder::KernelBuilder;
+use crate::builder::{KernelBuilder, Names};
 use crate::expr::Expr;
+use crate::loop_range::LoopRange;
 
-/// The tiles of a result, divided among CTAs. Every role that goes through them visits the same tiles in the same order, so that
-/// rings between the roles stay in step.
+/// The tiles of a result, divided among CTAs: rows and columns of tiles, `[rows, columns]`, or those of each matrix of a batch,
+/// `[matrices, rows, columns]`. Every role that goes through them visits the same tiles in the same order, so that rings between
+/// the roles stay in step.
 #[derive(Clone, Copy, Debug)]
-pub struct Tiles {
-    /// Rows and columns of tiles.
-    extent: [Expr; 2],
-    schedule: Schedule,
+pub struct Tiles<const N: usize> {
+    extent: [Expr; N],
+    schedule: Schedule<N>,
 }
 
 /// Which tiles a CTA computes.
 #[derive(Clone, Copy, Debug)]
-enum Schedule {
-    /// The one in this row and column.
-    One([Expr; 2]),
-    /// `first`, `first + ctas`, and so on, `count` in all. Tiles are counted through groups of so many rows.
-    Persistent { first: Expr, ctas: i64, count: Expr, group: i64 },
+enum Schedule<const N: usize> {
+    /// The one at this place.
+    One([Expr; N]),
+    /// `first`, `first + ctas`, and so on. Tiles of a matrix are counted through groups of so many rows.
+    Persistent { first: Expr, ctas: i64, group: i64 },
 }
 
-impl Tiles {
-    /// A grid with one CTA for each of `rows` by `columns` tiles. It calls [`KernelBuilder::grid`].
+impl<const N: usize> Tiles<N> {
+    /// A grid with one CTA for each tile. It calls [`KernelBuilder::grid`].
     #[track_caller]
-    pub fn one_per_cta(k: &mut KernelBuilder<'_>, [rows, columns]: [Expr; 2]) -> Tiles {
-        let [column, row] = k.grid([columns, rows]);
-        Tiles { extent: [rows, columns], schedule: Schedule::One([row, column]) }
+    pub fn one_per_cta(k: &mut KernelBuilder<'_>, extent: [Expr; N]) -> Tiles<N> {
+        const { assert!(N == 2 || N == 3, "tiles have a row and a column, after the matrix if there are several") };
+        let mut fastest_first = extent;
+        fastest_first.reverse();
+        let mut place = k.grid(fastest_first);
+        place.reverse();
+        Tiles { extent, schedule: Schedule::One(place) }
     }
 
-    /// A grid of at most `ctas` CTAs, as many as can be resident at once, which compute `rows` by `columns` tiles: CTA `i` computes
-    /// tiles `i`, `i + ctas`, `i + 2*ctas` and so on. While some roles still work on one tile, others begin the next. It calls
+    /// A grid of at most `ctas` CTAs, as many as can be resident at once, which compute all tiles: CTA `i` computes tiles `i`,
+    /// `i + ctas`, `i + 2*ctas` and so on. While some roles still work on one tile, others begin the next. It calls
     /// [`KernelBuilder::grid`].
     ///
-    /// Tiles are counted through groups of `group` rows, column by column within a group, so that CTAs that work at the same time
-    /// read few different rows and columns of the factors; with `group` 1, row by row. It is at least 1.
+    /// Tiles of a matrix are counted through groups of `group` rows, column by column within a group, so that CTAs that work at
+    /// the same time read few different rows and columns of the factors; with `group` 1, row by row. It is at least 1.
     #[track_caller]
-    pub fn persistent(k: &mut KernelBuilder<'_>, [rows, columns]: [Expr; 2], (ctas, group): (i64, i64)) -> Tiles {
-        let [first] = k.grid([(rows * columns).at_most(ctas)]);
-        let count = (rows * columns + (ctas - 1) - first) / ctas;
-        Tiles { extent: [rows, columns], schedule: Schedule::Persistent { first, ctas, count, group: group.max(1) } }
+    pub fn persistent(k: &mut KernelBuilder<'_>, extent: [Expr; N], (ctas, group): (i64, i64)) -> Tiles<N> {
+        const { assert!(N == 2 || N == 3, "tiles have a row and a column, after the matrix if there are several") };
+        let [first] = k.grid([product(&extent).at_most(ctas)]);
+        Tiles { extent, schedule: Schedule::Persistent { first, ctas, group: group.max(1) } }
     }
 
-    /// Visits the tiles of this CTA, in the role that calls it: `body` gets the row and the column of each.
+    /// Visits the tiles of this CTA, in the role that calls it: `body` gets the row and the column of each, after the matrix if
+    /// there are several.
     #[track_caller]
-    pub fn for_each<'k>(&self, k: &mut KernelBuilder<'k>, body: impl FnOnce(&mut KernelBuilder<'k>, [Expr; 2])) {
+    pub fn for_each<'k>(&self, k: &mut KernelBuilder<'k>, body: impl FnOnce(&mut KernelBuilder<'k>, [Expr; N])) {
         match self.schedule {
             Schedule::One(tile) => body(k, tile),
-            Schedule::Persistent { first, ctas, count, group } => {
-                k.serial("tile", ..count, |k, turn| body(k, self.place(turn * ctas + first, group)));
+            Schedule::Persistent { first, ctas, group } => {
+                let turn = k.free_name("turn");
+                k.serial(&turn, (first, product(&self.extent)).step(ctas), |k, turn| {
+                    let place = |names: &mut Names<'_, '_>| place(names, turn, (self.extent, group));
+                    k.named(place, |k, tile| body(k, tile));
+                });
             }
         }
     }
+}
 
-    /// The row and the column of a tile. The limits on both change nothing, but bound them: coordinates in tensors fit in 32 bits.
-    fn place(&self, tile: Expr, group: i64) -> [Expr; 2] {
-        let [rows, columns] = self.extent;
-        let within = tile % (columns * group);
-        let first = tile / (columns * group) * group;
-        let in_group = (rows - first).at_most(group).at_least(1);
-        [(first + within % in_group).at_most(rows - 1), (within / in_group).at_most(columns - 1)]
+fn product(extent: &[Expr]) -> Expr {
+    extent.iter().fold(Expr::from(1), |product, extent| product * *extent)
+}
+
+/// The place of a tile, and what it follows from.
+fn place<const N: usize>(names: &mut Names<'_, '_>, number: Expr, (extent, group): ([Expr; N], i64)) -> [Expr; N] {
+    let mut tile = extent;
+    let ([outer @ .., row, column], [.., rows, columns]) = (&mut tile[..], &extent[..]) else { return tile };
+    let mut number = names.name("tile_id", number);
+    // The limits change nothing, but bound all: coordinates in tensors fit in 32 bits.
+    if let [matrix] = outer
+        && matrix.resolved().as_const() == Some(1)
+    {
+        *matrix = Expr::from(0);
+    } else if let [matrix] = outer {
+        let of_matrix = *rows * *columns;
+        *matrix = names.name("matrix", (number / of_matrix).at_most(*matrix - 1));
+        number = names.name("in_matrix", number % of_matrix);
     }
+    let begin = names.name("group_row", number / (*columns * group) * group);
+    let height = names.name("group_rows", (*rows - begin).at_most(group).at_least(1));
+    let in_group = names.name("in_group", number % (*columns * group));
+    *row = names.name("tile_row", (begin + in_group % height).at_most(*rows - 1));
+    *column = names.name("tile_column", (in_group / height).at_most(*columns - 1));
+    tile
 }

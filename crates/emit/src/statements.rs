@@ -130,9 +130,21 @@ impl<'a> Printer<'a> {
         let one_warp = self.program.threads <= 32;
         let mut indices = Declarations::default();
         for index in &self.indices {
-            indices.add("const int".to_string(), format!("{} = {}", index.name(), hardware(*index, one_warp)));
+            let value = match index {
+                HwIndex::Warp => self.warp(),
+                other => hardware(*other, one_warp),
+            };
+            indices.add("const int".to_string(), format!("{} = {value}", index.name()));
         }
         indices.lines(MOST_COLUMNS - 2)
+    }
+
+    /// The CUDA expression of the index of a warp. Where warps branch to their roles, or a warpgroup multiplies, all lanes read it
+    /// from one, so that the compiler knows it to be uniform: the addresses and descriptors that follow from it are in uniform
+    /// registers, which these instructions take.
+    fn warp(&self) -> &'static str {
+        let is_uniform = !self.program.roles.is_empty() || !self.uses.warpgroup_products.is_empty();
+        if is_uniform { "__shfl_sync(0xffffffff, threadIdx.x >> 5, 0)" } else { "threadIdx.x >> 5" }
     }
 
     /// Notes the hardware indices of these statements, and of the conditions that are printed as one.
@@ -610,7 +622,7 @@ pub(crate) fn lookup_name<'a>(entries: impl Iterator<Item = &'a str>) -> String 
     entries.collect::<Vec<_>>().join("_")
 }
 
-/// The CUDA expression of a hardware index. In a CTA of one warp, the lane is the thread.
+/// The CUDA expression of a hardware index of a thread. In a CTA of one warp, the lane is the thread.
 fn hardware(index: HwIndex, one_warp: bool) -> &'static str {
     match index {
         HwIndex::Tid => "threadIdx.x",

@@ -2,14 +2,17 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
-use tilewright_ir::thread::{LeftMatrix, Program, SharedMatrix, WarpgroupMma, WgmmaInst};
+use tilewright_ir::thread::{LeftMatrix, Memory, Program, SharedMatrix, WarpgroupMma, WgmmaInst};
 use tilewright_layout::DType;
 
 use crate::dtype::c_type;
-use crate::index::c_index;
+use crate::index::{Level, c_index, c_operand};
 use crate::registers::pointer;
 use crate::statements::MOST_COLUMNS;
 use crate::uses::Uses;
+
+/// Bytes that a descriptor counts in.
+const UNIT: i64 = 16;
 
 /// The function that makes a descriptor.
 const DESCRIPTOR: &str = "shared_matrix";
@@ -66,7 +69,7 @@ pub(crate) fn functions(uses: &Uses) -> Vec<String> {
         "template <unsigned long long kForm> __device__ __forceinline__ unsigned long long {DESCRIPTOR}(const void* begin) {{"
     );
     let mut lines = vec![
-        "// A tile in shared memory as the matrix unit reads it: its distances and its swizzle, and where it begins."
+        "// A tile in shared memory as the matrix unit reads it: its distances, its swizzle, and where it begins, in units of 16 bytes."
             .to_string(),
         head,
         "  return kForm | (static_cast<unsigned int>(__cvta_generic_to_shared(begin)) & 0x3ffff) >> 4;".to_string(),
@@ -94,12 +97,19 @@ pub(crate) fn call(program: &Program, uses: &Uses, product: &WarpgroupMma) -> Re
     Ok(format!("{}{template}({sums}, {left}, {}, {})", uses.visible(&name), matrix(b), i64::from(*accumulates)))
 }
 
-/// `shared_matrix<0x4000004000010000>(&left[16])`
+/// `shared_matrix<0x4000004000010000>(&left[stage*8192]) + i*2`: the part of a tile is added to the descriptor of the tile, which
+/// takes one instruction.
 pub(crate) fn matrix(program: &Program, uses: &Uses, part: &SharedMatrix) -> String {
-    let at = normalize(&(&part.first + &part.offset));
-    let name = &program.memories[part.memory].name;
+    let Memory { name, dtype, .. } = &program.memories[part.memory];
+    let at = normalize(&part.first);
     let begin = if at.as_const() == Some(0) { name.clone() } else { format!("&{name}[{}]", c_index(&at)) };
-    format!("{}<{:#x}>({begin})", uses.visible(DESCRIPTOR), part.descriptor)
+    let whole = format!("{}<{:#x}>({begin})", uses.visible(DESCRIPTOR), part.descriptor);
+    let offset = normalize(&(normalize(&(&part.offset * dtype.bytes())) / UNIT));
+    if offset.as_const() == Some(0) {
+        return whole;
+    }
+    let (offset, level) = c_operand(&offset);
+    if level < Level::Sum { format!("{whole} + ({offset})") } else { format!("{whole} + {offset}") }
 }
 
 /// The lines that define a function, followed by an empty line.

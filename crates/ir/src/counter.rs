@@ -52,6 +52,18 @@ impl Counter {
         (counter, begin)
     }
 
+    /// Takes one value: it names an expression.
+    pub fn named(name: &str, value: Expr) -> Counter {
+        let range = value.range();
+        let var = Var::multiple_of(name, range.lo, range.hi, 1);
+        Counter { var, end: value.clone() + 1, begin: value, step: 1 }
+    }
+
+    /// Whether it takes exactly one value, whatever sizes and outer variables are.
+    pub fn is_once(&self) -> bool {
+        normalize(&(&self.end - &self.begin)).as_const().is_some_and(|distance| 0 < distance && distance <= self.step)
+    }
+
     /// The values, if they depend on nothing.
     pub fn values(&self) -> Option<impl Iterator<Item = i64> + Clone> {
         let (begin, end) = (self.begin.as_const()?, self.end.as_const()?);

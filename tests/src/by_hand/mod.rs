@@ -67,8 +67,9 @@ impl Pair {
         let ours = run(&artifact, &built, &inputs, &Device::Virtual).map_err(|failure| failure.to_string())?;
         let expected = (entry.reference)(&config, &inputs);
         let by_hand = by_hand.run(toolchain, target, &inputs, &expected)?;
-        let is_right = matches(&ours.outputs, &expected, entry.tolerance)?
-            && matches(&by_hand.outputs, &expected, entry.tolerance)?;
+        let tolerance = (entry.tolerance)(&config);
+        let is_right =
+            matches(&ours.outputs, &expected, tolerance)? && matches(&by_hand.outputs, &expected, tolerance)?;
         Ok(Compared {
             ours: ours.report.ok_or("the virtual GPU counted nothing")?,
             our_cubin: (built.cubin, artifact.entry().to_string()),

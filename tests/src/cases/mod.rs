@@ -111,8 +111,8 @@ pub fn library() -> Vec<Case> {
                     sizes: entry.sizes(&config),
                     expected: (entry.reference)(&config, &inputs),
                     inputs,
+                    tolerance: (entry.tolerance)(&config),
                     kernel: Source::Library(entry, config),
-                    tolerance: entry.tolerance,
                     ideal: false,
                     // The default configuration is the first of those that are tested.
                     is_default: at == 0,

@@ -4,6 +4,7 @@ mod additions;
 mod boxes;
 mod clusters;
 mod fills;
+mod gates;
 mod in_flight;
 mod loads;
 mod matmul;
@@ -79,10 +80,20 @@ fn is_right(
     expected: &[HostTensor],
     seed: u64,
 ) -> Result<bool, String> {
+    is_within((artifact, built), (inputs, expected), seed, Tolerance::EXACT)
+}
+
+/// Whether the results of a launch in a schedule are right.
+fn is_within(
+    (artifact, built): (&Artifact, &Built),
+    (inputs, expected): (&[HostTensor], &[HostTensor]),
+    seed: u64,
+    tolerance: Tolerance,
+) -> Result<bool, String> {
     let options = vgpu::Options { seed, ..vgpu::Options::default() };
     let run = run_watched(artifact, built, inputs, &Device::Virtual, &options, &mut |_| ())
         .map_err(|failure| failure.to_string())?;
-    let compared = compare_all(&run.outputs, expected, Tolerance::EXACT).map_err(|why| why.to_string())?;
+    let compared = compare_all(&run.outputs, expected, tolerance).map_err(|why| why.to_string())?;
     Ok(compared.iter().all(|comparison| comparison.mismatch.is_none()))
 }
 

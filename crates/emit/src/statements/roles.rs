@@ -89,7 +89,7 @@ fn indices_in(body: &[Stmt]) -> BTreeSet<HwIndex> {
 fn in_role(index: HwIndex, first: i64) -> Option<String> {
     match index {
         HwIndex::Tid => Some(format!("tid = threadIdx.x - {}", first * LANES as i64)),
-        HwIndex::Warp => Some(format!("warp = (threadIdx.x >> 5) - {first}")),
+        HwIndex::Warp => Some(format!("warp = __shfl_sync(0xffffffff, threadIdx.x >> 5, 0) - {first}")),
         HwIndex::Lane | HwIndex::Block(_) => None,
     }
 }

@@ -137,6 +137,8 @@ pub struct If {
 pub enum Unroll {
     /// `serial`: a loop.
     No,
+    /// `let`: it has one iteration, and its variable is the name of an expression.
+    Once,
     /// `unroll`: one copy of the body per iteration.
     Full,
     /// `pipelined`: a loop whose shared buffers have this many stages, or as many as the compiler chooses, so that copies to

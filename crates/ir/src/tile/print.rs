@@ -130,8 +130,13 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
         match stmt {
             Stmt::Op(op) => print_op(f, kernel, &kernel.ops[*op], depth)?,
             Stmt::Loop(Loop { counter, unroll, body, .. }) => {
+                if *unroll == Unroll::Once {
+                    writeln!(f, "{:indent$}let {} = {}", "", counter.var.name(), counter.begin)?;
+                    print_body(f, kernel, body, depth)?;
+                    continue;
+                }
                 let word = match unroll {
-                    Unroll::No => "serial".to_string(),
+                    Unroll::No | Unroll::Once => "serial".to_string(),
                     Unroll::Full => "unroll".to_string(),
                     Unroll::Pipelined(None) => "pipelined".to_string(),
                     Unroll::Pipelined(Some(stages)) => format!("pipelined {stages}"),

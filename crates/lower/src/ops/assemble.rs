@@ -3,9 +3,9 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::plan::PlanFacts;
-use tilewright_ir::thread::{Call, Inst, Note, Program, Stmt as ThreadStmt, Unroll};
+use tilewright_ir::thread::{Call, Inst, Note, Program, Stmt as ThreadStmt, Unroll, for_each_expr};
 use tilewright_ir::tile::Role;
-use tilewright_ir::{Handle, Scalar};
+use tilewright_ir::{Counter, Handle, Scalar};
 
 use super::kernel_lowering::KernelLowering;
 use crate::builder::regs;
@@ -43,6 +43,12 @@ impl KernelLowering<'_> {
     /// The statements of blocks. Those that only a role executes are in a branch of the role, with their neighbours of the
     /// same role; `around` is the role whose branch they are in already.
     fn assemble(&mut self, blocks: Vec<Block>, around: Option<Handle<Role>>) -> Vec<ThreadStmt> {
+        let parts = self.parts(blocks);
+        self.in_branches(parts, around)
+    }
+
+    /// The statements of blocks, each with the role that alone executes it.
+    fn parts(&mut self, blocks: Vec<Block>) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
         for block in blocks {
             let role = role_of(std::slice::from_ref(&block));
@@ -58,9 +64,14 @@ impl KernelLowering<'_> {
                     if let Some((barrier, op)) = barrier {
                         parts.push(self.assemble_barrier(&barrier, op, true));
                     }
-                    let named = inner.names.into_iter().map(|(var, value)| ThreadStmt::Let { var, value });
-                    let body = named.chain(self.assemble(body, role)).collect();
-                    parts.push((role, ThreadStmt::For { counter: inner.counter, unroll: Unroll::Auto, body }));
+                    let named = inner.names.into_iter().map(|(var, value)| (role, ThreadStmt::Let { var, value }));
+                    let body: Vec<Part> = named.chain(self.parts(body)).collect();
+                    if inner.counter.is_once() {
+                        parts.extend(once(&inner.counter, role, body));
+                    } else {
+                        let body = self.in_branches(body, role);
+                        parts.push((role, ThreadStmt::For { counter: inner.counter, unroll: Unroll::Auto, body }));
+                    }
                 }
                 Block::If(branches) => {
                     parts.push((None, self.assemble_op(branches.first)));
@@ -73,7 +84,7 @@ impl KernelLowering<'_> {
                 }
             }
         }
-        self.in_branches(parts, around)
+        parts
     }
 
     /// A barrier before an op or a loop, with its reason in the plan of an op.
@@ -132,6 +143,16 @@ impl KernelLowering<'_> {
 
 /// A statement, and the role that executes it, if not all threads do.
 type Part = (Option<Handle<Role>>, ThreadStmt);
+
+/// The body of a loop of one iteration, behind the name of the value that its variable has, if the body uses it.
+fn once(counter: &Counter, role: Option<Handle<Role>>, body: Vec<Part>) -> impl Iterator<Item = Part> {
+    let Counter { var, begin, .. } = counter.clone();
+    let mut is_used = false;
+    for (_, stmt) in &body {
+        for_each_expr(std::slice::from_ref(stmt), &mut |expr| is_used |= expr.mentions(&var));
+    }
+    is_used.then_some((role, ThreadStmt::Let { var, value: begin })).into_iter().chain(body)
+}
 
 /// A statement of a role in which its warps wait for each other where it has barriers of the CTA.
 fn with_barriers_of(handle: Handle<Role>, role: &Role, stmt: ThreadStmt) -> ThreadStmt {

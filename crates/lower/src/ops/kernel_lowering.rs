@@ -154,9 +154,10 @@ impl KernelLowering<'_> {
                 self.spread_ops.extend(spread);
                 self.trips = self.trips.clone() * self.most_trips(counter);
                 let ahead = self.pipelined(inner);
-                self.depth += 1;
+                let deeper = usize::from(inner.unroll != Unroll::Once);
+                self.depth += deeper;
                 let (body, ahead) = self.loop_body(inner, ahead, unrolled);
-                self.depth -= 1;
+                self.depth -= deeper;
                 self.trips = outer;
                 self.loops += 1;
                 let counter = counter.map_bounds(&|bound| substituted_expr(bound, unrolled));

@@ -43,6 +43,10 @@ struct Names<'a> {
 impl Names<'_> {
     fn list(&mut self, body: &mut [Stmt]) {
         for stmt in body {
+            // A value that has a name needs no other.
+            if matches!(stmt, Stmt::Let { .. }) {
+                continue;
+            }
             stmt.exprs_mut(&mut |expr| *expr = self.replaced(expr));
             self.list(stmt.inner_mut());
         }

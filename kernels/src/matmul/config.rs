@@ -1,0 +1,335 @@
+//! How a matrix product is computed: one value, from which the kernel and its costs follow.
+
+use std::fmt;
+
+use tilewright::ir::thread::WgmmaInst;
+use tilewright::layout::LayoutError;
+use tilewright::layout::descriptor::{InstructionShape, InstructionTypes, dense};
+use tilewright::layout::hardware::{CtaGroup, MmaType};
+use tilewright::prelude::*;
+
+use super::kernel::matmul;
+
+/// Rows of a CTA's tile.
+pub(super) const ROWS: i64 = 128;
+/// Bytes of a row of a factor in a stage: the width of the widest swizzle.
+pub(super) const STEP_BYTES: i64 = 128;
+/// Lanes of a warp.
+const LANES: i64 = 32;
+
+/// The extents of a product, `batch` times `m` by `k` times `k` by `n`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MatmulShape {
+    /// Products.
+    pub batch: i64,
+    /// Rows of the result.
+    pub m: i64,
+    /// Columns of the result.
+    pub n: i64,
+    /// The extent that is summed over.
+    pub k: i64,
+}
+
+/// What sums pass through before they are stored: `activation(scale * sum + bias) + residual`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Epilogue {
+    /// Whether sums are multiplied by a number that is given at launch.
+    pub scale: bool,
+    /// Whether a number is added to each column.
+    pub bias: bool,
+    /// The function of what this gives.
+    pub activation: Activation,
+    /// Whether a matrix is added, of the dtype of the result.
+    pub residual: bool,
+}
+
+impl Epilogue {
+    /// Sums are stored as they are.
+    pub const NONE: Epilogue = Epilogue { scale: false, bias: false, activation: Activation::None, residual: false };
+
+    /// Whether it computes with numbers that are no integers.
+    fn is_real(self) -> bool {
+        self.scale || matches!(self.activation, Activation::Gelu | Activation::Silu)
+    }
+}
+
+/// A function of each element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// The element itself.
+    None,
+    /// `max(x, 0)`
+    Relu,
+    /// `x * sigmoid(2 * sqrt(2/pi) * (x + 0.044715 * x^3))`, the approximation by tanh.
+    Gelu,
+    /// `x * sigmoid(x)`
+    Silu,
+}
+
+/// How a matrix product is computed. Fields may be set freely; [`MatmulConfig::check`] says what of it cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MatmulConfig {
+    /// What it runs on.
+    pub target: Target,
+    /// The dtype of the factors.
+    pub factor: DType,
+    /// The dtype of the result.
+    pub result: DType,
+    /// Whether the left factor is stored as K x M, and the right one as N x K.
+    pub transposed: [bool; 2],
+    /// Whether the rows of the factors begin at multiples of 16 bytes: else, threads copy them.
+    pub has_whole_rows: bool,
+    /// Columns of a tile, which has 128 rows for each CTA of a cluster.
+    pub columns: i64,
+    /// Stages of 128 bytes of each row of the factors.
+    pub stages: i64,
+    /// Stages of the sums in tensor memory; on `sm_90a`, sums are in registers.
+    pub sums: i64,
+    /// CTAs of a cluster, which have rows of their own and the same columns.
+    pub cluster: i64,
+    /// Clusters, each of which computes every so many-th tile.
+    pub clusters: i64,
+    /// Rows of tiles that clusters compute at the same time, so that they read the same columns of the right factor.
+    pub group: i64,
+    /// What becomes of the sums.
+    pub epilogue: Epilogue,
+}
+
+/// A limit that a configuration exceeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// What exceeds it, with its number.
+    pub found: String,
+    /// What would be possible.
+    pub legal: String,
+    /// Where the limit is from.
+    pub source: &'static str,
+}
+
+impl fmt::Display for Limit {
+    /// `the shared memory of a CTA is 245,888 bytes; at most 232,448 are possible (..)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {} ({})", self.found, self.legal, self.source)
+    }
+}
+
+impl MatmulConfig {
+    /// A tile of 128 columns in 4 stages on each SM, without an epilogue; factors are M x K and N x K.
+    pub fn new(target: Target, factor: DType) -> MatmulConfig {
+        let config = MatmulConfig {
+            target,
+            factor,
+            result: factor,
+            transposed: [false, true],
+            has_whole_rows: true,
+            columns: 128,
+            stages: 4,
+            sums: 2,
+            cluster: 1,
+            clusters: super::machine::Machine::of(target).sms,
+            group: 8,
+            epilogue: Epilogue::NONE,
+        };
+        MatmulConfig { result: config.usual_result(), ..config }
+    }
+
+    /// The dtype of the result that loses least: that of the factors if they have 16 bits, else that of the sums.
+    pub fn usual_result(&self) -> DType {
+        if self.factor.bytes() == 2 { self.factor } else { self.value() }
+    }
+
+    /// The dtype of sums.
+    pub fn sum(&self) -> DType {
+        if self.factor == I8 { I32 } else { F32 }
+    }
+
+    /// The dtype that the epilogue computes in.
+    pub fn value(&self) -> DType {
+        if self.epilogue.is_real() { F32 } else { self.sum() }
+    }
+
+    /// The part of K in a stage.
+    pub fn step(&self) -> i64 {
+        STEP_BYTES / self.factor.bytes()
+    }
+
+    /// Whether the two CTAs of a cluster multiply as a pair: each then has half of the columns of the right factor.
+    pub fn is_pair(&self) -> bool {
+        self.target == Target::Sm100a && self.cluster == 2 && self.columns % 32 == 0 && self.has_whole_rows
+    }
+
+    /// Columns of the sums of a tile that the threads of a role hold at a time on their way from tensor memory.
+    pub(super) fn part(&self) -> i64 {
+        [32, 24, 16].into_iter().find(|part| self.columns % part == 0).unwrap_or(8)
+    }
+
+    /// Warps of a CTA, over all roles.
+    pub fn warps(&self) -> i64 {
+        let adds = i64::from(self.epilogue.residual);
+        match self.target {
+            // One loads, and two warpgroups multiply and store.
+            Target::Sm90a => 1 + adds + 8,
+            // One loads, one multiplies, and a warpgroup stores.
+            Target::Sm100a => 1 + adds + 1 + 4,
+        }
+    }
+
+    /// Bytes of a stage of the factors in a CTA.
+    pub fn stage_bytes(&self) -> i64 {
+        let own = if self.is_pair() { self.columns / 2 } else { self.columns };
+        (ROWS + own) * STEP_BYTES
+    }
+
+    /// Bytes of the shared memory of a CTA.
+    pub fn shared_bytes(&self) -> i64 {
+        let tile = ROWS * self.columns * self.result.bytes();
+        let tiles = 1 + i64::from(self.epilogue.residual);
+        let rings = tiles + i64::from(self.target == Target::Sm100a);
+        // Two arrays of barriers for each ring, and the address of tensor memory.
+        let barriers = 2 * rings + i64::from(self.target == Target::Sm100a);
+        self.stages * self.stage_bytes() + tiles * tile + barriers * LANES * 4
+    }
+
+    /// Columns of tensor memory that are allocated: a power of two from 32 on.
+    pub fn tensor_columns(&self) -> i64 {
+        let columns = u64::try_from(self.sums * self.columns).unwrap_or(0);
+        columns.next_power_of_two().max(32) as i64
+    }
+
+    /// The configuration, if the matrix unit multiplies in it; otherwise all that is against it.
+    pub fn check(self) -> Result<MatmulConfig, Vec<Limit>> {
+        let mut limits = self.limits();
+        limits.extend(self.against_unit().into_iter().chain(self.against_layout()));
+        if limits.is_empty() { Ok(self) } else { Err(limits) }
+    }
+
+    /// The limits that it exceeds: it cannot be. On `sm_90a`, threads multiply what the matrix unit does not.
+    pub fn limits(&self) -> Vec<Limit> {
+        let mut limits = Vec::new();
+        let mut at_most = |what: &str, found: i64, most: i64, source| {
+            if found > most {
+                let (found, legal) = (format!("{what}: {found}"), format!("at most {most}"));
+                limits.push(Limit { found, legal, source });
+            }
+        };
+        at_most("bytes of shared memory of a CTA", self.shared_bytes(), self.target.shared_bytes(), SPECIFICATIONS);
+        if self.target == Target::Sm100a {
+            at_most("columns of tensor memory", self.tensor_columns(), 512, "PTX ISA, \"Tensor Memory Addressing\"");
+            limits.extend(self.against_unit());
+        }
+        let counts = [
+            ("columns of a tile", self.columns),
+            ("stages of the factors", self.stages),
+            ("stages of the sums", self.sums),
+            ("clusters", self.clusters),
+            ("rows of tiles of a group", self.group),
+        ];
+        for (what, count) in counts.into_iter().filter(|(_, count)| *count < 1) {
+            let found = format!("{what}: {count}");
+            limits.push(Limit { found, legal: "1 or more".to_string(), source: "nothing is computed otherwise" });
+        }
+        if ![1, 2, 4, 8].contains(&self.cluster) {
+            let found = format!("CTAs of a cluster: {}", self.cluster);
+            limits.push(Limit { found, legal: "1, 2, 4 or 8".to_string(), source: SPECIFICATIONS });
+        }
+        limits
+    }
+
+    /// Whether M of the left factor, and N of the right one, are contiguous.
+    fn is_mn_major(&self) -> [bool; 2] {
+        [self.transposed[0], !self.transposed[1]]
+    }
+
+    /// Factors of 8 bits that the matrix unit of `sm_90a` does not read.
+    fn against_layout(&self) -> Option<Limit> {
+        let is_against = self.target == Target::Sm90a && self.factor.bytes() == 1 && self.is_mn_major() != [false; 2];
+        is_against.then(|| Limit {
+            found: format!("factors of {} of which K is not contiguous", self.factor),
+            legal: "M x K and N x K".to_string(),
+            source: "PTX ISA, wgmma: only 16-bit types may be transposed",
+        })
+    }
+
+    /// Columns that the matrix unit does not multiply at once.
+    fn against_unit(&self) -> Option<Limit> {
+        let found = format!("columns of a tile: {}", self.columns);
+        let limit = |legal: String, source| Some(Limit { found, legal, source });
+        match self.target {
+            Target::Sm90a => {
+                let types = WgmmaInst::ALL.iter().map(|inst| inst.info());
+                let mut types = types.filter(|info| (info.multiplicand, info.sum) == (self.factor, self.sum()));
+                if types.any(|info| info.has_columns(self.columns)) {
+                    return None;
+                }
+                let legal = "multiples of 8 up to 256; with integers 8, 16, 24 and multiples of 16";
+                limit(legal.to_string(), "PTX ISA, \"Matrix shape\" of wgmma")
+            }
+            Target::Sm100a => {
+                let (cta_group, ctas) = if self.is_pair() { (CtaGroup::Two, 2) } else { (CtaGroup::One, 1) };
+                let k = 32 / self.factor.bytes();
+                let shape = InstructionShape { cta_group, m: ctas * ROWS, n: self.columns, k };
+                let [a, d] = [self.factor, self.sum()].map(MmaType::of_dtype);
+                let types = a.and_then(|a| Ok(InstructionTypes { a, b: a, d: d? }));
+                let why = types.and_then(|types| dense(shape, types, self.is_mn_major())).err()?;
+                let legal = match why {
+                    LayoutError::Hardware { legal, .. } => legal,
+                    other => other.to_string(),
+                };
+                limit(legal, "PTX ISA, \"Matrix shape\" of tcgen05.mma")
+            }
+        }
+    }
+
+    /// The kernel for sizes like these: they are given at launch, and may be any that have the same powers of two up to 16 as
+    /// divisors.
+    ///
+    /// A configuration that exceeds [limits](Self::limits) is refused.
+    pub fn kernel(&self, like: MatmulShape) -> Kernel {
+        let limits = self.limits();
+        if limits.is_empty() {
+            return self.unchecked_kernel(like);
+        }
+        kernel("matmul", |k| {
+            for Limit { found, legal, source } in limits {
+                k.refuse(found, format!("{legal} ({source})"));
+            }
+        })
+    }
+
+    /// The same, with what the compiler itself says of limits.
+    pub fn unchecked_kernel(&self, like: MatmulShape) -> Kernel {
+        matmul(self, like)
+    }
+}
+
+const SPECIFICATIONS: &str = "CUDA C++ Programming Guide, technical specifications per compute capability";
+
+impl fmt::Display for MatmulConfig {
+    /// `sm_100a bf16 pair 256x128x64 stages 4 sums 2 clusters 74 group 8`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MatmulConfig { target, factor, result, columns, stages, sums, cluster, clusters, group, epilogue, .. } =
+            self;
+        write!(f, "{target} {factor}")?;
+        for is_transposed in self.transposed {
+            f.write_str(if is_transposed { " t" } else { " n" })?;
+        }
+        write!(f, " {result}")?;
+        let of_cluster = if self.is_pair() { " pair" } else { "" };
+        write!(f, "{of_cluster} {}x{columns}x{}", cluster * ROWS, self.step())?;
+        write!(f, " cluster {cluster} stages {stages}")?;
+        if *target == Target::Sm100a {
+            write!(f, " sums {sums}")?;
+        }
+        write!(f, " clusters {clusters} group {group}")?;
+        let Epilogue { scale, bias, activation, residual } = epilogue;
+        let activation = match activation {
+            Activation::None => "",
+            Activation::Relu => " relu",
+            Activation::Gelu => " gelu",
+            Activation::Silu => " silu",
+        };
+        let parts = [(*scale, " scale"), (*bias, " bias"), (true, activation), (*residual, " residual")];
+        parts.into_iter().filter(|(has, _)| *has).try_for_each(|(_, part)| f.write_str(part))?;
+        if self.has_whole_rows { Ok(()) } else { f.write_str(" by threads") }
+    }
+}

@@ -1,0 +1,173 @@
+//! Products of matrices by roles: one loads, one multiplies, one stores. All follows from a [`MatmulConfig`].
+
+mod config;
+mod kernel;
+mod machine;
+mod model;
+
+use tilewright::prelude::*;
+use tilewright::runtime::{HostTensor, Tolerance};
+
+pub use self::config::{Activation, Epilogue, Limit, MatmulConfig, MatmulShape};
+pub use self::machine::Machine;
+pub use self::model::{Bound, Cost, MOST_RANKED};
+use crate::config::ShapeKey;
+use crate::numbers::{elements, listed, small, tensor};
+use crate::products::{K, LAYOUT, M, N, factors, multiplied, transposed, turned};
+use crate::{Config, KernelEntry};
+
+pub(crate) const ENTRY: KernelEntry = KernelEntry {
+    name: "matmul",
+    about: "a matrix product by roles: one loads, one multiplies, one stores; clusters compute tile after tile",
+    shape: &[
+        ShapeKey { name: "batch", default: 1, about: "products" },
+        M,
+        N,
+        K,
+        ShapeKey { default: 12, ..LAYOUT },
+        ShapeKey { name: "columns", default: 128, about: "columns of a tile of 128 rows" },
+        ShapeKey { name: "stages", default: 4, about: "stages of 128 bytes of each row of the factors" },
+        ShapeKey { name: "sums", default: 2, about: "stages of sums in tensor memory" },
+        ShapeKey {
+            name: "epilogue",
+            default: 1,
+            about: "1: none; 2: bias; 3: bias, relu; 4: bias, gelu; 5: bias, silu; 6: scale, residual",
+        },
+        ShapeKey {
+            name: "result",
+            default: 1,
+            about: "1: the dtype of 16-bit factors, or of sums; 2: that of sums; 3: bf16; 4: e4m3",
+        },
+        ShapeKey { name: "cluster", default: 1, about: "CTAs of a cluster, one below the other: 1, 2, 4 or 8" },
+        ShapeKey { name: "clusters", default: 4, about: "clusters, each of which computes every so many-th tile" },
+        ShapeKey { name: "group", default: 8, about: "rows of tiles that are computed at the same time" },
+    ],
+    dtypes: &[BF16, F16, E4M3, E5M2, I8],
+    build: |config, target| MatmulConfig::of(config, target).kernel(MatmulShape::of(config)),
+    run_time: |config| if config.size("batch") > 1 { &["batch", "m", "n", "k"] } else { &["m", "n", "k"] },
+    inputs,
+    reference,
+    tolerance,
+    tested: &[
+        (F16, &[("m", 300), ("n", 144), ("k", 200), ("layout", 21), ("columns", 64)]),
+        (BF16, &[("m", 1), ("n", 1), ("k", 1)]),
+        (BF16, &[("m", 257), ("n", 67), ("k", 129), ("columns", 64), ("epilogue", 2), ("clusters", 2)]),
+        (E4M3, &[("m", 130), ("n", 260), ("k", 96), ("columns", 256), ("stages", 2), ("epilogue", 3), ("cluster", 2)]),
+        (I8, &[("m", 512), ("n", 96), ("k", 272), ("columns", 48), ("epilogue", 3), ("clusters", 3)]),
+        (BF16, &[("m", 520), ("n", 272), ("k", 192), ("cluster", 2), ("clusters", 2)]),
+        (F16, &[("m", 640), ("n", 144), ("k", 128), ("columns", 64), ("cluster", 4), ("clusters", 1)]),
+        (BF16, &[("batch", 3), ("m", 144), ("n", 80), ("k", 72), ("columns", 64), ("stages", 2), ("epilogue", 6)]),
+        (I8, &[("m", 160), ("n", 64), ("k", 64), ("columns", 64), ("epilogue", 4), ("result", 3), ("sums", 1)]),
+    ],
+};
+
+impl MatmulConfig {
+    /// The configuration that sizes of the library's kernel describe.
+    pub fn of(config: &Config, target: Target) -> MatmulConfig {
+        let transposed = transposed(config);
+        let rows = [if transposed[0] { "m" } else { "k" }, if transposed[1] { "k" } else { "n" }];
+        let is_whole =
+            |name: &&str| config.size(name) * config.dtype.bytes() % tilewright::layout::descriptor::ROW_UNIT == 0;
+        let [columns, stages, sums, cluster, clusters, group] =
+            ["columns", "stages", "sums", "cluster", "clusters", "group"].map(|name| config.size(name));
+        let product = MatmulConfig {
+            transposed,
+            has_whole_rows: rows.iter().all(is_whole),
+            columns,
+            stages,
+            sums,
+            cluster,
+            clusters,
+            group,
+            epilogue: epilogue(config),
+            ..MatmulConfig::new(target, config.dtype)
+        };
+        let result = match config.size("result") {
+            2 => product.value(),
+            3 => BF16,
+            4 => E4M3,
+            _ => product.usual_result(),
+        };
+        MatmulConfig { result, ..product }
+    }
+}
+
+impl MatmulShape {
+    /// The extents among sizes of the library's kernel.
+    pub fn of(config: &Config) -> MatmulShape {
+        let [batch, m, n, k] = ["batch", "m", "n", "k"].map(|name| config.size(name));
+        MatmulShape { batch, m, n, k }
+    }
+}
+
+fn epilogue(config: &Config) -> Epilogue {
+    let with_bias = |activation| Epilogue { bias: true, activation, ..Epilogue::NONE };
+    match config.size("epilogue") {
+        2 => with_bias(Activation::None),
+        3 => with_bias(Activation::Relu),
+        4 => with_bias(Activation::Gelu),
+        5 => with_bias(Activation::Silu),
+        6 => Epilogue { scale: true, residual: true, ..Epilogue::NONE },
+        _ => Epilogue::NONE,
+    }
+}
+
+/// The extents of a matrix, or of a batch of them.
+fn extents(config: &Config, [rows, columns]: [i64; 2]) -> Vec<i64> {
+    let batch = Some(config.size("batch")).filter(|batch| *batch > 1);
+    batch.into_iter().chain([rows, columns]).collect()
+}
+
+/// The number that sums are multiplied by, if they are.
+const SCALE: f64 = 0.5;
+
+/// The factors, and what the epilogue reads.
+fn inputs(config: &Config) -> Vec<HostTensor> {
+    let product = MatmulConfig::of(config, Target::Sm100a);
+    let MatmulShape { m, n, k, .. } = MatmulShape::of(config);
+    let [left, right] = product.transposed;
+    let mut all = factors(config, &extents(config, turned(left, [m, k])), &extents(config, turned(right, [k, n])));
+    let Epilogue { scale, bias, residual, .. } = product.epilogue;
+    all.extend(residual.then(|| small(product.result, &extents(config, [m, n]), 4)));
+    all.extend(bias.then(|| small(product.sum(), &[n], 3)));
+    all.extend(scale.then(|| tensor(F32, &[1], |_| SCALE)));
+    all
+}
+
+fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
+    let product = MatmulConfig::of(config, Target::Sm100a);
+    let (MatmulShape { m, n, k, .. }, Epilogue { scale, bias, activation, residual }) =
+        (MatmulShape::of(config), product.epilogue);
+    let mut more = inputs[2..].iter().map(elements);
+    let residual = residual.then(|| more.next()).flatten();
+    let bias = bias.then(|| more.next()).flatten();
+    let scale = if scale { SCALE } else { 1.0 };
+    let mut c = multiplied([m, n, k], product.transposed, &inputs[..2]);
+    for (at, element) in c.iter_mut().enumerate() {
+        let value = *element * scale + bias.as_ref().map_or(0.0, |bias| bias[at % n as usize]);
+        let active = match activation {
+            Activation::None => value,
+            Activation::Relu => value.max(0.0),
+            Activation::Gelu => 0.5 * value * (1.0 + (kernel::ROOT * (value + kernel::CUBE * value.powi(3))).tanh()),
+            Activation::Silu => value / (1.0 + (-value).exp()),
+        };
+        *element = active + residual.as_ref().map_or(0.0, |residual| residual[at]);
+    }
+    vec![listed(product.result, &extents(config, [m, n]), &c)]
+}
+
+/// Sums of products of such inputs are exact, and rounded once; exponentials are not, and may be rounded to the next number.
+fn tolerance(config: &Config) -> Tolerance {
+    let product = MatmulConfig::of(config, Target::Sm100a);
+    if !matches!(product.epilogue.activation, Activation::Gelu | Activation::Silu) {
+        return Tolerance::EXACT;
+    }
+    let bits = match product.result {
+        E4M3 => 3,
+        BF16 => 7,
+        F16 => 10,
+        _ => 16,
+    };
+    let relative = 0.5f64.powi(bits);
+    Tolerance { absolute: relative / 16.0, relative }
+}

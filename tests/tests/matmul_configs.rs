@@ -1,0 +1,148 @@
+//! What the configuration of a product says of itself is what the compiler says of the kernel.
+
+use tilewright::compile::{Artifact, Options, compile};
+use tilewright::diag::Diagnostic;
+use tilewright::prelude::*;
+use tilewright_kernels::{Activation, Epilogue, MOST_RANKED, MatmulConfig, MatmulShape};
+
+/// A shape whose rows begin at multiples of 16 bytes.
+const SHAPE: MatmulShape = MatmulShape { batch: 1, m: 4096, n: 4096, k: 4096 };
+
+fn compiled(config: &MatmulConfig) -> Result<Artifact, Vec<Diagnostic>> {
+    compile(config.unchecked_kernel(SHAPE), &Options::new(config.target))
+}
+
+/// Configurations of tiles, clusters and stages around the limits.
+fn around_limits(target: Target) -> Vec<MatmulConfig> {
+    let whole = Epilogue { bias: true, activation: Activation::Gelu, residual: true, scale: true };
+    let mut all = Vec::new();
+    for (at, columns) in [8, 16, 24, 40, 64, 96, 128, 200, 256, 264].into_iter().enumerate() {
+        let config = MatmulConfig { columns, ..MatmulConfig::new(target, [BF16, E4M3, I8][at % 3]) };
+        let config = MatmulConfig { cluster: [1, 2, 4][at % 3], sums: 1 + at as i64 % 3, ..config };
+        let config = if at % 4 == 3 { MatmulConfig { epilogue: whole, ..config } } else { config };
+        let room = target.shared_bytes() - MatmulConfig { stages: 0, ..config }.shared_bytes();
+        let most = (room / config.stage_bytes()).max(1);
+        all.extend([most, most + 1].map(|stages| MatmulConfig { stages, ..config }));
+    }
+    all
+}
+
+#[test]
+fn limits_are_those_of_the_compiler() {
+    for config in Target::ALL.iter().flat_map(|target| around_limits(*target)) {
+        let (limits, artifact) = (config.limits(), compiled(&config));
+        let found = artifact.as_ref().err();
+        assert_eq!(limits.is_empty(), found.is_none(), "{config}: {limits:?}, {found:?}");
+        if let Ok(artifact) = artifact {
+            assert_eq!(config.shared_bytes(), artifact.dynamic_shared_bytes(), "{config}");
+            let products = artifact.plans().iter().filter(|plan| plan.title.contains("gemm_async"));
+            let chosen: Vec<&str> = products.map(|plan| plan.chosen).collect();
+            let by_unit = ["wgmma", "tcgen05"].contains(&chosen[0]);
+            assert_eq!(config.check().is_ok(), by_unit, "{config}: {chosen:?}");
+        }
+    }
+}
+
+#[test]
+fn all_that_is_against_a_configuration_is_said() {
+    let config =
+        MatmulConfig { columns: 264, stages: 9, sums: 2, cluster: 3, ..MatmulConfig::new(Target::Sm100a, BF16) };
+    let limits: Vec<String> = config.limits().iter().map(ToString::to_string).collect();
+    let expected = [
+        "bytes of shared memory of a CTA: 519808; at most 232448 \
+         (CUDA C++ Programming Guide, technical specifications per compute capability)",
+        "columns of tensor memory: 1024; at most 512 (PTX ISA, \"Tensor Memory Addressing\")",
+        "columns of a tile: 264; multiples of 8 up to 256 (PTX ISA, \"Matrix shape\" of tcgen05.mma)",
+        "CTAs of a cluster: 3; 1, 2, 4 or 8 \
+         (CUDA C++ Programming Guide, technical specifications per compute capability)",
+    ];
+    assert_eq!(limits, expected);
+    let found = compile(config.kernel(SHAPE), &Options::new(Target::Sm100a)).expect_err("it is refused");
+    assert_eq!(found.iter().map(|finding| finding.code).collect::<Vec<_>>(), ["K0288"; 4]);
+}
+
+#[test]
+fn a_name_tells_configurations_apart() {
+    let base = MatmulConfig::new(Target::Sm100a, BF16);
+    let mut names: Vec<String> = base.ranked(SHAPE).iter().map(|(config, _)| config.to_string()).collect();
+    names.push(MatmulConfig { epilogue: Epilogue { bias: true, ..Epilogue::NONE }, ..base }.to_string());
+    names.push(MatmulConfig { result: F32, ..base }.to_string());
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+/// The columns, CTAs and stages that are chosen for a shape.
+fn chosen(target: Target, [m, n, k]: [i64; 3]) -> [i64; 3] {
+    let best = MatmulConfig::new(target, BF16).choose(MatmulShape { batch: 1, m, n, k }).expect("a configuration");
+    [best.columns, best.cluster, best.stages]
+}
+
+#[test]
+fn large_products_have_wide_tiles_in_clusters() {
+    for target in Target::ALL.iter().copied() {
+        let [columns, cluster, _] = chosen(target, [8192, 8192, 8192]);
+        assert!(columns >= 192 && cluster >= 2, "{target}: {columns} columns, {cluster} CTAs");
+    }
+}
+
+#[test]
+fn products_of_few_rows_have_narrow_tiles_and_many_stages() {
+    for target in Target::ALL.iter().copied() {
+        let [columns, cluster, stages] = chosen(target, [16, 4096, 7168]);
+        assert!(
+            columns <= 32 && cluster == 1 && stages >= 8,
+            "{target}: {columns} columns, {cluster}, {stages} stages"
+        );
+    }
+}
+
+#[test]
+fn costs_grow_with_work() {
+    let config = MatmulConfig::new(Target::Sm100a, BF16);
+    let seconds = |m: i64, k: i64| config.cost(MatmulShape { batch: 1, m, n: 4096, k }).seconds;
+    assert!(seconds(4096, 4096) < seconds(8192, 4096) && seconds(4096, 4096) < seconds(4096, 8192));
+    let narrow = MatmulConfig { stages: 1, ..config };
+    assert!(narrow.cost(SHAPE).seconds > config.cost(SHAPE).seconds);
+    assert!(narrow.cost(SHAPE).in_flight < 1.5 && config.cost(SHAPE).in_flight >= 1.5);
+}
+
+#[test]
+fn few_configurations_are_ranked() {
+    for target in Target::ALL.iter().copied() {
+        let ranked = MatmulConfig::new(target, BF16).ranked(SHAPE);
+        assert!(!ranked.is_empty() && ranked.len() <= MOST_RANKED);
+        assert!(ranked.iter().all(|(config, _)| config.check().is_ok()));
+        assert!(ranked.windows(2).all(|pair| pair[0].1.seconds <= pair[1].1.seconds));
+    }
+}
+
+/// Factors of 8 bits of which K is not contiguous are none that the matrix unit of `sm_90a` reads.
+#[test]
+fn a_product_without_a_configuration() {
+    let config = MatmulConfig { transposed: [false, false], ..MatmulConfig::new(Target::Sm90a, E4M3) };
+    assert_eq!(config.choose(SHAPE), None);
+    assert!(config.limits().is_empty());
+}
+
+/// A product whose rate is published, as the page about products says it, and the predicted one in TFLOP/s.
+const PREDICTED: [(&str, Target, DType, [i64; 3], f64); 4] = [
+    ("4096 x 4096 x 4096 of bf16, B200", Target::Sm100a, BF16, [4096, 4096, 4096], 1705.0),
+    ("8192 x 8192 x 8192 of bf16, B200", Target::Sm100a, BF16, [8192, 8192, 8192], 2018.0),
+    ("4096 x 7168 x 16384 of e4m3, B200", Target::Sm100a, E4M3, [4096, 7168, 16384], 3044.0),
+    ("8192 x 8192 x 8192 of bf16, H100", Target::Sm90a, BF16, [8192, 8192, 8192], 783.0),
+];
+
+#[test]
+fn predictions_are_those_of_the_page() {
+    let page = include_str!("../../docs/matmul.md");
+    for (title, target, factor, [m, n, k], expected) in PREDICTED {
+        let (product, shape) = (MatmulConfig::new(target, factor), MatmulShape { batch: 1, m, n, k });
+        let best = product.choose(shape).expect("a configuration");
+        let rate = shape.operations() / best.cost(shape).seconds / 1e12;
+        assert_eq!(rate.round(), expected, "{title}: {best}");
+        let row = page.lines().find(|line| line.starts_with(&format!("| {title} |"))).expect(title);
+        assert!(row.ends_with(&format!("| {expected} |")), "{row}");
+    }
+}

@@ -1,0 +1,81 @@
+//! What the machine code of the library's `matmul` has to be like, read from SASS; on a machine without the disassembler, only PTX is
+//! read.
+
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::*;
+use tilewright_kernels::{Activation, Epilogue, MatmulConfig, MatmulShape};
+use tilewright_tests::machine_code::{count, disassemble, find, gaps};
+
+use super::built_or_skipped;
+
+const SHAPE: MatmulShape = MatmulShape { batch: 1, m: 4096, n: 4096, k: 4096 };
+
+/// Configurations of all kinds, with the most instructions between two products of a stage. A product of `wgmma` takes 64 cycles or more;
+/// its sums are in registers, so that the code between products also is that of the loop around them.
+fn configurations() -> Vec<(MatmulConfig, usize)> {
+    let whole = Epilogue { scale: true, bias: true, activation: Activation::Gelu, residual: true };
+    let blackwell = MatmulConfig::new(Target::Sm100a, BF16);
+    let hopper = MatmulConfig::new(Target::Sm90a, BF16);
+    let of_blackwell = [
+        blackwell,
+        MatmulConfig { columns: 256, stages: 3, ..blackwell },
+        MatmulConfig { columns: 256, cluster: 2, ..blackwell },
+        MatmulConfig { columns: 240, stages: 3, cluster: 4, ..blackwell },
+        MatmulConfig { epilogue: whole, stages: 3, ..blackwell },
+        MatmulConfig { transposed: [true, false], ..blackwell },
+        MatmulConfig { factor: E4M3, ..blackwell },
+        MatmulConfig { factor: I8, result: I32, stages: 3, ..blackwell },
+    ];
+    let of_hopper = [
+        hopper,
+        MatmulConfig { columns: 224, stages: 3, cluster: 2, ..hopper },
+        MatmulConfig { epilogue: whole, stages: 3, ..hopper },
+        MatmulConfig { factor: E4M3, result: F32, stages: 3, ..hopper },
+    ];
+    of_blackwell.map(|config| (config, 2)).into_iter().chain(of_hopper.map(|config| (config, 12))).collect()
+}
+
+/// The instructions of the copies to shared memory, the products, the reads of sums, and the copies of the result; first in SASS, then
+/// in PTX.
+fn of_roles(target: Target) -> [[&'static str; 2]; 4] {
+    let [products, sums] = match target {
+        Target::Sm100a => [["MMA", "tcgen05.mma."], ["LDTM", "tcgen05.ld."]],
+        Target::Sm90a => [["MMA", "wgmma.mma_async"], ["MMA", "wgmma.wait_group"]],
+    };
+    let [loads, stores] =
+        [["UTMALDG", "cp.async.bulk.tensor.2d.shared"], ["UTMASTG", "cp.async.bulk.tensor.2d.global"]];
+    [loads, products, sums, stores]
+}
+
+#[test]
+fn machine_code_of_products() {
+    println!("{:>5} {:>9} {:>7} {:>9}  configuration", "most", "BRA.U.ANY", "spills", "registers");
+    for (config, most) in configurations() {
+        let artifact = compile(config.kernel(SHAPE), &Options::new(config.target)).expect("a right configuration");
+        let Some(built) = built_or_skipped(&artifact, "machine code of products") else { return };
+        assert_eq!(built.warnings, [], "{config}");
+        let resources = built.resources.as_ref().expect("resources");
+        assert_eq!((resources.spill_store_bytes, resources.spill_load_bytes, resources.stack_bytes), (0, 0, 0));
+        for [_, ptx] in of_roles(config.target) {
+            assert!(built.ptx.contains(ptx), "{config}: no {ptx}");
+        }
+        if find().is_none() {
+            continue;
+        }
+        let text = disassemble(&built.cubin).expect("machine code");
+        let of = |opcode: &str| count(&text, artifact.entry(), opcode);
+        for [sass, _] in of_roles(config.target) {
+            assert!(of(sass) > 0, "{config}: no {sass}");
+        }
+        let between = gaps(&text, artifact.entry(), &["MMA"]);
+        let longest = between.iter().copied().max().expect("several products of a stage");
+        println!(
+            "{longest:>5} {:>9} {:>7} {:>9}  {config}",
+            of("BRA.U.ANY"),
+            of("STL") + of("LDL"),
+            resources.registers
+        );
+        assert!(longest <= most, "{config}: {between:?}");
+        assert_eq!((of("BRA.U.ANY"), of("STL"), of("LDL")), (0, 0, 0), "{config}");
+    }
+}
