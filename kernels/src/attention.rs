@@ -23,11 +23,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     dtypes: &[F16, BF16],
     build: |config, _| attention(config),
     run_time: |_| &["heads", "queries", "keys"],
-    inputs: |c| {
-        let [heads, queries, keys, depth] = ["heads", "queries", "keys", "depth"].map(|name| c.size(name));
-        let tensor = |heads: i64, rows: i64, seed: u64| scattered(c.dtype, &[heads, rows, depth], seed);
-        vec![tensor(heads * c.size("group"), queries, 1), tensor(heads, keys, 2), tensor(heads, keys, 3)]
-    },
+    inputs,
     reference,
     // Weights are rounded to 16 bits before they are multiplied by values up to 2: bf16 has 8 bits.
     tolerance: |_| Tolerance { absolute: 1.6e-2, relative: 0.0 },
@@ -100,7 +96,13 @@ fn product(transpose_b: bool, clear: bool) -> Gemm {
     Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear, ..Gemm::PLAIN }
 }
 
-fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
+pub(crate) fn inputs(c: &Config) -> Vec<HostTensor> {
+    let [heads, queries, keys, depth] = ["heads", "queries", "keys", "depth"].map(|name| c.size(name));
+    let tensor = |heads: i64, rows: i64, seed: u64| scattered(c.dtype, &[heads, rows, depth], seed);
+    vec![tensor(heads * c.size("group"), queries, 1), tensor(heads, keys, 2), tensor(heads, keys, 3)]
+}
+
+pub(crate) fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
     let [q, key, value] = [0, 1, 2].map(|at| elements(&inputs[at]));
     let [heads, queries, keys, depth, group] =
         ["heads", "queries", "keys", "depth", "group"].map(|name| config.size(name) as usize);

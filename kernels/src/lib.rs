@@ -6,6 +6,7 @@ mod adamw;
 mod argmax;
 mod attention;
 mod attention_decode;
+mod attention_roles;
 mod batched_gemm;
 mod bias_gelu;
 mod blocks;
@@ -55,6 +56,7 @@ pub const KERNELS: &[KernelEntry] = &[
     attention::ENTRY,
     attention_decode::DECODE,
     attention_decode::COMBINE,
+    attention_roles::ENTRY,
     batched_gemm::ENTRY,
     bias_gelu::ENTRY,
     column_reduce::MAX,

@@ -41,14 +41,14 @@ impl Target {
         }
     }
 
-    /// The most 32-bit registers that one thread can have in a CTA of `threads` threads. An SM has 65536, which threads
-    /// get in multiples of eight, and a thread has at most 255 (CUDA C++ Programming Guide, table of technical
-    /// specifications per compute capability).
+    /// The most 32-bit registers that one thread can have in a CTA of `threads` threads. Each of the four parts of an SM has 16384,
+    /// which the threads of its warps get in multiples of eight, and a thread has at most 255 (CUDA C++ Programming Guide,
+    /// table of technical specifications per compute capability; ptxas gives 168 in a CTA of 9 to 12 warps).
     pub fn registers_of_a_thread(self, threads: i64) -> i64 {
         match self {
             Target::Sm100a | Target::Sm90a => {
-                let lanes = (threads.max(1) + 31) / 32 * 32;
-                (65_536 / lanes / 8 * 8).min(255)
+                let warps_of_a_part = (threads.max(1) + 127) / 128;
+                (16_384 / 32 / warps_of_a_part / 8 * 8).min(255)
             }
         }
     }
@@ -140,6 +140,6 @@ mod tests {
     #[test]
     fn threads_share_the_registers_of_an_sm() {
         let of = |threads| Target::Sm100a.registers_of_a_thread(threads);
-        assert_eq!([1, 32, 256, 288, 512, 768, 1024].map(of), [255, 255, 255, 224, 128, 80, 64]);
+        assert_eq!([1, 32, 256, 288, 512, 768, 1024].map(of), [255, 255, 255, 168, 128, 80, 64]);
     }
 }

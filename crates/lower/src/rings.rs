@@ -12,6 +12,7 @@
 //! bytes are there, one of the empty barrier when all warps that consume have arrived. What a role does to a stage decides how it
 //! arrives, the same way in each of its holds ([`Filled`]).
 
+mod drains;
 mod holds;
 mod lifetime;
 mod pair;
@@ -28,6 +29,7 @@ use tilewright_ir::tile::{EngineMove, Hold, Kernel, Role, Side};
 use tilewright_ir::{Handle, tile};
 use tilewright_layout::DType;
 
+use self::drains::drains;
 pub(crate) use self::holds::RingHolds;
 use self::lifetime::{begin_block, end_block, read_of_address};
 use self::pair::Across;
@@ -281,9 +283,12 @@ impl Rings {
             let facts = plans[first.plan].considered.iter_mut().filter_map(|known| known.answer.as_mut().ok());
             facts.for_each(|facts| facts.accesses.push(read_of_address(&builder.program, tensor)));
         }
+        let mut drains = drains(kernel, builder, &all, plans);
+        drains.iter_mut().for_each(|op| wait_for_clusters(&all, &mut op.body));
         let begin = begin_block(kernel, builder, &all, plans);
         let end = end_block(builder, &all, plans);
-        (begin.into_iter().map(Block::Op).chain(blocks).chain(end.map(Block::Op)).collect(), holds)
+        let ends = drains.into_iter().chain(end).map(Block::Op);
+        (begin.into_iter().map(Block::Op).chain(blocks).chain(ends).collect(), holds)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pipelined loops: copies to shared memory run ahead, and the result is that of the serial loop.
 
 mod additions;
+mod attention;
 mod boxes;
 mod clusters;
 mod fills;
@@ -239,6 +240,11 @@ fn mutated(kernel: &Kernel, launches: &[Launched]) -> Option<MutationReport> {
 
 /// The same, for a kernel that is compiled already.
 fn mutated_as(artifact: &Artifact, launches: &[Launched]) -> Option<MutationReport> {
+    mutated_within(artifact, launches, Tolerance::EXACT)
+}
+
+/// The same, for results that are right within a tolerance.
+fn mutated_within(artifact: &Artifact, launches: &[Launched], tolerance: Tolerance) -> Option<MutationReport> {
     let built = built_or_skipped(artifact, "mutants of pipelined loops")?;
     let bound: Vec<Artifact> =
         launches.iter().map(|(sizes, ..)| artifact.clone().for_sizes(sizes).expect("sizes")).collect();
@@ -248,7 +254,7 @@ fn mutated_as(artifact: &Artifact, launches: &[Launched]) -> Option<MutationRepo
         changed.ptx = mutant.text.clone();
         let attempt = |_: &vgpu::Module, seed: u64| {
             Ok(bound.iter().zip(launches).all(|(artifact, (_, inputs, expected))| {
-                is_right((artifact, &changed), inputs, std::slice::from_ref(expected), seed) == Ok(true)
+                is_within((artifact, &changed), (inputs, std::slice::from_ref(expected)), seed, tolerance) == Ok(true)
             }))
         };
         report.add(&mutant, &ending(&mutant, 20, &attempt));

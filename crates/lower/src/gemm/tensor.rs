@@ -4,7 +4,7 @@ use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Accumulates, Regs, Stmt, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorMma};
+use tilewright_ir::thread::{Accumulates, Stmt, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorMma};
 use tilewright_ir::tile::{Gemm, Kernel, Op, PAIR, Tile};
 use tilewright_layout::descriptor::{DenseKind, InstructionShape, InstructionTypes, dense};
 use tilewright_layout::hardware::{CtaGroup, MmaType};
@@ -28,13 +28,13 @@ struct Instruction {
     descriptor: u32,
 }
 
-/// The instructions of a product whose sums are at an address of tensor memory; the first ones add to them if the flag is not 0 and
-/// the product does not replace them. Error: why `tcgen05.mma` cannot compute it.
+/// The instructions of a product whose sums are at an address of tensor memory, of which the first ones add to them as `first` says.
+/// Error: why `tcgen05.mma` cannot compute it.
 pub(crate) fn issue(
     builder: &mut Builder,
     kernel: &Kernel,
     op: &Op,
-    (sums, flag): (&Expr, &Regs),
+    (sums, first): (&Expr, &Accumulates),
 ) -> Result<Result<Issue, Vec<Reason>>, Diagnostic> {
     let (Some(gemm), [c, a, b]) = (op.kind.product(), &op.operands[..]) else {
         return Err(other_operands(kernel, op));
@@ -48,7 +48,7 @@ pub(crate) fn issue(
         }
         _ => Err(reason("a factor is not a matrix".to_string(), "two dimensions besides those of extent 1")),
     };
-    Ok(issue_of(builder, (gemm, dtypes, sums, flag), shape, factors))
+    Ok(issue_of(builder, (gemm, dtypes, sums, first), shape, factors))
 }
 
 fn columns_of(kernel: &Kernel, sums: &Tile) -> i64 {
@@ -57,7 +57,7 @@ fn columns_of(kernel: &Kernel, sums: &Tile) -> i64 {
 
 fn issue_of(
     builder: &mut Builder,
-    (gemm, dtypes, sums, flag): (Gemm, [DType; 2], &Expr, &Regs),
+    (gemm, dtypes, sums, of_first): (Gemm, [DType; 2], &Expr, &Accumulates),
     shape: Result<[i64; 3], Reason>,
     factors: [Result<MemoryTile, Reason>; 2],
 ) -> Result<Issue, Vec<Reason>> {
@@ -83,11 +83,7 @@ fn issue_of(
     for at in 0..k / step {
         for part in 0..n / instruction.columns {
             let first = part * instruction.columns;
-            let accumulates = match (at, gemm.clear) {
-                (0, true) => Accumulates::Never,
-                (0, false) => Accumulates::If(flag.clone()),
-                _ => Accumulates::Always,
-            };
+            let accumulates = if at == 0 { of_first.clone() } else { Accumulates::Always };
             body.push(Stmt::from(TensorMma {
                 kind: instruction.kind,
                 descriptor: instruction.descriptor,

@@ -4,7 +4,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
-use tilewright_ir::thread::{MOST_LOADED, RegArray, Regs, Stmt, TENSOR_LANE, TensorLoad};
+use tilewright_ir::thread::{Accumulates, MOST_LOADED, RegArray, Regs, Stmt, TENSOR_LANE, TensorLoad};
 use tilewright_ir::tile::{Op, OpKind, Tile, tile_title};
 use tilewright_ir::{Handle, HwIndex, Scalar, tile};
 use tilewright_layout::DType;
@@ -41,37 +41,41 @@ impl KernelLowering<'_> {
     /// The next product replaces the sums.
     fn forget(&mut self, op: &Op) -> (Vec<Stmt>, String) {
         let flag = self.sums_flag(op.operands[0].buffer);
-        (
-            vec![Stmt::Set { to: regs(flag, 0, 1), value: Scalar::Int(0) }],
-            "the next product replaces the sums".to_string(),
-        )
+        let set = flag.map(|flag| Stmt::Set { to: flag, value: Scalar::Int(0) });
+        (set.into_iter().collect(), "the next product replaces the sums".to_string())
     }
 
-    /// The register that says whether products are added to sums. It is 0 after a fill, until the first product.
-    fn sums_flag(&mut self, sums: Handle<tile::Buffer>) -> Handle<RegArray> {
+    /// The register that says whether products are added to sums. It is 0 after a fill, until the first product. `None` if all products
+    /// replace the sums.
+    fn sums_flag(&mut self, sums: Handle<tile::Buffer>) -> Option<Regs> {
+        let adds = |op: &Op| op.operands[0].buffer == sums && matches!(op.kind, OpKind::GemmAsync(gemm) if !gemm.clear);
+        if !self.kernels.whole().ops.iter().any(|(_, op)| adds(op)) {
+            return None;
+        }
         if let Some(known) = self.sums_flags.get(&sums) {
-            return *known;
+            return Some(regs(*known, 0, 1));
         }
         let name = self.builder.fresh(&format!("{}_accumulates", self.kernel.buffers[sums].name));
         let array = self.builder.program.registers.push(RegArray { name, dtype: DType::I32, len: 1, vector: 1 });
         let set = Stmt::Set { to: regs(array, 0, 1), value: Scalar::Int(1) };
         self.builder.program.body.extend([Stmt::Declare(array), set]);
         self.sums_flags.insert(sums, array);
-        array
+        Some(regs(array, 0, 1))
     }
 
     /// One thread of the first warp issues a product.
     fn multiplies(&mut self, op: &Op) -> Result<(Vec<Stmt>, String), Diagnostic> {
         let sums = self.address(op, &op.operands[0], Expr::constant(0))?;
         let flag = self.sums_flag(op.operands[0].buffer);
-        let flag = Regs { array: flag, first: Expr::constant(0), count: 1, step: 1 };
-        let Issue { body, summary } = match issue(&mut self.builder, self.kernel, op, (&sums, &flag))? {
+        let replaces = op.kind.product().is_some_and(|gemm| gemm.clear);
+        let first = flag.clone().filter(|_| !replaces).map_or(Accumulates::Never, Accumulates::If);
+        let Issue { body, summary } = match issue(&mut self.builder, self.kernel, op, (&sums, &first))? {
             Ok(issued) => issued,
             Err(reasons) => return Err(impossible(&self.kernel.op_title(op), op, reasons)),
         };
         let team = Team::of(&self.builder.program, op.role);
         let mut all = team.by_first_of(&team, vec![Stmt::Elect { body }]);
-        all.push(Stmt::Set { to: flag, value: Scalar::Int(1) });
+        all.extend(flag.map(|flag| Stmt::Set { to: flag, value: Scalar::Int(1) }));
         Ok((all, summary))
     }
 
