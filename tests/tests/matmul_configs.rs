@@ -146,3 +146,31 @@ fn predictions_are_those_of_the_page() {
         assert!(row.ends_with(&format!("| {expected} |")), "{row}");
     }
 }
+
+#[test]
+fn limits_of_any_numbers_are_found() {
+    for target in Target::ALL.iter().copied() {
+        let huge =
+            MatmulConfig { columns: 1 << 30, stages: i64::MAX, sums: i64::MAX, ..MatmulConfig::new(target, BF16) };
+        assert!(!huge.limits().is_empty());
+        let none = MatmulConfig { columns: 0, cluster: 0, stages: 0, ..huge };
+        assert!(!none.limits().is_empty() && none.cost(SHAPE).seconds > 0.0);
+        let odd = MatmulConfig { columns: 20, ..MatmulConfig::new(target, BF16) };
+        assert!(!odd.limits().is_empty());
+    }
+}
+
+#[test]
+fn configurations_of_a_batch_take_it() {
+    let shape = MatmulShape { batch: 8, m: 16, n: 65_536, k: 4096 };
+    let ranked = MatmulConfig::new(Target::Sm100a, BF16).ranked(shape);
+    assert!(!ranked.is_empty() && ranked.iter().all(|(config, _)| config.columns >= 64));
+}
+
+/// The residual of a product of integers is not rounded to integers.
+#[test]
+fn a_residual_of_a_product_of_integers() {
+    let epilogue = Epilogue { residual: true, ..Epilogue::NONE };
+    let config = MatmulConfig { result: BF16, epilogue, ..MatmulConfig::new(Target::Sm100a, I8) };
+    assert_eq!((config.value(), MatmulConfig { result: I32, ..config }.value()), (F32, I32));
+}

@@ -64,6 +64,7 @@ mod scans_of_tuples;
 mod seed_layouts;
 mod several_stores;
 mod shared_storage;
+mod single_turns;
 mod snapshots;
 mod spread_reductions;
 mod style;

@@ -449,6 +449,7 @@ impl<'k> KernelBuilder<'k> {
     pub(crate) fn is_taken(&self, name: &str) -> bool {
         let is_buffer = self.kernel.buffers.iter().any(|(_, buffer)| buffer.name == name);
         is_buffer
+            || self.kernel.scalars.iter().any(|scalar| scalar.name == name)
             || self.loops.iter().any(|known| known == name)
             || nodes::size_names().iter().any(|known| known == name)
     }

@@ -14,6 +14,8 @@ use super::kernel::matmul;
 pub(super) const ROWS: i64 = 128;
 /// Bytes of a row of a factor in a stage: the width of the widest swizzle.
 pub(super) const STEP_BYTES: i64 = 128;
+/// The most products of a batch, and the most rows and columns of tiles of each.
+pub(super) const MOST: i64 = 1 << 10;
 /// Lanes of a warp.
 const LANES: i64 = 32;
 
@@ -145,7 +147,8 @@ impl MatmulConfig {
 
     /// The dtype that the epilogue computes in.
     pub fn value(&self) -> DType {
-        if self.epilogue.is_real() { F32 } else { self.sum() }
+        let adds_real = self.epilogue.residual && self.result.is_float();
+        if self.epilogue.is_real() || adds_real { F32 } else { self.sum() }
     }
 
     /// The part of K in a stage.
@@ -187,13 +190,14 @@ impl MatmulConfig {
         let rings = tiles + i64::from(self.target == Target::Sm100a);
         // Two arrays of barriers for each ring, and the address of tensor memory.
         let barriers = 2 * rings + i64::from(self.target == Target::Sm100a);
-        self.stages * self.stage_bytes() + tiles * tile + barriers * LANES * 4
+        self.stages.saturating_mul(self.stage_bytes()).saturating_add(tiles * tile + barriers * LANES * 4)
     }
 
     /// Columns of tensor memory that are allocated: a power of two from 32 on.
     pub fn tensor_columns(&self) -> i64 {
-        let columns = u64::try_from(self.sums * self.columns).unwrap_or(0);
-        columns.next_power_of_two().max(32) as i64
+        let columns = u64::try_from(self.sums.saturating_mul(self.columns)).unwrap_or(0);
+        let allocated = columns.checked_next_power_of_two().and_then(|columns| i64::try_from(columns).ok());
+        allocated.unwrap_or(i64::MAX).max(32)
     }
 
     /// The configuration, if the matrix unit multiplies in it; otherwise all that is against it.
@@ -216,6 +220,9 @@ impl MatmulConfig {
         if self.target == Target::Sm100a {
             at_most("columns of tensor memory", self.tensor_columns(), 512, "PTX ISA, \"Tensor Memory Addressing\"");
             limits.extend(self.against_unit());
+        } else if self.columns % 8 != 0 {
+            let (found, legal) = (format!("columns of a tile: {}", self.columns), "multiples of 8".to_string());
+            limits.push(Limit { found, legal, source: "PTX ISA, \"Matrix shape\" of wgmma and mma" });
         }
         let counts = [
             ("columns of a tile", self.columns),
@@ -278,6 +285,11 @@ impl MatmulConfig {
                 limit(legal, "PTX ISA, \"Matrix shape\" of tcgen05.mma")
             }
         }
+    }
+
+    /// Whether the kernel takes a product of this shape: the tiles of a batch are counted in 32 bits.
+    pub fn holds(&self, MatmulShape { batch, m, n, .. }: MatmulShape) -> bool {
+        batch <= 1 || batch <= MOST && m <= MOST * ROWS && n <= MOST * self.columns
     }
 
     /// The kernel for sizes like these: they are given at launch, and may be any that have the same powers of two up to 16 as

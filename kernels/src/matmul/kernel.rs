@@ -2,16 +2,13 @@
 
 use tilewright::prelude::*;
 
-use super::config::{Activation, MatmulConfig, MatmulShape, ROWS};
+use super::config::{Activation, MOST, MatmulConfig, MatmulShape, ROWS};
 use crate::blocks::divisible_like;
 use crate::products::turned;
 
 /// The square root of 2/pi, and the factor of the cube, in the approximation of gelu by tanh.
 pub(super) const ROOT: f64 = 0.797_884_560_802_865_4;
 pub(super) const CUBE: f64 = 0.044_715;
-
-/// The most products of a batch, and the most rows and columns of tiles of each.
-const MOST: i64 = 1 << 10;
 
 /// A matrix, or a batch of them.
 #[derive(Clone, Copy)]

@@ -89,10 +89,10 @@ impl MatmulConfig {
     pub fn cost(&self, shape: MatmulShape) -> Cost {
         let machine = Machine::of(self.target);
         let MatmulShape { batch, m, n, k } = shape;
-        let [rows, columns, steps] =
-            [ceil_div(m, ROWS * self.cluster), ceil_div(n, self.columns), ceil_div(k, self.step())];
-        let tiles = batch * rows * columns;
-        let clusters = self.clusters.min(machine.sms / self.cluster).min(tiles).max(1);
+        let [columns, cluster] = [self.columns, self.cluster].map(|extent| extent.max(1));
+        let [rows, columns, steps] = [ceil_div(m, ROWS * cluster), ceil_div(n, columns), ceil_div(k, self.step())];
+        let tiles = batch.saturating_mul(rows).saturating_mul(columns);
+        let clusters = self.clusters.min(machine.sms / cluster).min(tiles).max(1);
         let waves = ceil_div(tiles, clusters);
 
         let products = steps as f64 * self.step_seconds(&machine);
@@ -147,7 +147,7 @@ impl MatmulConfig {
     /// work at the same time.
     fn memory_bytes(&self, shape: MatmulShape, [rows, columns]: [i64; 2], clusters: i64) -> f64 {
         let MatmulShape { batch, m, n, k } = shape;
-        let bytes = |[a, b]: [i64; 2], dtype: DType| (batch * a * dtype.bytes()) as f64 * b as f64;
+        let bytes = |[a, b]: [i64; 2], dtype: DType| (batch * dtype.bytes()) as f64 * a as f64 * b as f64;
         let [left, right] = [[m, k], [n, k]].map(|extent| bytes(extent, self.factor));
         let result = bytes([m, n], self.result);
         let high = self.group.min(rows).min(clusters).max(1);
@@ -173,6 +173,7 @@ impl MatmulConfig {
         for cluster in CLUSTERS {
             for columns in (1..=MOST_COLUMNS / COLUMNS).map(|count| count * COLUMNS) {
                 let configs = GROUPS.into_iter().filter_map(|group| self.with(cluster, columns, group));
+                let configs = configs.filter(|config| config.holds(shape));
                 all.extend(configs.map(|config| (config, config.cost(shape))));
             }
         }
@@ -187,7 +188,7 @@ impl MatmulConfig {
     /// The configuration with as many stages as there is room for; `None` if it cannot be.
     fn with(&self, cluster: i64, columns: i64, group: i64) -> Option<MatmulConfig> {
         let clusters = Machine::of(self.target).sms / cluster;
-        let config = MatmulConfig { cluster, columns, group, clusters, stages: 1, sums: 2, ..*self };
+        let config = MatmulConfig { cluster, columns, group, clusters, stages: 1, ..*self };
         let room = self.target.shared_bytes() - config.shared_bytes();
         let stages = 1 + room.max(0) / config.stage_bytes();
         MatmulConfig { stages, ..config }.check().ok()

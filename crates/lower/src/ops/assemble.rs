@@ -66,7 +66,7 @@ impl KernelLowering<'_> {
                     }
                     let named = inner.names.into_iter().map(|(var, value)| (role, ThreadStmt::Let { var, value }));
                     let body: Vec<Part> = named.chain(self.parts(body)).collect();
-                    if inner.counter.is_once() {
+                    if inner.is_name {
                         parts.extend(once(&inner.counter, role, body));
                     } else {
                         let body = self.in_branches(body, role);
@@ -144,7 +144,7 @@ impl KernelLowering<'_> {
 /// A statement, and the role that executes it, if not all threads do.
 type Part = (Option<Handle<Role>>, ThreadStmt);
 
-/// The body of a loop of one iteration, behind the name of the value that its variable has, if the body uses it.
+/// What uses the name of an expression, behind the name, if it does.
 fn once(counter: &Counter, role: Option<Handle<Role>>, body: Vec<Part>) -> impl Iterator<Item = Part> {
     let Counter { var, begin, .. } = counter.clone();
     let mut is_used = false;

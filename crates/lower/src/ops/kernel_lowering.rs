@@ -161,7 +161,8 @@ impl KernelLowering<'_> {
                 self.trips = outer;
                 self.loops += 1;
                 let counter = counter.map_bounds(&|bound| substituted_expr(bound, unrolled));
-                let inner = LoopRef::new(self.loops, counter);
+                let is_name = inner.unroll == Unroll::Once;
+                let inner = LoopRef { is_name, ..LoopRef::new(self.loops, counter) };
                 blocks.push(Block::Loop(LoopBlock { inner, barrier: None, body, ahead }));
                 blocks.extend(self.after_loop(count));
                 blocks

@@ -20,12 +20,14 @@ pub(crate) struct LoopRef {
     pub(crate) counter: Counter,
     /// What is named in each iteration, before anything else.
     pub(crate) names: Vec<(Var, Expr)>,
+    /// Whether it is no loop, but gives an expression a name.
+    pub(crate) is_name: bool,
 }
 
 impl LoopRef {
     /// A loop in which nothing is named.
     pub(crate) fn new(id: usize, counter: Counter) -> LoopRef {
-        LoopRef { id, counter, names: Vec::new() }
+        LoopRef { id, counter, names: Vec::new(), is_name: false }
     }
 }
 
