@@ -5,19 +5,20 @@ use tilewright::runtime::{HostTensor, Tolerance};
 
 use crate::config::ShapeKey;
 use crate::numbers::{elements, greatest, listed, scattered};
+use crate::running_softmax::RunningSoftmax;
 use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "attention",
     about: "softmax(q*k^T/sqrt(depth))*v of each head, keys tile by tile; depth is a multiple of 8",
     shape: &[
-        ShapeKey { name: "heads", default: 2, about: "heads of keys and values" },
-        ShapeKey { name: "group", default: 1, about: "heads of queries that share one of keys and values" },
-        ShapeKey { name: "queries", default: 100, about: "queries of a head" },
-        ShapeKey { name: "keys", default: 200, about: "keys and values of a head" },
-        ShapeKey { name: "depth", default: 64, about: "elements of a query, a key or a value" },
-        ShapeKey { name: "causal", default: 0, about: "1 if query i sees the keys up to i only, else 0" },
-        ShapeKey { name: "stages", default: 2, about: "tiles of keys and values in shared memory" },
+        HEADS,
+        GROUP,
+        QUERIES,
+        KEYS,
+        DEPTH,
+        CAUSAL,
+        STAGES,
         ShapeKey { name: "threads", default: 128, about: "threads of a CTA; each warp has 16 queries" },
     ],
     dtypes: &[F16, BF16],
@@ -25,8 +26,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     run_time: |_| &["heads", "queries", "keys"],
     inputs,
     reference,
-    // Weights are rounded to 16 bits before they are multiplied by values up to 2: bf16 has 8 bits.
-    tolerance: |_| Tolerance { absolute: 1.6e-2, relative: 0.0 },
+    tolerance: |_| TOLERANCE,
     tested: &[
         (F16, &[("queries", 1), ("keys", 1), ("depth", 8), ("threads", 32)]),
         (F16, &[("queries", 70), ("keys", 65), ("causal", 1), ("stages", 3)]),
@@ -35,11 +35,32 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     ],
 };
 
+/// Heads of keys and values.
+pub(crate) const HEADS: ShapeKey = ShapeKey { name: "heads", default: 2, about: "heads of keys and values" };
+/// Heads of queries for each of keys and values.
+pub(crate) const GROUP: ShapeKey =
+    ShapeKey { name: "group", default: 1, about: "heads of queries that share one of keys and values" };
+/// Queries of a head.
+pub(crate) const QUERIES: ShapeKey = ShapeKey { name: "queries", default: 100, about: "queries of a head" };
+/// Keys of a head.
+pub(crate) const KEYS: ShapeKey = ShapeKey { name: "keys", default: 200, about: "keys and values of a head" };
+/// Elements of a query.
+pub(crate) const DEPTH: ShapeKey =
+    ShapeKey { name: "depth", default: 64, about: "elements of a query, a key or a value" };
+/// Whether a query sees the keys up to it only.
+pub(crate) const CAUSAL: ShapeKey =
+    ShapeKey { name: "causal", default: 0, about: "1 if query i sees the keys up to i only, else 0" };
+/// Tiles in shared memory.
+pub(crate) const STAGES: ShapeKey =
+    ShapeKey { name: "stages", default: 2, about: "tiles of keys and values in shared memory" };
+
+/// Weights are rounded to 16 bits before they are multiplied by values up to 2: bf16 has 8 bits.
+pub(crate) const TOLERANCE: Tolerance = Tolerance { absolute: 1.6e-2, relative: 0.0 };
+
 /// Keys and values of a tile.
 const TILE: i64 = 64;
 
-/// The warps divide the queries of a CTA, so that rows of scores stay inside a warp. `max` and `sum` are those of the keys so
-/// far; what was summed up with an earlier maximum is scaled. Exponentials are powers of 2.
+/// The warps divide the queries of a CTA, so that rows of scores stay inside a warp.
 fn attention(config: &Config) -> Kernel {
     let [depth, threads, stages, group] = ["depth", "threads", "stages", "group"].map(|name| config.size(name));
     let (dtype, is_causal, block) = (config.dtype, config.size("causal") == 1, threads / 32 * 16);
@@ -57,42 +78,33 @@ fn attention(config: &Config) -> Kernel {
         let held_q = k.fragment("held_q", dtype, [block, depth]);
         let key_tile = k.shared("key_tile", dtype, [TILE, depth]);
         let value_tile = k.shared("value_tile", dtype, [TILE, depth]);
-        let scores = k.fragment("scores", F32, [block, TILE]);
         let weights = k.fragment("weights", dtype, [block, TILE]);
         let held = k.fragment("held", F32, [block, depth]);
-        let [max, before, sum] = ["max", "before", "sum"].map(|name| k.fragment(name, F32, [block]));
+        let softmax = RunningSoftmax::new(k, [block, TILE]);
+        let RunningSoftmax { scores, before, .. } = softmax;
         k.copy(held_q, q.sub(rows));
         k.fill(held, 0.0);
-        k.fill(max, f64::NEG_INFINITY);
-        k.fill(sum, 0.0);
         let seen = if is_causal { (top + block).at_most(keys) } else { keys.into() };
         k.pipelined("t", ..seen.ceil_div(TILE), stages, |k, t| {
             let tile = (head / group, at(t * TILE, TILE), ..);
             k.copy(key_tile, key.sub(tile));
             k.copy(value_tile, value.sub(tile));
             k.gemm(scores, held_q, key_tile).with(product(true, true));
-            k.map(scores, |[i, j]| {
+            softmax.step(k, scale, |i, j| {
                 let last = if is_causal { (top + i + 1).at_most(keys) } else { keys.into() };
-                Value::from(t * TILE + j).lt(last).select(scores.at((i, j)) * scale, f64::NEG_INFINITY)
+                Value::from(t * TILE + j).lt(last)
             });
-            k.copy(before, max);
-            k.reduce(Max, max, scores, 1).accumulate();
-            k.map(before, |[i]| (before.at((i,)) - max.at((i,))).fast_exp2());
-            k.map(scores, |[i, j]| (scores.at((i, j)) - max.at((i,))).fast_exp2());
-            k.map(sum, |[i]| sum.at((i,)) * before.at((i,)));
-            k.reduce(Sum, sum, scores, 1).accumulate();
             k.map(weights, |[i, j]| scores.at((i, j)).cast(dtype));
             k.map(held, |[i, j]| held.at((i, j)) * before.at((i,)));
             k.gemm(held, weights, value_tile).with(product(false, false));
         });
-        k.map(sum, |[i]| 1.0 / sum.at((i,)));
-        k.map(held, |[i, j]| held.at((i, j)) * sum.at((i,)));
+        softmax.finish(k, held);
         k.copy(out.sub(rows), held);
     })
 }
 
 /// A product with the rows divided among all warps.
-fn product(transpose_b: bool, clear: bool) -> Gemm {
+pub(crate) fn product(transpose_b: bool, clear: bool) -> Gemm {
     Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear, ..Gemm::PLAIN }
 }
 

@@ -1,31 +1,30 @@
 use std::f64::consts::LOG2_E;
 
 use tilewright::prelude::*;
-use tilewright::runtime::Tolerance;
 
-use crate::attention;
+use crate::attention::{CAUSAL, DEPTH, GROUP, HEADS, KEYS, QUERIES, STAGES, TOLERANCE, inputs, product, reference};
 use crate::config::ShapeKey;
+use crate::running_softmax::RunningSoftmax;
 use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "attention_roles",
     about: "softmax(q*k^T/sqrt(depth))*v of each head by roles: one loads, one multiplies, others compute weights",
     shape: &[
-        ShapeKey { name: "heads", default: 2, about: "heads of keys and values" },
-        ShapeKey { name: "group", default: 1, about: "heads of queries that share one of keys and values" },
-        ShapeKey { name: "queries", default: 100, about: "queries of a head" },
-        ShapeKey { name: "keys", default: 200, about: "keys and values of a head" },
-        ShapeKey { name: "depth", default: 64, about: "elements of a query, a key or a value: a multiple of 16" },
-        ShapeKey { name: "causal", default: 0, about: "1 if query i sees the keys up to i only, else 0" },
-        ShapeKey { name: "stages", default: 2, about: "tiles of keys and values in shared memory" },
+        HEADS,
+        GROUP,
+        QUERIES,
+        KEYS,
+        ShapeKey { about: "elements of a query, a key or a value: a multiple of 16", ..DEPTH },
+        CAUSAL,
+        STAGES,
     ],
     dtypes: &[BF16, F16],
     build: attention_roles,
     run_time: |_| &["heads", "queries", "keys"],
-    inputs: attention::inputs,
-    reference: attention::reference,
-    // Weights are rounded to 16 bits before they are multiplied by values up to 2: bf16 has 8.
-    tolerance: |_| Tolerance { absolute: 1.6e-2, relative: 0.0 },
+    inputs,
+    reference,
+    tolerance: |_| TOLERANCE,
     tested: &[
         (F16, &[("queries", 1), ("keys", 1)]),
         (F16, &[("queries", 300), ("keys", 300), ("causal", 1), ("stages", 3)]),
@@ -38,50 +37,7 @@ const TILE: i64 = 64;
 /// Columns of sums that are in registers at a time on their way from tensor memory.
 const PART: i64 = 16;
 /// Queries of a tile.
-const QUERIES: i64 = 128;
-
-/// What the softmax of the rows of a tile of queries has seen so far.
-#[derive(Clone, Copy)]
-struct Softmax {
-    /// Scores of a tile of keys, and what becomes of them.
-    scores: Buffer,
-    /// The greatest score of a row, and the one before the last tile.
-    max: Buffer,
-    before: Buffer,
-    /// The sum of the weights of a row.
-    sum: Buffer,
-}
-
-impl Softmax {
-    fn new(k: &mut KernelBuilder, block: i64) -> Softmax {
-        let scores = k.fragment(&format!("scores{block}"), F32, [QUERIES, TILE]);
-        let [max, before, sum] =
-            ["max", "before", "sum"].map(|name| k.fragment(&format!("{name}{block}"), F32, [QUERIES]));
-        k.fill(max, f64::NEG_INFINITY);
-        k.fill(sum, 0.0);
-        Softmax { scores, max, before, sum }
-    }
-
-    /// Takes in scores of the keys from `first` on: they become weights, and `before` the factor of what was summed up before. `last`
-    /// is behind the last key that a row sees.
-    fn step(self, k: &mut KernelBuilder, first: Expr, scale: f64, last: impl Fn(Expr) -> Expr) {
-        let Softmax { scores, max, before, sum } = self;
-        k.map(scores, |[i, j]| Value::from(first + j).lt(last(i)).select(scores.at((i, j)) * scale, f64::NEG_INFINITY));
-        k.copy(before, max);
-        k.reduce(Max, max, scores, 1).accumulate();
-        k.map(before, |[i]| (before.at((i,)) - max.at((i,))).fast_exp2());
-        k.map(scores, |[i, j]| (scores.at((i, j)) - max.at((i,))).fast_exp2());
-        k.map(sum, |[i]| sum.at((i,)) * before.at((i,)));
-        k.reduce(Sum, sum, scores, 1).accumulate();
-    }
-
-    /// Divides what was summed up by the sums of weights.
-    fn finish(self, k: &mut KernelBuilder, held: Buffer) {
-        let sum = self.sum;
-        k.map(sum, |[i]| 1.0 / sum.at((i,)));
-        k.map(held, |[i, j]| held.at((i, j)) * sum.at((i,)));
-    }
-}
+const ROWS: i64 = 128;
 
 /// A CTA has one tile of queries, or two on `sm_100a`: while the weights of one are computed, the tensor core multiplies for the
 /// other.
@@ -97,16 +53,21 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
         let key = k.input("key", dtype, (heads, keys, depth));
         let value = k.input("value", dtype, (heads, keys, depth));
         let out = k.output("out", F32, (heads * group, queries, depth));
-        let [cta, head] = k.grid([queries.ceil_div(blocks * QUERIES), heads * group]);
-        let top = |block: i64| (cta * blocks + block) * QUERIES;
-        let rows = |block: i64| (head, at(top(block), QUERIES), ..);
+        let [cta, head] = k.grid([queries.ceil_div(blocks * ROWS), heads * group]);
+        let top = |block: i64| (cta * blocks + block) * ROWS;
+        let rows = |block: i64| (head, at(top(block), ROWS), ..);
         // All tiles of queries of a CTA go through the keys that the last one sees.
-        let seen = if is_causal { ((cta + 1) * (blocks * QUERIES)).at_most(keys) } else { keys.into() };
-        let last =
-            |block: i64| move |i: Expr| if is_causal { (top(block) + i + 1).at_most(keys) } else { Expr::from(keys) };
+        let seen = if is_causal { ((cta + 1) * (blocks * ROWS)).at_most(keys) } else { keys.into() };
+        // Whether a query sees a key.
+        let sees = |block: i64, t: Expr| {
+            move |i: Expr, j: Expr| {
+                let last = if is_causal { (top(block) + i + 1).at_most(keys) } else { keys.into() };
+                Value::from(t * TILE + j).lt(last)
+            }
+        };
         let tiles = seen.ceil_div(TILE);
         let query = k.ring("query", 1, |r| {
-            (0..blocks).map(|block| r.shared(&format!("q{block}"), dtype, [QUERIES, depth])).collect::<Vec<Buffer>>()
+            (0..blocks).map(|block| r.shared(&format!("q{block}"), dtype, [ROWS, depth])).collect::<Vec<Buffer>>()
         });
         let pairs = k.ring("pairs", stages, |r| {
             (r.shared("key_tile", dtype, [TILE, depth]), r.shared("value_tile", dtype, [TILE, depth]))
@@ -129,15 +90,15 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
             Target::Sm90a => {
                 k.threads(32 + 256);
                 k.role("compute", 8, |k| {
-                    let softmax = Softmax::new(k, 0);
-                    let weights = k.fragment("weights", dtype, [QUERIES, TILE]);
-                    let held = k.fragment("held", F32, [QUERIES, depth]);
+                    let softmax = RunningSoftmax::new(k, [ROWS, TILE]);
+                    let weights = k.fragment("weights", dtype, [ROWS, TILE]);
+                    let held = k.fragment("held", F32, [ROWS, depth]);
                     k.fill(held, 0.0);
                     let stage = query.wait(k);
                     k.serial("t", ..tiles, |k, t| {
                         pairs.consume(k, |k, (key_tile, value_tile)| {
                             k.gemm_async(softmax.scores, stage.buffers[0], key_tile).with(product(true, true));
-                            softmax.step(k, t * TILE, scale, last(0));
+                            softmax.step(k, scale, sees(0, t));
                             k.map(weights, |[i, j]| softmax.scores.at((i, j)).cast(dtype));
                             k.map(held, |[i, j]| held.at((i, j)) * softmax.before.at((i,)));
                             k.gemm_async(held, weights, value_tile).with(product(false, false));
@@ -154,9 +115,9 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                 let exchanged: Vec<_> = (0..blocks)
                     .map(|block| {
                         let name = |what: &str| format!("{what}{block}");
-                        let scores = k.ring(&name("scores_of"), 1, |r| r.tensor(&name("s"), F32, [QUERIES, TILE]));
-                        let weights = k.ring(&name("weights"), 1, |r| r.shared(&name("p"), dtype, [QUERIES, TILE]));
-                        let sums = k.ring(&name("sums"), 1, |r| r.tensor(&name("o"), F32, [QUERIES, depth]));
+                        let scores = k.ring(&name("scores_of"), 1, |r| r.tensor(&name("s"), F32, [ROWS, TILE]));
+                        let weights = k.ring(&name("weights"), 1, |r| r.shared(&name("p"), dtype, [ROWS, TILE]));
+                        let sums = k.ring(&name("sums"), 1, |r| r.tensor(&name("o"), F32, [ROWS, depth]));
                         (scores, weights, sums)
                     })
                     .collect();
@@ -178,20 +139,20 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                 });
                 for (block, (scores, weights, sums)) in (0..).zip(&exchanged) {
                     k.role(&format!("softmax{block}"), 4, |k| {
-                        let softmax = Softmax::new(k, block);
-                        let held = k.fragment(&format!("held{block}"), F32, [QUERIES, depth]);
-                        let part = k.fragment(&format!("part{block}"), F32, [QUERIES, PART]);
+                        let softmax = RunningSoftmax::new(k, [ROWS, TILE]);
+                        let held = k.fragment(&format!("held{block}"), F32, [ROWS, depth]);
+                        let part = k.fragment(&format!("part{block}"), F32, [ROWS, PART]);
                         k.fill(held, 0.0);
                         k.serial("t", ..tiles, |k, t| {
                             scores.consume(k, |k, s| k.copy(softmax.scores, s));
-                            softmax.step(k, t * TILE, scale, last(block));
+                            softmax.step(k, scale, sees(block, t));
                             weights.produce(k, |k, p| {
                                 k.map(p, |[i, j]| softmax.scores.at((i, j)).cast(dtype));
                             });
                             sums.consume(k, |k, o| {
                                 k.unroll("c", 0..depth / PART, |k, c| {
                                     k.copy(part, o.sub((.., at(c * PART, PART))));
-                                    k.parallel([QUERIES, PART], |k, [i, j]| {
+                                    k.parallel([ROWS, PART], |k, [i, j]| {
                                         let place = (i, c * PART + j);
                                         k.store(
                                             held,
@@ -209,8 +170,4 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
             }
         }
     })
-}
-
-fn product(transpose_b: bool, clear: bool) -> Gemm {
-    Gemm { transpose_b, policy: WarpPolicy::FullRow, clear, ..Gemm::PLAIN }
 }

@@ -2,7 +2,7 @@ use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
 use crate::blocks::{Blocks, COLS, ROWS, THREADS, divisible};
-use crate::numbers::{elements, scattered, tensor};
+use crate::numbers::{CUBE, ROOT, elements, gelu_tanh, scattered, tensor};
 use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
@@ -25,10 +25,6 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         (F16, &[("rows", 33), ("cols", 100), ("threads", 128)]),
     ],
 };
-
-/// The square root of 2/pi, and the factor of the cube, in the approximation of gelu by tanh.
-const ROOT: f64 = 0.797_884_560_802_865_4;
-const CUBE: f64 = 0.044_715;
 
 /// The most elements of a thread.
 const ELEMENTS: i64 = 64;
@@ -61,8 +57,7 @@ fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
     let cols = config.size("cols") as usize;
     let y = tensor(config.dtype, inputs[0].shape(), |i| {
         let i = i as usize;
-        let v = x[i] + bias[i % cols];
-        residual[i] + 0.5 * v * (1.0 + (ROOT * (v + CUBE * v * v * v)).tanh())
+        residual[i] + gelu_tanh(x[i] + bias[i % cols])
     });
     vec![y]
 }

@@ -34,6 +34,7 @@ mod quantize;
 mod rms_norm;
 mod rope;
 mod row_reduce;
+mod running_softmax;
 mod sf_transpose;
 mod sf_transpose_global;
 mod short_attention;

@@ -38,6 +38,15 @@ pub(crate) fn by_rows(matrix: &HostTensor, cols: i64, of_row: impl Fn(&[f64]) ->
     elements(matrix).chunks(cols.max(1) as usize).flat_map(of_row).collect()
 }
 
+/// The square root of 2/pi, and the factor of the cube, in the approximation of gelu by tanh.
+pub(crate) const ROOT: f64 = 0.797_884_560_802_865_4;
+pub(crate) const CUBE: f64 = 0.044_715;
+
+/// That approximation: `x/2 * (1 + tanh(ROOT * (x + CUBE * x^3)))`.
+pub(crate) fn gelu_tanh(x: f64) -> f64 {
+    0.5 * x * (1.0 + (ROOT * (x + CUBE * x.powi(3))).tanh())
+}
+
 /// The maximum of some numbers.
 pub(crate) fn greatest(numbers: &[f64]) -> f64 {
     numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max)

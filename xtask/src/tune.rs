@@ -1,7 +1,7 @@
 //! `tune`: ranks the configurations of a product by their predicted cost.
 
 use clap::Args;
-use tilewright_kernels::{Config, Cost, Machine, MatmulConfig, MatmulShape, find};
+use tilewright_kernels::{Config, Cost, Machine, MatmulConfig, MatmulShape};
 
 use crate::exit::Exit;
 use crate::request::KernelArguments;
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
 
 fn ranking(arguments: &Arguments) -> Result<Vec<String>, String> {
     let (entry, config, target) = arguments.kernel.resolve()?;
-    if find("matmul").is_none_or(|matmul| matmul.name != entry.name) {
+    if entry.name != "matmul" {
         return Err(format!("the kernel `{}` has no model of its costs; `matmul` has one", entry.name));
     }
     let (product, shape) = (MatmulConfig::of(&config, target), MatmulShape::of(&config));

@@ -23,10 +23,13 @@ enum Schedule<const N: usize> {
 }
 
 impl<const N: usize> Tiles<N> {
+    const IS_PLACE: () =
+        assert!(N == 2 || N == 3, "tiles have a row and a column, after the matrix if there are several");
+
     /// A grid with one CTA for each tile. It calls [`KernelBuilder::grid`].
     #[track_caller]
     pub fn one_per_cta(k: &mut KernelBuilder<'_>, extent: [Expr; N]) -> Tiles<N> {
-        const { assert!(N == 2 || N == 3, "tiles have a row and a column, after the matrix if there are several") };
+        const { Self::IS_PLACE };
         let mut fastest_first = extent;
         fastest_first.reverse();
         let mut place = k.grid(fastest_first);
@@ -42,7 +45,7 @@ impl<const N: usize> Tiles<N> {
     /// the same time read few different rows and columns of the factors; with `group` 1, row by row. It is at least 1.
     #[track_caller]
     pub fn persistent(k: &mut KernelBuilder<'_>, extent: [Expr; N], (ctas, group): (i64, i64)) -> Tiles<N> {
-        const { assert!(N == 2 || N == 3, "tiles have a row and a column, after the matrix if there are several") };
+        const { Self::IS_PLACE };
         let [first] = k.grid([product(&extent).at_most(ctas)]);
         Tiles { extent, schedule: Schedule::Persistent { first, ctas, group: group.max(1) } }
     }
@@ -74,14 +77,13 @@ fn place<const N: usize>(names: &mut Names<'_, '_>, number: Expr, (extent, group
     let ([outer @ .., row, column], [.., rows, columns]) = (&mut tile[..], &extent[..]) else { return tile };
     let mut number = names.name("tile_id", number);
     // The limits change nothing, but bound all: coordinates in tensors fit in 32 bits.
-    if let [matrix] = outer
-        && matrix.resolved().as_const() == Some(1)
-    {
+    if let [matrix] = outer {
+        let (matrices, of_matrix) = (*matrix, *rows * *columns);
         *matrix = Expr::from(0);
-    } else if let [matrix] = outer {
-        let of_matrix = *rows * *columns;
-        *matrix = names.name("matrix", (number / of_matrix).at_most(*matrix - 1));
-        number = names.name("in_matrix", number % of_matrix);
+        if matrices.resolved().as_const() != Some(1) {
+            *matrix = names.name("matrix", (number / of_matrix).at_most(matrices - 1));
+            number = names.name("in_matrix", number % of_matrix);
+        }
     }
     let begin = names.name("group_row", number / (*columns * group) * group);
     let height = names.name("group_rows", (*rows - begin).at_most(group).at_least(1));

@@ -2,6 +2,7 @@
 
 mod conditions;
 pub(crate) mod declarations;
+mod indices;
 mod roles;
 mod stages;
 
@@ -15,7 +16,7 @@ use tilewright_ir::thread::{
     Call, Cond, Cursor, Inst, Memory, MemorySpace, Mma, Note, Program, RegArray, Regs, Stmt, Unroll, conjunction,
     is_word,
 };
-use tilewright_ir::{Caching, Counter, Dim, Handle, HwIndex};
+use tilewright_ir::{Caching, Counter, Handle, HwIndex};
 use tilewright_layout::DType;
 
 use crate::asynchronous;
@@ -29,7 +30,6 @@ use crate::mma;
 use crate::registers::{PARTS, is_single, pointer, register, vector_name};
 use crate::source_map::Lines;
 use crate::statements::conditions::{all_of, loop_head, under_all};
-use crate::statements::declarations::Declarations;
 use crate::statements::stages::Stages;
 use crate::tensor;
 use crate::tensor_copies;
@@ -123,41 +123,6 @@ impl<'a> Printer<'a> {
         self.text.truncate(start + self.text[start..].trim_end().len());
         self.text.push('\n');
         self.lines.push(self.note);
-    }
-
-    /// The lines that define the hardware indices in what was printed.
-    pub(crate) fn hardware_indices(&self) -> Vec<String> {
-        let one_warp = self.program.threads <= 32;
-        let mut indices = Declarations::default();
-        for index in &self.indices {
-            let value = match index {
-                HwIndex::Warp => self.warp(),
-                other => hardware(*other, one_warp),
-            };
-            indices.add("const int".to_string(), format!("{} = {value}", index.name()));
-        }
-        indices.lines(MOST_COLUMNS - 2)
-    }
-
-    /// The CUDA expression of the index of a warp. Where warps branch to their roles, or a warpgroup multiplies, all lanes read it
-    /// from one, so that the compiler knows it to be uniform: the addresses and descriptors that follow from it are in uniform
-    /// registers, which these instructions take.
-    fn warp(&self) -> &'static str {
-        let is_uniform = !self.program.roles.is_empty() || !self.uses.warpgroup_products.is_empty();
-        if is_uniform { "__shfl_sync(0xffffffff, threadIdx.x >> 5, 0)" } else { "threadIdx.x >> 5" }
-    }
-
-    /// Notes the hardware indices of these statements, and of the conditions that are printed as one.
-    fn find_indices(&mut self, body: &[Stmt]) {
-        let mut find = |expr: &Expr| expr.for_each_var(&mut |var| self.indices.extend(HwIndex::of(var)));
-        for stmt in body {
-            match stmt {
-                Stmt::If { cond, body } => {
-                    conjunction(cond, body).0.into_iter().flat_map(Cond::sides).for_each(&mut find);
-                }
-                other => other.exprs(&mut find),
-            }
-        }
     }
 
     pub(crate) fn body(&mut self, body: &[Stmt]) -> Result<(), Diagnostic> {
@@ -620,19 +585,6 @@ fn filled(text: &str, operands: &[String]) -> Result<String, Diagnostic> {
 /// The variable that holds several entries of a table.
 pub(crate) fn lookup_name<'a>(entries: impl Iterator<Item = &'a str>) -> String {
     entries.collect::<Vec<_>>().join("_")
-}
-
-/// The CUDA expression of a hardware index of a thread. In a CTA of one warp, the lane is the thread.
-fn hardware(index: HwIndex, one_warp: bool) -> &'static str {
-    match index {
-        HwIndex::Tid => "threadIdx.x",
-        HwIndex::Lane if one_warp => "threadIdx.x",
-        HwIndex::Lane => "threadIdx.x & 31",
-        HwIndex::Warp => "threadIdx.x >> 5",
-        HwIndex::Block(Dim::X) => "blockIdx.x",
-        HwIndex::Block(Dim::Y) => "blockIdx.y",
-        HwIndex::Block(Dim::Z) => "blockIdx.z",
-    }
 }
 
 #[cfg(test)]

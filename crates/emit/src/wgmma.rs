@@ -4,15 +4,13 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::thread::{LeftMatrix, Memory, Program, SharedMatrix, WarpgroupMma, WgmmaInst};
 use tilewright_layout::DType;
+use tilewright_layout::descriptor::ADDRESS_UNIT;
 
 use crate::dtype::c_type;
 use crate::index::{Level, c_index, c_operand};
 use crate::registers::pointer;
 use crate::statements::MOST_COLUMNS;
 use crate::uses::Uses;
-
-/// Bytes that a descriptor counts in.
-const UNIT: i64 = 16;
 
 /// The function that makes a descriptor.
 const DESCRIPTOR: &str = "shared_matrix";
@@ -104,7 +102,7 @@ pub(crate) fn matrix(program: &Program, uses: &Uses, part: &SharedMatrix) -> Str
     let at = normalize(&part.first);
     let begin = if at.as_const() == Some(0) { name.clone() } else { format!("&{name}[{}]", c_index(&at)) };
     let whole = format!("{}<{:#x}>({begin})", uses.visible(DESCRIPTOR), part.descriptor);
-    let offset = normalize(&(normalize(&(&part.offset * dtype.bytes())) / UNIT));
+    let offset = normalize(&(normalize(&(&part.offset * dtype.bytes())) / ADDRESS_UNIT));
     if offset.as_const() == Some(0) {
         return whole;
     }

@@ -64,6 +64,11 @@ impl Counter {
         normalize(&(&self.end - &self.begin)).as_const().is_some_and(|distance| 0 < distance && distance <= self.step)
     }
 
+    /// Whether it may take several values.
+    pub fn repeats(&self) -> bool {
+        self.most_trips() > 1 && !self.is_once()
+    }
+
     /// The values, if they depend on nothing.
     pub fn values(&self) -> Option<impl Iterator<Item = i64> + Clone> {
         let (begin, end) = (self.begin.as_const()?, self.end.as_const()?);
@@ -86,7 +91,7 @@ impl Counter {
 
     /// The number of values that costs assume: their number, or at most 64 where the kernel alone does not determine it.
     pub fn assumed_trips(&self) -> i64 {
-        let most = self.most_trips();
+        let most = if self.is_once() { 1 } else { self.most_trips() };
         if self.values().is_some() { most } else { most.clamp(0, ASSUMED_TRIPS) }
     }
 

@@ -188,7 +188,7 @@ impl Waits<'_> {
     fn repeat(&mut self, inner: &mut LoopBlock, state: &mut State, places: bool) {
         self.loops.push(inner.inner.counter.clone());
         // Where an iteration begins, what is in flight is that before the loop, or that after another iteration.
-        while !inner.inner.counter.is_once() {
+        while inner.inner.counter.repeats() {
             let (before, mut after) = (state.clone(), state.clone());
             self.walk(&mut inner.body, &mut after, false);
             state.meet(after);

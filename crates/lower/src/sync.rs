@@ -103,8 +103,7 @@ impl BarrierPass<'_> {
         let (outside, start) = (std::mem::take(&mut self.pending), self.next);
         self.loops.push(block.inner.clone());
         self.walk(&mut block.body, pass);
-        let repeats = block.inner.counter.most_trips() > 1 && !block.inner.counter.is_once();
-        if pass == Pass::First && repeats {
+        if pass == Pass::First && block.inner.counter.repeats() {
             self.mark_earlier(start, true);
             let only_next = has_barrier(&block.body, self.widest(), role_of(&block.body));
             let outer = self.again.replace(Again { counter: block.inner.counter.clone(), only_next });

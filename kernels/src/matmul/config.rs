@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use tilewright::ir::SHARED_ALIGNMENT;
 use tilewright::ir::thread::WgmmaInst;
 use tilewright::layout::LayoutError;
 use tilewright::layout::descriptor::{InstructionShape, InstructionTypes, dense};
@@ -16,8 +17,6 @@ pub(super) const ROWS: i64 = 128;
 pub(super) const STEP_BYTES: i64 = 128;
 /// The most products of a batch, and the most rows and columns of tiles of each.
 pub(super) const MOST: i64 = 1 << 10;
-/// Lanes of a warp.
-const LANES: i64 = 32;
 
 /// The extents of a product, `batch` times `m` by `k` times `k` by `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +48,7 @@ impl Epilogue {
     /// Sums are stored as they are.
     pub const NONE: Epilogue = Epilogue { scale: false, bias: false, activation: Activation::None, residual: false };
 
-    /// Whether it computes with numbers that are no integers.
+    /// Whether it computes in floating point, also on sums of integers.
     fn is_real(self) -> bool {
         self.scale || matches!(self.activation, Activation::Gelu | Activation::Silu)
     }
@@ -109,7 +108,7 @@ pub struct Limit {
 }
 
 impl fmt::Display for Limit {
-    /// `the shared memory of a CTA is 245,888 bytes; at most 232,448 are possible (..)`
+    /// `bytes of shared memory of a CTA: 245888; at most 232448 (..)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {} ({})", self.found, self.legal, self.source)
     }
@@ -190,7 +189,7 @@ impl MatmulConfig {
         let rings = tiles + i64::from(self.target == Target::Sm100a);
         // Two arrays of barriers for each ring, and the address of tensor memory.
         let barriers = 2 * rings + i64::from(self.target == Target::Sm100a);
-        self.stages.saturating_mul(self.stage_bytes()).saturating_add(tiles * tile + barriers * LANES * 4)
+        self.stages.saturating_mul(self.stage_bytes()).saturating_add(tiles * tile + barriers * SHARED_ALIGNMENT)
     }
 
     /// Columns of tensor memory that are allocated: a power of two from 32 on.
@@ -317,7 +316,7 @@ impl MatmulConfig {
 const SPECIFICATIONS: &str = "CUDA C++ Programming Guide, technical specifications per compute capability";
 
 impl fmt::Display for MatmulConfig {
-    /// `sm_100a bf16 pair 256x128x64 stages 4 sums 2 clusters 74 group 8`
+    /// `sm_100a bf16 n t bf16 pair 256x128x64 cluster 2 stages 4 sums 2 clusters 74 group 8 bias`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let MatmulConfig { target, factor, result, columns, stages, sums, cluster, clusters, group, epilogue, .. } =
             self;

@@ -4,11 +4,8 @@ use tilewright::prelude::*;
 
 use super::config::{Activation, MOST, MatmulConfig, MatmulShape, ROWS};
 use crate::blocks::divisible_like;
+use crate::numbers::{CUBE, ROOT};
 use crate::products::turned;
-
-/// The square root of 2/pi, and the factor of the cube, in the approximation of gelu by tanh.
-pub(super) const ROOT: f64 = 0.797_884_560_802_865_4;
-pub(super) const CUBE: f64 = 0.044_715;
 
 /// A matrix, or a batch of them.
 #[derive(Clone, Copy)]
@@ -18,6 +15,32 @@ struct Matrices {
 }
 
 impl Matrices {
+    fn input(
+        k: &mut KernelBuilder,
+        (name, dtype): (&str, DType),
+        batch: Option<Size>,
+        [rows, columns]: [Size; 2],
+    ) -> Self {
+        let tensor = match batch {
+            Some(batch) => k.input(name, dtype, (batch, rows, columns)),
+            None => k.input(name, dtype, (rows, columns)),
+        };
+        Matrices { tensor, is_batch: batch.is_some() }
+    }
+
+    fn output(
+        k: &mut KernelBuilder,
+        (name, dtype): (&str, DType),
+        batch: Option<Size>,
+        [rows, columns]: [Size; 2],
+    ) -> Self {
+        let tensor = match batch {
+            Some(batch) => k.output(name, dtype, (batch, rows, columns)),
+            None => k.output(name, dtype, (rows, columns)),
+        };
+        Matrices { tensor, is_batch: batch.is_some() }
+    }
+
     /// Some rows and columns of a matrix.
     fn sub(self, matrix: Expr, [rows, columns]: [Index; 2]) -> Region {
         if self.is_batch { self.tensor.sub((matrix, rows, columns)) } else { self.tensor.sub((rows, columns)) }
@@ -40,24 +63,12 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
         // The tiles of a batch are counted in 32 bits.
         let batch = (like.batch > 1).then(|| k.size("batch").max(MOST));
         let [m, n] = if batch.is_some() { [m.max(MOST * ROWS), n.max(MOST * columns)] } else { [m, n] };
-        let matrices = |[rows, columns]: [Size; 2], declare: &mut dyn FnMut(Option<Size>, [Size; 2]) -> Buffer| {
-            Matrices { tensor: declare(batch, [rows, columns]), is_batch: batch.is_some() }
-        };
-        let mut input = |name: &str, dtype: DType, shape: [Size; 2]| {
-            matrices(shape, &mut |batch, [rows, columns]| match batch {
-                Some(batch) => k.input(name, dtype, (batch, rows, columns)),
-                None => k.input(name, dtype, (rows, columns)),
-            })
-        };
-        let a = input("a", factor, turned(transpose_a, [m, depth]));
-        let b = input("b", factor, turned(transpose_b, [depth, n]));
-        let residual = epilogue.residual.then(|| input("residual", result, [m, n]));
+        let a = Matrices::input(k, ("a", factor), batch, turned(transpose_a, [m, depth]));
+        let b = Matrices::input(k, ("b", factor), batch, turned(transpose_b, [depth, n]));
+        let residual = epilogue.residual.then(|| Matrices::input(k, ("residual", result), batch, [m, n]));
         let bias = epilogue.bias.then(|| k.input("bias", sum, (n,)));
         let scale = epilogue.scale.then(|| k.scalar("scale", F32));
-        let c = matrices([m, n], &mut |batch, [rows, columns]| match batch {
-            Some(batch) => k.output("c", result, (batch, rows, columns)),
-            None => k.output("c", result, (rows, columns)),
-        });
+        let c = Matrices::output(k, ("c", result), batch, [m, n]);
         let rank = k.cluster(cluster);
         let all = [batch.map_or(Expr::from(1), Expr::from), m.ceil_div(ROWS * cluster), n.ceil_div(columns)];
         let tiles = Tiles::persistent(k, all, (clusters, group));
@@ -116,13 +127,11 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
                     Activation::None => biased,
                     Activation::Relu => biased.max(0),
                     Activation::Gelu => {
+                        // Results of 32 bits keep more digits than `fast_tanh` has.
                         let v = k.named("v", biased);
-                        v / (1.0 + (v * (v * v * (-2.0 * ROOT * CUBE) - 2.0 * ROOT)).fast_exp())
+                        v * (v * (v * v * (2.0 * ROOT * CUBE) + 2.0 * ROOT)).fast_sigmoid()
                     }
-                    Activation::Silu => {
-                        let v = k.named("v", biased);
-                        v / (1.0 + (0.0 - v).fast_exp())
-                    }
+                    Activation::Silu => biased.fast_silu(),
                 };
                 let value = extra.map_or(active, |extra| active + extra.at((i, first + j)).cast(value_of));
                 k.store(out, (i, first + j), value.cast(result));

@@ -12,7 +12,7 @@ pub use self::config::{Activation, Epilogue, Limit, MatmulConfig, MatmulShape};
 pub use self::machine::Machine;
 pub use self::model::{Bound, Cost, MOST_RANKED};
 use crate::config::ShapeKey;
-use crate::numbers::{elements, listed, small, tensor};
+use crate::numbers::{elements, gelu_tanh, listed, small, tensor};
 use crate::products::{K, LAYOUT, M, N, factors, multiplied, transposed, turned};
 use crate::{Config, KernelEntry};
 
@@ -148,7 +148,7 @@ fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
         let active = match activation {
             Activation::None => value,
             Activation::Relu => value.max(0.0),
-            Activation::Gelu => 0.5 * value * (1.0 + (kernel::ROOT * (value + kernel::CUBE * value.powi(3))).tanh()),
+            Activation::Gelu => gelu_tanh(value),
             Activation::Silu => value / (1.0 + (-value).exp()),
         };
         *element = active + residual.as_ref().map_or(0.0, |residual| residual[at]);

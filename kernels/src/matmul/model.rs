@@ -21,7 +21,7 @@ pub struct Cost {
     pub epilogue: f64,
     /// The time in which memory moves all tensors, each as often as the cache does not keep it.
     pub memory: f64,
-    /// Bytes in flight over those that hide the latency of memory: 1 is just enough.
+    /// Bytes in flight over those that arrive at an SM in the time of a latency: 1 is just enough.
     pub in_flight: f64,
 }
 
@@ -99,7 +99,7 @@ impl MatmulConfig {
         let arriving = steps as f64 * self.arriving_bytes(shape) / (machine.arriving as f64 * machine.busy_clock);
         let waiting = steps as f64 / self.stages as f64 * machine.latency;
         let loads = arriving.max(waiting);
-        let in_flight = (self.stages * self.stage_bytes()) as f64
+        let in_flight = self.stages as f64 * self.stage_bytes() as f64
             / (machine.latency * machine.arriving as f64 * machine.busy_clock);
         let epilogue = self.epilogue_seconds(&machine);
         let memory = self.memory_bytes(shape, [rows, columns], clusters) / machine.memory;
@@ -177,11 +177,7 @@ impl MatmulConfig {
                 all.extend(configs.map(|config| (config, config.cost(shape))));
             }
         }
-        let order = |cost: &Cost| (cost.seconds, cost.memory);
-        all.sort_by(|(_, a), (_, b)| {
-            let ((a, of_a), (b, of_b)) = (order(a), order(b));
-            a.total_cmp(&b).then(of_a.total_cmp(&of_b))
-        });
+        all.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds).then(a.memory.total_cmp(&b.memory)));
         all
     }
 

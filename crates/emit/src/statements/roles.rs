@@ -1,15 +1,12 @@
 //! Branches of roles: those of neighbours are arms of one `if`, and each counts its threads from its first one.
 
-use std::collections::BTreeSet;
-
 use tilewright_diag::Diagnostic;
-use tilewright_expr::Expr;
-use tilewright_ir::thread::{Stmt, for_each_stmt};
+use tilewright_ir::thread::Stmt;
 use tilewright_ir::tile::Role;
 use tilewright_ir::{Handle, HwIndex};
-use tilewright_layout::access::LANES;
 
 use super::Printer;
+use super::indices::{in_role, indices_in};
 
 impl Printer<'_> {
     /// Prints the branches of roles at the beginning of a list of statements, and returns the rest of it.
@@ -74,22 +71,5 @@ impl Printer<'_> {
         let inside: Vec<HwIndex> = self.indices.iter().copied().filter(is_of_cta).collect();
         self.indices = outer.into_iter().chain(inside).collect();
         Ok(())
-    }
-}
-
-/// The hardware indices that statements mention.
-fn indices_in(body: &[Stmt]) -> BTreeSet<HwIndex> {
-    let mut found = BTreeSet::new();
-    let mut add = |expr: &Expr| expr.for_each_var(&mut |var| found.extend(HwIndex::of(var)));
-    for_each_stmt(body, &mut |stmt| stmt.exprs(&mut add));
-    found
-}
-
-/// The definition of an index that is counted from the first warp of a role; `None` for others.
-fn in_role(index: HwIndex, first: i64) -> Option<String> {
-    match index {
-        HwIndex::Tid => Some(format!("tid = threadIdx.x - {}", first * LANES as i64)),
-        HwIndex::Warp => Some(format!("warp = __shfl_sync(0xffffffff, threadIdx.x >> 5, 0) - {first}")),
-        HwIndex::Lane | HwIndex::Block(_) => None,
     }
 }

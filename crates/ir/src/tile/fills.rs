@@ -54,7 +54,7 @@ impl Kernel {
         if stages.is_some_and(|stages| stages < 2) {
             return refused("the loop has 1 stage", "2 stages or more");
         }
-        if inner.counter.most_trips() < 2 || inner.counter.is_once() {
+        if !inner.counter.repeats() {
             return refused("the loop has at most 1 iteration", "2 iterations or more");
         }
         let (mut all, mut found) = (Vec::new(), Fills::default());

@@ -130,19 +130,15 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
         match stmt {
             Stmt::Op(op) => print_op(f, kernel, &kernel.ops[*op], depth)?,
             Stmt::Loop(Loop { counter, unroll, body, .. }) => {
-                if *unroll == Unroll::Once {
-                    writeln!(f, "{:indent$}let {} = {}", "", counter.var.name(), counter.begin)?;
-                    print_body(f, kernel, body, depth)?;
-                    continue;
-                }
-                let word = match unroll {
-                    Unroll::No | Unroll::Once => "serial".to_string(),
-                    Unroll::Full => "unroll".to_string(),
-                    Unroll::Pipelined(None) => "pipelined".to_string(),
-                    Unroll::Pipelined(Some(stages)) => format!("pipelined {stages}"),
+                let (line, inside) = match unroll {
+                    Unroll::No => (format!("serial {counter}"), depth + 1),
+                    Unroll::Once => (format!("let {} = {}", counter.var.name(), counter.begin), depth),
+                    Unroll::Full => (format!("unroll {counter}"), depth + 1),
+                    Unroll::Pipelined(None) => (format!("pipelined {counter}"), depth + 1),
+                    Unroll::Pipelined(Some(stages)) => (format!("pipelined {stages} {counter}"), depth + 1),
                 };
-                writeln!(f, "{:indent$}{word} {counter}", "")?;
-                print_body(f, kernel, body, depth + 1)?;
+                writeln!(f, "{:indent$}{line}", "")?;
+                print_body(f, kernel, body, inside)?;
             }
             Stmt::Parallel(parallel) => print_parallel(f, kernel, &kernel.parallels[*parallel], depth)?,
             Stmt::Begin(hold) => writeln!(f, "{:indent$}{}", "", kernel.hold_text(*hold, false))?,

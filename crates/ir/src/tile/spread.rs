@@ -17,10 +17,6 @@ impl Kernel {
             !reduction.clear && op.warp.is_none() && op.role.is_none() && is_used_once
         };
         let ops = inner.body.iter().filter_map(|stmt| if let Stmt::Op(handle) = stmt { Some(*handle) } else { None });
-        if inner.counter.most_trips() > 1 && !inner.counter.is_once() {
-            ops.filter(is_spread).collect()
-        } else {
-            Vec::new()
-        }
+        if inner.counter.repeats() { ops.filter(is_spread).collect() } else { Vec::new() }
     }
 }

@@ -23,5 +23,5 @@ pub use instruction::{DenseKind, InstructionDescriptor, InstructionShape, Instru
 pub use limits::{SHARED_UNIT as BOX_UNIT, UNIT as ROW_UNIT};
 pub use pattern::SwizzlePattern;
 pub use scaled::{BlockScaledInstructionDescriptor, ScaleFormat, ScaledKind, block_scaled};
-pub use shared::{Tcgen05Descriptor, WgmmaDescriptor};
+pub use shared::{ADDRESS_UNIT, Tcgen05Descriptor, WgmmaDescriptor};
 pub use tensor_map::{BoxCopy, BoxElement, Interleave, Source, TensorMap};

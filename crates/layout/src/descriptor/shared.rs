@@ -9,6 +9,9 @@ use crate::hardware::SwizzleMode;
 use super::field::{put, take};
 use super::pattern::SwizzlePattern;
 
+/// Bytes that addresses and offsets count in.
+pub const ADDRESS_UNIT: i64 = 16;
+
 /// Bits 46 to 48 of every tcgen05 descriptor.
 const TCGEN05_CONSTANT: u64 = 0b001;
 

@@ -21,7 +21,7 @@ impl Stored<'_> {
     /// Whether each iteration of each loop stores a tile of its own: for each loop there is a dimension in which the tile
     /// moves on by its side or more, whatever the other loops do.
     fn differs_in_each_iteration(&self) -> bool {
-        let several = self.loops.iter().filter(|counter| counter.most_trips() > 1 && !counter.is_once());
+        let several = self.loops.iter().filter(|counter| counter.repeats());
         let EngineMove { starts, sides, .. } = self.moved;
         let moves_on = |start: &Expr, side: i64, counter: &Counter| {
             let others = self.loops.iter().filter(|other| other.var != counter.var);

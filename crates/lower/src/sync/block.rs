@@ -20,7 +20,7 @@ pub(crate) struct LoopRef {
     pub(crate) counter: Counter,
     /// What is named in each iteration, before anything else.
     pub(crate) names: Vec<(Var, Expr)>,
-    /// Whether it is no loop, but gives an expression a name.
+    /// Whether this is the name of an expression rather than a loop.
     pub(crate) is_name: bool,
 }
 

@@ -1,0 +1,57 @@
+//! The softmax of rows of scores that arrive tile by tile: what was summed up with an earlier maximum is scaled. Exponentials are
+//! powers of 2.
+
+use tilewright::prelude::*;
+
+/// What the softmax of each row has seen so far.
+#[derive(Clone, Copy)]
+pub(crate) struct RunningSoftmax {
+    /// The scores of a tile, and what becomes of them.
+    pub(crate) scores: Buffer,
+    /// The factor of what was summed up before the last tile.
+    pub(crate) before: Buffer,
+    /// The greatest score of a row.
+    max: Buffer,
+    /// The sum of the weights of a row.
+    sum: Buffer,
+}
+
+impl RunningSoftmax {
+    /// The softmax of `rows` rows that arrive in tiles of `columns` scores.
+    #[track_caller]
+    pub(crate) fn new(k: &mut KernelBuilder, [rows, columns]: [i64; 2]) -> RunningSoftmax {
+        k.op("softmax", |k| {
+            let scores = k.fragment("scores", F32, [rows, columns]);
+            let [max, before, sum] = ["max", "before", "sum"].map(|name| k.fragment(name, F32, [rows]));
+            k.fill(max, f64::NEG_INFINITY);
+            k.fill(sum, 0.0);
+            RunningSoftmax { scores, before, max, sum }
+        })
+    }
+
+    /// Takes in the scores of a tile, times `scale`; those that `is_seen` does not hold for count as minus infinity. The scores become
+    /// weights.
+    #[track_caller]
+    pub(crate) fn step(self, k: &mut KernelBuilder, scale: f64, is_seen: impl Fn(Expr, Expr) -> Value) {
+        let RunningSoftmax { scores, before, max, sum } = self;
+        k.op("softmax", |k| {
+            k.map(scores, |[i, j]| is_seen(i, j).select(scores.at((i, j)) * scale, f64::NEG_INFINITY));
+            k.copy(before, max);
+            k.reduce(Max, max, scores, 1).accumulate();
+            k.map(before, |[i]| (before.at((i,)) - max.at((i,))).fast_exp2());
+            k.map(scores, |[i, j]| (scores.at((i, j)) - max.at((i,))).fast_exp2());
+            k.map(sum, |[i]| sum.at((i,)) * before.at((i,)));
+            k.reduce(Sum, sum, scores, 1).accumulate();
+        });
+    }
+
+    /// Divides what was summed up by the sums of weights.
+    #[track_caller]
+    pub(crate) fn finish(self, k: &mut KernelBuilder, held: Buffer) {
+        let sum = self.sum;
+        k.op("softmax", |k| {
+            k.map(sum, |[i]| 1.0 / sum.at((i,)));
+            k.map(held, |[i, j]| held.at((i, j)) * sum.at((i,)));
+        });
+    }
+}
