@@ -77,6 +77,7 @@ pub const KERNELS: &[KernelEntry] = &[
     layer_norm::ENTRY,
     norm_grad::LAYER,
     matmul::ENTRY,
+    matmul::FALLBACK,
     moments::ENTRY,
     plan_then_buffer_layout::ENTRY,
     quantize::FP8,

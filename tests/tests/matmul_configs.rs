@@ -6,7 +6,7 @@ use tilewright::prelude::*;
 use tilewright_kernels::{Activation, Epilogue, MOST_RANKED, MatmulConfig, MatmulShape};
 
 /// A shape whose rows begin at multiples of 16 bytes.
-const SHAPE: MatmulShape = MatmulShape { batch: 1, m: 4096, n: 4096, k: 4096 };
+const SHAPE: MatmulShape = MatmulShape::new([4096; 3]);
 
 fn compiled(config: &MatmulConfig) -> Result<Artifact, Vec<Diagnostic>> {
     compile(config.unchecked_kernel(SHAPE), &Options::new(config.target))
@@ -75,7 +75,7 @@ fn a_name_tells_configurations_apart() {
 
 /// The columns, CTAs and stages that are chosen for a shape.
 fn chosen(target: Target, [m, n, k]: [i64; 3]) -> [i64; 3] {
-    let best = MatmulConfig::new(target, BF16).choose(MatmulShape { batch: 1, m, n, k }).expect("a configuration");
+    let best = MatmulConfig::new(target, BF16).choose(MatmulShape::new([m, n, k])).expect("a configuration");
     [best.columns, best.cluster, best.stages]
 }
 
@@ -98,10 +98,53 @@ fn products_of_few_rows_have_narrow_tiles_and_many_stages() {
     }
 }
 
+/// Where tiles leave most SMs without work, parts of K are added in memory, if the result keeps what is added.
+#[test]
+fn few_tiles_are_split() {
+    let shape = MatmulShape::new([128, 512, 16_384]);
+    for target in Target::ALL.iter().copied() {
+        let product = MatmulConfig { result: F32, ..MatmulConfig::new(target, BF16) };
+        let best = product.choose(shape).expect("a configuration");
+        assert!(best.splits > 1, "{best}");
+        let one = product.ranked(shape).into_iter().find(|(config, _)| config.splits == 1).expect("one").1;
+        assert!(best.cost(shape).seconds < one.seconds / 2.0, "{best}");
+        let rounded = MatmulConfig { result: BF16, ..product }.choose(shape).expect("a configuration");
+        assert_eq!(rounded.splits, 1);
+        let large = product.ranked(SHAPE);
+        assert!(large.iter().all(|(config, _)| config.splits == 1));
+    }
+}
+
+#[test]
+fn parts_of_sums_are_not_finished() {
+    let config = MatmulConfig { splits: 2, ..MatmulConfig::new(Target::Sm100a, BF16) };
+    let found = |config: MatmulConfig| config.limits().iter().map(|limit| limit.found.clone()).collect::<Vec<_>>();
+    assert_eq!(found(config), ["a result of bf16 in parts"]);
+    assert_eq!(found(MatmulConfig { result: F32, ..config }), Vec::<String>::new());
+    let epilogue = Epilogue { scale: true, bias: true, ..Epilogue::NONE };
+    assert_eq!(found(MatmulConfig { result: F32, epilogue, ..config }), ["an epilogue of parts of sums"]);
+    assert_eq!(
+        found(MatmulConfig { result: F32, epilogue: Epilogue { bias: false, ..epilogue }, ..config }),
+        Vec::<String>::new()
+    );
+}
+
+/// Rows that would overlap are refused.
+#[test]
+fn rows_do_not_overlap() {
+    let shape = MatmulShape { leading: Some([64, 63, 100]), ..MatmulShape::new([96, 100, 64]) };
+    let config = MatmulConfig::new(Target::Sm100a, BF16);
+    for kernel in [config.kernel(shape), config.fallback(shape)] {
+        let found = compile(kernel, &Options::new(Target::Sm100a)).expect_err("it is refused");
+        let texts: Vec<&str> = found.iter().map(|finding| finding.message.as_str()).collect();
+        assert_eq!(texts, ["`ldb`: 63, for rows of 64 elements"]);
+    }
+}
+
 #[test]
 fn costs_grow_with_work() {
     let config = MatmulConfig::new(Target::Sm100a, BF16);
-    let seconds = |m: i64, k: i64| config.cost(MatmulShape { batch: 1, m, n: 4096, k }).seconds;
+    let seconds = |m: i64, k: i64| config.cost(MatmulShape::new([m, 4096, k])).seconds;
     assert!(seconds(4096, 4096) < seconds(8192, 4096) && seconds(4096, 4096) < seconds(4096, 8192));
     let narrow = MatmulConfig { stages: 1, ..config };
     assert!(narrow.cost(SHAPE).seconds > config.cost(SHAPE).seconds);
@@ -138,7 +181,7 @@ const PREDICTED: [(&str, Target, DType, [i64; 3], f64); 4] = [
 fn predictions_are_those_of_the_page() {
     let page = include_str!("../../docs/matmul.md");
     for (title, target, factor, [m, n, k], expected) in PREDICTED {
-        let (product, shape) = (MatmulConfig::new(target, factor), MatmulShape { batch: 1, m, n, k });
+        let (product, shape) = (MatmulConfig::new(target, factor), MatmulShape::new([m, n, k]));
         let best = product.choose(shape).expect("a configuration");
         let rate = shape.operations() / best.cost(shape).seconds / 1e12;
         assert_eq!(rate.round(), expected, "{title}: {best}");
@@ -162,9 +205,10 @@ fn limits_of_any_numbers_are_found() {
 
 #[test]
 fn configurations_of_a_batch_take_it() {
-    let shape = MatmulShape { batch: 8, m: 16, n: 65_536, k: 4096 };
+    let shape = MatmulShape { batch: 8, ..MatmulShape::new([16, 65_536, 4096]) };
     let ranked = MatmulConfig::new(Target::Sm100a, BF16).ranked(shape);
-    assert!(!ranked.is_empty() && ranked.iter().all(|(config, _)| config.columns >= 64));
+    assert!(!ranked.is_empty() && ranked.iter().all(|(config, _)| config.holds(shape)));
+    assert!(ranked.iter().all(|(config, _)| config.swapped || config.columns >= 64));
 }
 
 /// The residual of a product of integers is not rounded to integers.

@@ -38,7 +38,11 @@ fn ranking(arguments: &Arguments) -> Result<Vec<String>, String> {
     let (product, shape) = (MatmulConfig::of(&config, target), MatmulShape::of(&config));
     let ranked = product.ranked(shape);
     let Some((best, _)) = ranked.first() else {
-        return Err(format!("no configuration multiplies {} on {target}: {}", product.factor, against(product)));
+        let why = against(product);
+        return Err(format!(
+            "no configuration multiplies {} on {target}: {why}; the kernel `matmul_fallback` computes this product",
+            product.factor
+        ));
     };
     let machine = Machine::of(target);
     let mut lines = vec![
@@ -71,7 +75,8 @@ fn against(product: MatmulConfig) -> String {
 
 /// The arguments that build a configuration.
 fn flags(config: &MatmulConfig, of: &Config) -> String {
-    let MatmulShape { batch, m, n, k } = MatmulShape::of(of);
+    let MatmulShape { batch, m, n, k, leading } = MatmulShape::of(of);
+    let leading = leading.map(|rows| ["lda", "ldb", "ldc"].into_iter().zip(rows));
     let layout = config.transposed.into_iter().fold(0, |digits, is_turned| digits * 10 + 1 + i64::from(is_turned));
     let sizes = [
         ("batch", batch),
@@ -84,12 +89,15 @@ fn flags(config: &MatmulConfig, of: &Config) -> String {
         ("cluster", config.cluster),
         ("clusters", config.clusters),
         ("group", config.group),
+        ("swapped", 1 + i64::from(config.swapped)),
+        ("splits", config.splits),
     ];
     // The epilogue and the result are those that were asked for.
     let asked = ["epilogue", "result", "sums"].map(|name| (name, of.size(name)));
     let sizes = sizes
         .into_iter()
         .chain(asked)
+        .chain(leading.into_iter().flatten())
         .map(|(name, value)| format!("--shape {name}={value}"))
         .collect::<Vec<_>>()
         .join(" ");

@@ -5,11 +5,13 @@ use std::fmt;
 use tilewright::ir::SHARED_ALIGNMENT;
 use tilewright::ir::thread::WgmmaInst;
 use tilewright::layout::LayoutError;
-use tilewright::layout::descriptor::{InstructionShape, InstructionTypes, dense};
+use tilewright::layout::descriptor::{InstructionShape, InstructionTypes, ROW_UNIT, dense};
 use tilewright::layout::hardware::{CtaGroup, MmaType};
 use tilewright::prelude::*;
 
+use super::fallback::fallback;
 use super::kernel::matmul;
+use crate::products::turned;
 
 /// Rows of a CTA's tile.
 pub(super) const ROWS: i64 = 128;
@@ -29,6 +31,37 @@ pub struct MatmulShape {
     pub n: i64,
     /// The extent that is summed over.
     pub k: i64,
+    /// Elements from the beginning of a row to that of the next one, of `a`, `b` and `c` as they are stored; `None` if rows follow
+    /// each other without gaps.
+    pub leading: Option<[i64; 3]>,
+}
+
+impl MatmulShape {
+    /// One product of matrices without gaps.
+    pub const fn new([m, n, k]: [i64; 3]) -> MatmulShape {
+        MatmulShape { batch: 1, m, n, k, leading: None }
+    }
+
+    /// The lengths of the rows of `a`, `b` and `c` as they are stored.
+    fn rows(&self, [transpose_a, transpose_b]: [bool; 2]) -> [i64; 3] {
+        let MatmulShape { m, n, k, .. } = *self;
+        [turned(transpose_a, [m, k])[1], turned(transpose_b, [k, n])[1], n]
+    }
+
+    /// Whether the rows of the factors begin at multiples of 16 bytes.
+    pub(super) fn has_whole_rows(&self, config: &MatmulConfig) -> bool {
+        let [a, b, _] = self.leading.unwrap_or_else(|| self.rows(config.transposed));
+        [a, b].into_iter().all(|row| row * config.factor.bytes() % ROW_UNIT == 0)
+    }
+
+    /// Refuses rows that begin before the one before has ended.
+    #[track_caller]
+    pub(super) fn refuse_overlaps(&self, k: &mut KernelBuilder, transposed: [bool; 2]) {
+        let given = ["lda", "ldb", "ldc"].into_iter().zip(self.leading.into_iter().flatten());
+        for ((name, row), length) in given.zip(self.rows(transposed)).filter(|((_, row), length)| row < length) {
+            k.refuse(format!("`{name}`: {row}, for rows of {length} elements"), format!("{length} or more"));
+        }
+    }
 }
 
 /// What sums pass through before they are stored: `activation(scale * sum + bias) + residual`.
@@ -92,6 +125,11 @@ pub struct MatmulConfig {
     pub clusters: i64,
     /// Rows of tiles that clusters compute at the same time, so that they read the same columns of the right factor.
     pub group: i64,
+    /// Whether the transposed product is computed, `B^T A^T`: tiles then have 128 columns of the result for each CTA of a cluster, and
+    /// as many rows as `columns` says.
+    pub swapped: bool,
+    /// Parts of K, which different clusters multiply; their sums are added in memory.
+    pub splits: i64,
     /// What becomes of the sums.
     pub epilogue: Epilogue,
 }
@@ -129,14 +167,17 @@ impl MatmulConfig {
             cluster: 1,
             clusters: super::machine::Machine::of(target).sms,
             group: 8,
+            swapped: false,
+            splits: 1,
             epilogue: Epilogue::NONE,
         };
         MatmulConfig { result: config.usual_result(), ..config }
     }
 
-    /// The dtype of the result that loses least: that of the factors if they have 16 bits, else that of the sums.
+    /// The dtype of the result that loses least: that of the factors if they have 16 bits and sums are not added in memory, else that of
+    /// the sums.
     pub fn usual_result(&self) -> DType {
-        if self.factor.bytes() == 2 { self.factor } else { self.value() }
+        if self.factor.bytes() == 2 && self.splits == 1 { self.factor } else { self.value() }
     }
 
     /// The dtype of sums.
@@ -148,6 +189,12 @@ impl MatmulConfig {
     pub fn value(&self) -> DType {
         let adds_real = self.epilogue.residual && self.result.is_float();
         if self.epilogue.is_real() || adds_real { F32 } else { self.sum() }
+    }
+
+    /// Whether the left and right factors of the instructions are transposed.
+    pub(super) fn transposed_sides(&self) -> [bool; 2] {
+        let [a, b] = self.transposed;
+        if self.swapped { [!b, !a] } else { [a, b] }
     }
 
     /// The part of K in a stage.
@@ -229,11 +276,13 @@ impl MatmulConfig {
             ("stages of the sums", self.sums),
             ("clusters", self.clusters),
             ("rows of tiles of a group", self.group),
+            ("parts of K", self.splits),
         ];
         for (what, count) in counts.into_iter().filter(|(_, count)| *count < 1) {
             let found = format!("{what}: {count}");
             limits.push(Limit { found, legal: "1 or more".to_string(), source: "nothing is computed otherwise" });
         }
+        limits.extend(self.against_splits());
         if ![1, 2, 4, 8].contains(&self.cluster) {
             let found = format!("CTAs of a cluster: {}", self.cluster);
             limits.push(Limit { found, legal: "1, 2, 4 or 8".to_string(), source: SPECIFICATIONS });
@@ -241,9 +290,23 @@ impl MatmulConfig {
         limits
     }
 
-    /// Whether M of the left factor, and N of the right one, are contiguous.
+    /// What cannot be computed from parts of sums.
+    fn against_splits(&self) -> Option<Limit> {
+        let Epilogue { scale: _, bias, activation, residual } = self.epilogue;
+        let is_linear = !bias && activation == Activation::None && !residual;
+        let (found, legal) = match (is_linear, self.result) {
+            _ if self.splits == 1 => return None,
+            (true, F32 | I32) => return None,
+            (true, result) => (format!("a result of {result} in parts"), "f32, or i32: parts are not rounded"),
+            (false, _) => ("an epilogue of parts of sums".to_string(), "`scale` only: the parts are added in memory"),
+        };
+        Some(Limit { found, legal: legal.to_string(), source: "each part of K passes through the epilogue" })
+    }
+
+    /// Whether M of the left factor of the instructions, and N of the right one, are contiguous.
     fn is_mn_major(&self) -> [bool; 2] {
-        [self.transposed[0], !self.transposed[1]]
+        let [left, right] = self.transposed_sides();
+        [left, !right]
     }
 
     /// Factors of 8 bits that the matrix unit of `sm_90a` does not read.
@@ -286,9 +349,11 @@ impl MatmulConfig {
         }
     }
 
-    /// Whether the kernel takes a product of this shape: the tiles of a batch are counted in 32 bits.
-    pub fn holds(&self, MatmulShape { batch, m, n, .. }: MatmulShape) -> bool {
-        batch <= 1 || batch <= MOST && m <= MOST * ROWS && n <= MOST * self.columns
+    /// Whether the kernel takes a product of this shape: the tiles of a batch, and those of parts of K, are counted in 32 bits.
+    pub fn holds(&self, shape: MatmulShape) -> bool {
+        let [rows, columns] = turned(self.swapped, [shape.m, shape.n]);
+        let products = shape.batch.saturating_mul(self.splits);
+        products <= 1 || products <= MOST && rows <= MOST * ROWS && columns <= MOST * self.columns
     }
 
     /// The kernel for sizes like these: they are given at launch, and may be any that have the same powers of two up to 16 as
@@ -311,6 +376,13 @@ impl MatmulConfig {
     pub fn unchecked_kernel(&self, like: MatmulShape) -> Kernel {
         matmul(self, like)
     }
+
+    /// The kernel for such a product in which threads load and warps multiply, `matmul_fallback`: it takes what [`check`](Self::check)
+    /// refuses, factors of f32 too, which are rounded to tf32. Of the configuration, only the dtypes, how the factors are
+    /// stored and the epilogue matter.
+    pub fn fallback(&self, like: MatmulShape) -> Kernel {
+        fallback(&MatmulConfig { splits: 1, ..*self }, like)
+    }
 }
 
 const SPECIFICATIONS: &str = "CUDA C++ Programming Guide, technical specifications per compute capability";
@@ -332,6 +404,12 @@ impl fmt::Display for MatmulConfig {
             write!(f, " sums {sums}")?;
         }
         write!(f, " clusters {clusters} group {group}")?;
+        if self.swapped {
+            f.write_str(" swapped")?;
+        }
+        if self.splits != 1 {
+            write!(f, " splits {}", self.splits)?;
+        }
         let Epilogue { scale, bias, activation, residual } = epilogue;
         let activation = match activation {
             Activation::None => "",

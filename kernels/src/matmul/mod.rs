@@ -1,9 +1,11 @@
 //! Products of matrices by roles: one loads, one multiplies, one stores. All follows from a [`MatmulConfig`].
 
 mod config;
+mod fallback;
 mod kernel;
 mod machine;
 mod model;
+mod operands;
 
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
@@ -20,34 +22,31 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "matmul",
     about: "a matrix product by roles: one loads, one multiplies, one stores; clusters compute tile after tile",
     shape: &[
-        ShapeKey { name: "batch", default: 1, about: "products" },
+        BATCH,
         M,
         N,
         K,
-        ShapeKey { default: 12, ..LAYOUT },
+        LAYOUT_OF_ROWS,
         ShapeKey { name: "columns", default: 128, about: "columns of a tile of 128 rows" },
         ShapeKey { name: "stages", default: 4, about: "stages of 128 bytes of each row of the factors" },
         ShapeKey { name: "sums", default: 2, about: "stages of sums in tensor memory" },
-        ShapeKey {
-            name: "epilogue",
-            default: 1,
-            about: "1: none; 2: bias; 3: bias, relu; 4: bias, gelu; 5: bias, silu; 6: scale, residual",
-        },
-        ShapeKey {
-            name: "result",
-            default: 1,
-            about: "1: the dtype of 16-bit factors, or of sums; 2: that of sums; 3: bf16; 4: e4m3",
-        },
+        EPILOGUE,
+        RESULT,
         ShapeKey { name: "cluster", default: 1, about: "CTAs of a cluster, one below the other: 1, 2, 4 or 8" },
         ShapeKey { name: "clusters", default: 4, about: "clusters, each of which computes every so many-th tile" },
         ShapeKey { name: "group", default: 8, about: "rows of tiles that are computed at the same time" },
+        ShapeKey { name: "swapped", default: 1, about: "2: the factors are exchanged, for products of few rows" },
+        ShapeKey { name: "splits", default: 1, about: "parts of k that are added in memory" },
+        LDA,
+        LDB,
+        LDC,
     ],
     dtypes: &[BF16, F16, E4M3, E5M2, I8],
     build: |config, target| MatmulConfig::of(config, target).kernel(MatmulShape::of(config)),
-    run_time: |config| if config.size("batch") > 1 { &["batch", "m", "n", "k"] } else { &["m", "n", "k"] },
-    inputs,
-    reference,
-    tolerance,
+    run_time,
+    inputs: |config| inputs(config, &of_sizes(config)),
+    reference: |config, inputs| reference(config, &of_sizes(config), inputs),
+    tolerance: |config| tolerance(&of_sizes(config)),
     tested: &[
         (F16, &[("m", 300), ("n", 144), ("k", 200), ("layout", 21), ("columns", 64)]),
         (BF16, &[("m", 1), ("n", 1), ("k", 1)]),
@@ -58,45 +57,119 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         (F16, &[("m", 640), ("n", 144), ("k", 128), ("columns", 64), ("cluster", 4), ("clusters", 1)]),
         (BF16, &[("batch", 3), ("m", 144), ("n", 80), ("k", 72), ("columns", 64), ("stages", 2), ("epilogue", 6)]),
         (I8, &[("m", 160), ("n", 64), ("k", 64), ("columns", 64), ("epilogue", 4), ("result", 3), ("sums", 1)]),
+        (BF16, &[("m", 9), ("n", 300), ("k", 320), ("columns", 16), ("epilogue", 5), ("swapped", 2)]),
+        (F16, &[("m", 20), ("n", 200), ("k", 1000), ("columns", 32), ("splits", 4), ("swapped", 2)]),
+        (
+            F16,
+            &[
+                ("m", 130),
+                ("n", 70),
+                ("k", 80),
+                ("columns", 64),
+                ("epilogue", 6),
+                ("lda", 96),
+                ("ldb", 88),
+                ("ldc", 72),
+            ],
+        ),
     ],
 };
+
+pub(crate) const FALLBACK: KernelEntry = KernelEntry {
+    name: "matmul_fallback",
+    about: "a matrix product of what `matmul` does not take: threads load, and warps multiply",
+    shape: &[BATCH, M, N, K, LAYOUT_OF_ROWS, EPILOGUE, RESULT, LDA, LDB, LDC],
+    dtypes: &[BF16, F16, F32, E4M3, E5M2, I8],
+    build: |config, target| MatmulConfig::asked(config, target).fallback(MatmulShape::of(config)),
+    run_time,
+    inputs: |config| inputs(config, &asked_of_sizes(config)),
+    reference: |config, inputs| reference(config, &asked_of_sizes(config), inputs),
+    tolerance: |config| tolerance(&asked_of_sizes(config)),
+    tested: &[
+        (BF16, &[("m", 1), ("n", 1), ("k", 1)]),
+        (F32, &[("m", 70), ("n", 50), ("k", 37), ("layout", 21), ("epilogue", 2)]),
+        (F16, &[("m", 33), ("n", 129), ("k", 75), ("epilogue", 6), ("lda", 77), ("ldb", 75), ("ldc", 131)]),
+        (E4M3, &[("batch", 2), ("m", 65), ("n", 30), ("k", 100), ("layout", 11), ("epilogue", 5), ("result", 3)]),
+        (I8, &[("m", 80), ("n", 96), ("k", 70), ("layout", 22), ("epilogue", 3)]),
+    ],
+};
+
+const BATCH: ShapeKey = ShapeKey { name: "batch", default: 1, about: "products" };
+const LAYOUT_OF_ROWS: ShapeKey = ShapeKey { default: 12, ..LAYOUT };
+const EPILOGUE: ShapeKey = ShapeKey {
+    name: "epilogue",
+    default: 1,
+    about: "1: none; 2: bias; 3: bias, relu; 4: bias, gelu; 5: bias, silu; 6: scale, residual",
+};
+const RESULT: ShapeKey = ShapeKey {
+    name: "result",
+    default: 1,
+    about: "1: the dtype of 16-bit factors, or of sums; 2: that of sums; 3: bf16; 4: e4m3",
+};
+const LDA: ShapeKey = ShapeKey {
+    name: "lda",
+    default: 0,
+    about: "elements from a row of a to the next one; with ldb and ldc; 0: without gaps",
+};
+const LDB: ShapeKey = ShapeKey { name: "ldb", default: 0, about: "the same of b" };
+const LDC: ShapeKey = ShapeKey { name: "ldc", default: 0, about: "the same of c and what is added to it" };
+
+fn run_time(config: &Config) -> &'static [&'static str] {
+    match (config.size("batch") > 1, MatmulShape::of(config).leading.is_some()) {
+        (false, false) => &["m", "n", "k"],
+        (false, true) => &["m", "n", "k", "lda", "ldb", "ldc"],
+        (true, false) => &["batch", "m", "n", "k"],
+        (true, true) => &["batch", "m", "n", "k", "lda", "ldb", "ldc"],
+    }
+}
 
 impl MatmulConfig {
     /// The configuration that sizes of the library's kernel describe.
     pub fn of(config: &Config, target: Target) -> MatmulConfig {
-        let transposed = transposed(config);
-        let rows = [if transposed[0] { "m" } else { "k" }, if transposed[1] { "k" } else { "n" }];
-        let is_whole =
-            |name: &&str| config.size(name) * config.dtype.bytes() % tilewright::layout::descriptor::ROW_UNIT == 0;
-        let [columns, stages, sums, cluster, clusters, group] =
-            ["columns", "stages", "sums", "cluster", "clusters", "group"].map(|name| config.size(name));
-        let product = MatmulConfig {
-            transposed,
-            has_whole_rows: rows.iter().all(is_whole),
-            columns,
-            stages,
-            sums,
-            cluster,
-            clusters,
-            group,
-            epilogue: epilogue(config),
-            ..MatmulConfig::new(target, config.dtype)
-        };
-        let result = match config.size("result") {
-            2 => product.value(),
-            3 => BF16,
-            4 => E4M3,
-            _ => product.usual_result(),
-        };
-        MatmulConfig { result, ..product }
+        let [columns, stages, sums, cluster, clusters, group, splits] =
+            ["columns", "stages", "sums", "cluster", "clusters", "group", "splits"].map(|name| config.size(name));
+        let swapped = config.size("swapped") == 2;
+        let asked = MatmulConfig::asked(config, target);
+        let product = MatmulConfig { columns, stages, sums, cluster, clusters, group, swapped, splits, ..asked };
+        MatmulConfig { result: result(config, &product), ..product }
+    }
+
+    /// What is multiplied, and what becomes of the sums.
+    fn asked(config: &Config, target: Target) -> MatmulConfig {
+        let (transposed, epilogue) = (transposed(config), epilogue(config));
+        let product = MatmulConfig { transposed, epilogue, ..MatmulConfig::new(target, config.dtype) };
+        let has_whole_rows = MatmulShape::of(config).has_whole_rows(&product);
+        MatmulConfig { has_whole_rows, result: result(config, &product), ..product }
     }
 }
 
 impl MatmulShape {
-    /// The extents among sizes of the library's kernel.
+    /// The extents among sizes of the library's kernels.
     pub fn of(config: &Config) -> MatmulShape {
         let [batch, m, n, k] = ["batch", "m", "n", "k"].map(|name| config.size(name));
-        MatmulShape { batch, m, n, k }
+        let leading = ["lda", "ldb", "ldc"].map(|name| config.size(name));
+        let leading = (leading != [0; 3]).then_some(leading);
+        MatmulShape { batch, leading, ..MatmulShape::new([m, n, k]) }
+    }
+}
+
+/// The product of sizes of `matmul`, whose numbers are the same on all targets.
+fn of_sizes(config: &Config) -> MatmulConfig {
+    MatmulConfig::of(config, Target::Sm100a)
+}
+
+/// The same of `matmul_fallback`.
+fn asked_of_sizes(config: &Config) -> MatmulConfig {
+    MatmulConfig::asked(config, Target::Sm100a)
+}
+
+/// The dtype of the result that sizes ask for.
+fn result(config: &Config, product: &MatmulConfig) -> DType {
+    match config.size("result") {
+        2 => product.value(),
+        3 => BF16,
+        4 => E4M3,
+        _ => product.usual_result(),
     }
 }
 
@@ -122,8 +195,7 @@ fn extents(config: &Config, [rows, columns]: [i64; 2]) -> Vec<i64> {
 const SCALE: f64 = 0.5;
 
 /// The factors, and what the epilogue reads.
-fn inputs(config: &Config) -> Vec<HostTensor> {
-    let product = MatmulConfig::of(config, Target::Sm100a);
+fn inputs(config: &Config, product: &MatmulConfig) -> Vec<HostTensor> {
     let MatmulShape { m, n, k, .. } = MatmulShape::of(config);
     let [left, right] = product.transposed;
     let mut all = factors(config, &extents(config, turned(left, [m, k])), &extents(config, turned(right, [k, n])));
@@ -134,8 +206,7 @@ fn inputs(config: &Config) -> Vec<HostTensor> {
     all
 }
 
-fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
-    let product = MatmulConfig::of(config, Target::Sm100a);
+fn reference(config: &Config, product: &MatmulConfig, inputs: &[HostTensor]) -> Vec<HostTensor> {
     let (MatmulShape { m, n, k, .. }, Epilogue { scale, bias, activation, residual }) =
         (MatmulShape::of(config), product.epilogue);
     let mut more = inputs[2..].iter().map(elements);
@@ -157,8 +228,7 @@ fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
 }
 
 /// Sums of products of such inputs are exact, and rounded once; exponentials are not, and may be rounded to the next number.
-fn tolerance(config: &Config) -> Tolerance {
-    let product = MatmulConfig::of(config, Target::Sm100a);
+fn tolerance(product: &MatmulConfig) -> Tolerance {
     if !matches!(product.epilogue.activation, Activation::Gelu | Activation::Silu) {
         return Tolerance::EXACT;
     }

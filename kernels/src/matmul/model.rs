@@ -5,6 +5,7 @@ use tilewright::prelude::*;
 use super::config::{MatmulConfig, MatmulShape, ROWS, STEP_BYTES};
 use super::machine::Machine;
 use crate::blocks::ceil_div;
+use crate::products::turned;
 
 /// The predicted time of a product, in seconds, and what it is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,9 +70,13 @@ const CLUSTERS: [i64; 3] = [1, 2, 4];
 const GROUPS: [i64; 4] = [8, 4, 16, 1];
 const COLUMNS: i64 = 16;
 const MOST_COLUMNS: i64 = 256;
+/// What few tiles may need: factors that are exchanged, and parts of K. Groups of rows of tiles do not matter to them.
+const FOR_FEW_TILES: [(bool, i64); 7] =
+    [(true, 1), (false, 2), (true, 2), (false, 4), (true, 4), (false, 8), (true, 8)];
 
 /// The most configurations that are ranked.
-pub const MOST_RANKED: usize = CLUSTERS.len() * GROUPS.len() * (MOST_COLUMNS / COLUMNS) as usize;
+pub const MOST_RANKED: usize =
+    CLUSTERS.len() * (MOST_COLUMNS / COLUMNS) as usize * (GROUPS.len() + FOR_FEW_TILES.len());
 
 /// The part of the cache that the factors of tiles in progress may use.
 const CACHED: f64 = 0.6;
@@ -88,15 +93,17 @@ impl MatmulConfig {
     /// tile waits for its factors, and the last one for its epilogue.
     pub fn cost(&self, shape: MatmulShape) -> Cost {
         let machine = Machine::of(self.target);
-        let MatmulShape { batch, m, n, k } = shape;
+        let MatmulShape { m, n, k, .. } = self.sides(shape);
+        let splits = self.splits.max(1);
         let [columns, cluster] = [self.columns, self.cluster].map(|extent| extent.max(1));
-        let [rows, columns, steps] = [ceil_div(m, ROWS * cluster), ceil_div(n, columns), ceil_div(k, self.step())];
-        let tiles = batch.saturating_mul(rows).saturating_mul(columns);
+        let [rows, columns] = [ceil_div(m, ROWS * cluster), ceil_div(n, columns)];
+        let steps = ceil_div(ceil_div(k, self.step()), splits);
+        let tiles = self.tiles(shape).saturating_mul(splits);
         let clusters = self.clusters.min(machine.sms / cluster).min(tiles).max(1);
         let waves = ceil_div(tiles, clusters);
 
         let products = steps as f64 * self.step_seconds(&machine);
-        let arriving = steps as f64 * self.arriving_bytes(shape) / (machine.arriving as f64 * machine.busy_clock);
+        let arriving = steps as f64 * self.arriving_bytes([m, n]) / (machine.arriving as f64 * machine.busy_clock);
         let waiting = steps as f64 / self.stages as f64 * machine.latency;
         let loads = arriving.max(waiting);
         let in_flight = self.stages as f64 * self.stage_bytes() as f64
@@ -112,6 +119,13 @@ impl MatmulConfig {
         Cost { seconds, waves, products, loads, epilogue, memory, in_flight }
     }
 
+    /// Tiles of a cluster's CTAs that cover a product, before they are split.
+    fn tiles(&self, shape: MatmulShape) -> i64 {
+        let MatmulShape { batch, m, n, .. } = self.sides(shape);
+        let [columns, cluster] = [self.columns, self.cluster].map(|extent| extent.max(1));
+        batch.saturating_mul(ceil_div(m, ROWS * cluster)).saturating_mul(ceil_div(n, columns))
+    }
+
     /// The tensor core's time for the products of a stage.
     fn step_seconds(&self, machine: &Machine) -> f64 {
         let products = (ROWS * self.columns * self.step()) as f64 / machine.products_of(self.factor);
@@ -124,7 +138,7 @@ impl MatmulConfig {
 
     /// Bytes of a stage that arrive at an SM because its CTA, or one for all of its cluster, asks for them. Rows and columns
     /// outside of the tensors do not.
-    fn arriving_bytes(&self, MatmulShape { m, n, .. }: MatmulShape) -> f64 {
+    fn arriving_bytes(&self, [m, n]: [i64; 2]) -> f64 {
         let (left, right) = (ROWS.min(m), self.columns.min(n));
         // All CTAs of a cluster read the same columns: each asks for a part of them.
         (left * STEP_BYTES) as f64 + (right * STEP_BYTES) as f64 / self.cluster as f64
@@ -146,7 +160,7 @@ impl MatmulConfig {
     /// Bytes that memory moves. Where the cache does not keep both factors, each is read again for every group of clusters that
     /// work at the same time.
     fn memory_bytes(&self, shape: MatmulShape, [rows, columns]: [i64; 2], clusters: i64) -> f64 {
-        let MatmulShape { batch, m, n, k } = shape;
+        let MatmulShape { batch, m, n, k, .. } = self.sides(shape);
         let bytes = |[a, b]: [i64; 2], dtype: DType| (batch * dtype.bytes()) as f64 * a as f64 * b as f64;
         let [left, right] = [[m, k], [n, k]].map(|extent| bytes(extent, self.factor));
         let result = bytes([m, n], self.result);
@@ -158,11 +172,19 @@ impl MatmulConfig {
         } else {
             left * left_times + right * right_times
         };
-        factors + result * if self.epilogue.residual { 2.0 } else { 1.0 }
+        // Parts are added to zeros.
+        let results = if self.splits > 1 { 1 + self.splits } else { 1 + i64::from(self.epilogue.residual) };
+        factors + result * results as f64
     }
 
-    /// The configuration of the least predicted cost for a product of this shape, among those that differ in the tile, the cluster
-    /// and the order of tiles; there are as many stages as fit, and clusters as the machine holds. `None` if there is none.
+    /// The shape, with the rows of the left factor of the instructions and the columns of the right one as `m` and `n`.
+    fn sides(&self, shape: MatmulShape) -> MatmulShape {
+        let [m, n] = turned(self.swapped, [shape.m, shape.n]);
+        MatmulShape { m, n, ..shape }
+    }
+
+    /// The configuration of the least predicted cost for a product of this shape, among those that differ in the tile, the cluster,
+    /// the order of tiles, which factor is the left one, and the parts of K; there are as many stages as fit, and clusters as the machine holds. `None` if there is none.
     pub fn choose(&self, shape: MatmulShape) -> Option<MatmulConfig> {
         self.ranked(shape).into_iter().next().map(|(config, _)| config)
     }
@@ -172,8 +194,13 @@ impl MatmulConfig {
         let mut all = Vec::with_capacity(MOST_RANKED);
         for cluster in CLUSTERS {
             for columns in (1..=MOST_COLUMNS / COLUMNS).map(|count| count * COLUMNS) {
-                let configs = GROUPS.into_iter().filter_map(|group| self.with(cluster, columns, group));
-                let configs = configs.filter(|config| config.holds(shape));
+                let in_groups = GROUPS.map(|group| MatmulConfig { group, swapped: false, splits: 1, ..*self });
+                let for_few =
+                    FOR_FEW_TILES.map(|(swapped, splits)| MatmulConfig { group: GROUPS[0], swapped, splits, ..*self });
+                let configs = in_groups.iter().chain(&for_few).filter_map(|config| config.with(cluster, columns));
+                // Parts of K are for clusters that have no tile otherwise.
+                let is_for = |config: &MatmulConfig| config.splits == 1 || config.tiles(shape) < config.clusters;
+                let configs = configs.filter(|config| config.holds(shape) && is_for(config));
                 all.extend(configs.map(|config| (config, config.cost(shape))));
             }
         }
@@ -182,9 +209,9 @@ impl MatmulConfig {
     }
 
     /// The configuration with as many stages as there is room for; `None` if it cannot be.
-    fn with(&self, cluster: i64, columns: i64, group: i64) -> Option<MatmulConfig> {
+    fn with(&self, cluster: i64, columns: i64) -> Option<MatmulConfig> {
         let clusters = Machine::of(self.target).sms / cluster;
-        let config = MatmulConfig { cluster, columns, group, clusters, stages: 1, ..*self };
+        let config = MatmulConfig { cluster, columns, clusters, stages: 1, ..*self };
         let room = self.target.shared_bytes() - config.shared_bytes();
         let stages = 1 + room.max(0) / config.stage_bytes();
         MatmulConfig { stages, ..config }.check().ok()

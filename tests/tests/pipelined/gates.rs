@@ -8,7 +8,7 @@ use tilewright_tests::machine_code::{count, disassemble, find, gaps};
 
 use super::built_or_skipped;
 
-const SHAPE: MatmulShape = MatmulShape { batch: 1, m: 4096, n: 4096, k: 4096 };
+const SHAPE: MatmulShape = MatmulShape::new([4096; 3]);
 
 /// Configurations of all kinds, with the most instructions between two products of a stage. A product of `wgmma` takes 64 cycles or more;
 /// its sums are in registers, so that the code between products also is that of the loop around them.
@@ -25,25 +25,32 @@ fn configurations() -> Vec<(MatmulConfig, usize)> {
         MatmulConfig { transposed: [true, false], ..blackwell },
         MatmulConfig { factor: E4M3, ..blackwell },
         MatmulConfig { factor: I8, result: I32, stages: 3, ..blackwell },
+        MatmulConfig { columns: 32, stages: 8, swapped: true, epilogue: whole, ..blackwell },
+        MatmulConfig { columns: 64, swapped: true, splits: 4, result: F32, ..blackwell },
     ];
     let of_hopper = [
         hopper,
         MatmulConfig { columns: 224, stages: 3, cluster: 2, ..hopper },
         MatmulConfig { epilogue: whole, stages: 3, ..hopper },
         MatmulConfig { factor: E4M3, result: F32, stages: 3, ..hopper },
+        MatmulConfig { columns: 32, stages: 8, swapped: true, epilogue: whole, ..hopper },
+        MatmulConfig { columns: 64, splits: 4, result: F32, ..hopper },
     ];
     of_blackwell.map(|config| (config, 2)).into_iter().chain(of_hopper.map(|config| (config, 12))).collect()
 }
 
 /// The instructions of the copies to shared memory, the products, the reads of sums, and the copies of the result; first in SASS, then
 /// in PTX.
-fn of_roles(target: Target) -> [[&'static str; 2]; 4] {
-    let [products, sums] = match target {
+fn of_roles(config: &MatmulConfig) -> [[&'static str; 2]; 4] {
+    let [products, sums] = match config.target {
         Target::Sm100a => [["MMA", "tcgen05.mma."], ["LDTM", "tcgen05.ld."]],
         Target::Sm90a => [["MMA", "wgmma.mma_async"], ["MMA", "wgmma.wait_group"]],
     };
-    let [loads, stores] =
-        [["UTMALDG", "cp.async.bulk.tensor.2d.shared"], ["UTMASTG", "cp.async.bulk.tensor.2d.global"]];
+    let loads = ["UTMALDG", "cp.async.bulk.tensor.2d.shared"];
+    let stores = match config.splits {
+        1 => ["UTMASTG", "cp.async.bulk.tensor.2d.global"],
+        _ => ["UTMAREDG", "cp.reduce.async.bulk.tensor.2d.global"],
+    };
     [loads, products, sums, stores]
 }
 
@@ -56,7 +63,7 @@ fn machine_code_of_products() {
         assert_eq!(built.warnings, [], "{config}");
         let resources = built.resources.as_ref().expect("resources");
         assert_eq!((resources.spill_store_bytes, resources.spill_load_bytes, resources.stack_bytes), (0, 0, 0));
-        for [_, ptx] in of_roles(config.target) {
+        for [_, ptx] in of_roles(&config) {
             assert!(built.ptx.contains(ptx), "{config}: no {ptx}");
         }
         if find().is_none() {
@@ -64,7 +71,7 @@ fn machine_code_of_products() {
         }
         let text = disassemble(&built.cubin).expect("machine code");
         let of = |opcode: &str| count(&text, artifact.entry(), opcode);
-        for [sass, _] in of_roles(config.target) {
+        for [sass, _] in of_roles(&config) {
             assert!(of(sass) > 0, "{config}: no {sass}");
         }
         let between = gaps(&text, artifact.entry(), &["MMA"]);

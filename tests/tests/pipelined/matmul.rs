@@ -3,6 +3,8 @@
 
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
+use tilewright::runtime::{Device, op_traffic, run_watched};
+use tilewright::vgpu;
 use tilewright_kernels::{Config, KernelEntry, find};
 
 use super::{built_or_skipped, is_within};
@@ -72,7 +74,7 @@ const SHAPES: [[i64; 3]; 60] = [
 ];
 
 /// What else a product may be, by its name and its values. The first one is the dtype.
-const CHOICES: [(&str, &[i64]); 10] = [
+const CHOICES: [(&str, &[i64]); 12] = [
     ("dtype", &[0, 1, 2, 3, 4]),
     ("layout", &[11, 12, 21, 22]),
     ("batch", &[1, 3]),
@@ -83,6 +85,9 @@ const CHOICES: [(&str, &[i64]); 10] = [
     ("result", &[1, 2, 3, 4]),
     ("cluster", &[1, 2, 4]),
     ("clusters", &[1, 3, 100]),
+    ("swapped", &[1, 2]),
+    // Elements between the rows of all matrices.
+    ("gap", &[0, 16]),
 ];
 
 type Pair = [(usize, i64); 2];
@@ -139,10 +144,21 @@ fn entry() -> &'static KernelEntry {
     find("matmul").expect("a kernel of the library")
 }
 
+/// The distances of rows that have a gap between them.
+fn leading([m, n, k]: [i64; 3], layout: i64, gap: i64) -> Vec<(&'static str, i64)> {
+    let rows = [if layout / 10 == 2 { m } else { k }, if layout % 10 == 2 { k } else { n }, n];
+    let all = ["lda", "ldb", "ldc"].into_iter().zip(rows.map(|row| row + gap));
+    if gap == 0 { Vec::new() } else { all.collect() }
+}
+
 fn config(shape: &[i64; 3], choices: &[i64]) -> Config {
     let sizes = ["m", "n", "k"].into_iter().zip(*shape);
     let others = CHOICES.iter().zip(choices).skip(1).map(|((name, _), value)| (*name, *value));
-    let given: Vec<(String, i64)> = sizes.chain(others).map(|(name, value)| (name.to_string(), value)).collect();
+    let (gaps, others): (Vec<_>, Vec<_>) = others.partition(|(name, _)| *name == "gap");
+    let layout = others.iter().find(|(name, _)| *name == "layout").expect("a layout").1;
+    let leading = leading(*shape, layout, gaps[0].1);
+    let given = sizes.chain(others).chain(leading).map(|(name, value)| (name.to_string(), value));
+    let given: Vec<(String, i64)> = given.collect();
     entry().config(Some(entry().dtypes[choices[0] as usize]), &given).expect("a configuration")
 }
 
@@ -196,5 +212,43 @@ fn schedules() {
         for target in Target::ALL {
             check(&config(&SHAPES[35 + 5 * at], row), *target, SEEDS);
         }
+    }
+}
+
+/// Products whose parts of K are added in memory: more parts than steps, a last part without steps, a batch, integers.
+const SPLIT: [(DType, &[(&str, i64)]); 5] = [
+    (BF16, &[("m", 130), ("n", 72), ("k", 200), ("splits", 4), ("columns", 64)]),
+    (F16, &[("m", 9), ("n", 300), ("k", 70), ("splits", 5), ("columns", 16), ("swapped", 2)]),
+    (BF16, &[("batch", 3), ("m", 40), ("n", 40), ("k", 1003), ("splits", 3), ("columns", 48), ("cluster", 2)]),
+    (I8, &[("m", 257), ("n", 64), ("k", 640), ("splits", 2), ("columns", 32), ("cluster", 4), ("clusters", 2)]),
+    (E4M3, &[("m", 64), ("n", 129), ("k", 1024), ("splits", 8), ("columns", 32), ("swapped", 2), ("clusters", 100)]),
+];
+
+#[test]
+fn parts_of_k_are_added_in_memory() {
+    for (dtype, sizes) in SPLIT {
+        let given: Vec<(String, i64)> = sizes.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+        let config = entry().config(Some(dtype), &given).expect("a configuration");
+        for target in Target::ALL {
+            check(&config, *target, SEEDS);
+        }
+    }
+}
+
+/// What a plan predicts of tiles that CTAs compute one after the other is what is counted.
+#[test]
+fn wavefronts_of_persistent_tiles_are_predicted() {
+    let given = [("m", 384), ("n", 256), ("k", 64), ("clusters", 3)].map(|(name, value)| (name.to_string(), value));
+    let config = entry().config(Some(BF16), &given).expect("a configuration");
+    for target in Target::ALL {
+        let artifact = compile((entry().build)(&config, *target), &Options::new(*target)).expect("it compiles");
+        let Some(built) = built_or_skipped(&artifact, "wavefronts of matmul") else { return };
+        let inputs = (entry().inputs)(&config);
+        let bound = artifact.for_sizes(&entry().sizes(&config)).expect("sizes");
+        let options = vgpu::Options::default();
+        let run = run_watched(&bound, &built, &inputs, &Device::Virtual, &options, &mut |_| ()).expect("it runs");
+        let of_stores = op_traffic(&bound, &run.report.expect("a report")).expect("counts");
+        let stores: Vec<_> = of_stores.iter().filter(|op| op.title.contains("parallel i, j")).collect();
+        assert!(!stores.is_empty() && stores.iter().all(|op| op.predicted == op.counted), "{of_stores:?}");
     }
 }

@@ -54,12 +54,19 @@ impl Kernel {
             Node::Add(a, b) => of(a) + of(b),
             Node::Min(a, b) => of(a).at_most(of(b)),
             Node::Max(a, b) => of(a).at_least(of(b)),
-            Node::Mul(a, b) | Node::Div(a, b) => {
-                let Some(number) = b.as_const().filter(|number| *number != 0) else { return Expr::constant(end) };
-                match matches!(expr.node(), Node::Div(..)) {
-                    true => of(a) / number,
-                    false => self.extreme(a, is_greatest == (number > 0), steps) * number,
+            Node::Mul(a, b) => match b.as_const() {
+                Some(number) => self.extreme(a, is_greatest == (number > 0), steps) * number,
+                None => {
+                    let [left, right] = [of(a), of(b)];
+                    let is_monotone = [a, b, &left, &right].iter().all(|of| of.range().lo >= 0);
+                    if is_monotone { left * right } else { Expr::constant(end) }
                 }
+            },
+            Node::Div(a, b) => {
+                let (dividend, divisor) = (of(a), self.extreme(b, !is_greatest, steps));
+                let is_monotone =
+                    divisor.range().lo > 0 && (b.as_const().is_some() || dividend.range().lo >= 0 && a.range().lo >= 0);
+                if is_monotone { dividend / divisor } else { Expr::constant(end) }
             }
             Node::Mod(..) | Node::Xor(..) | Node::And(..) => Expr::constant(end),
         }
