@@ -22,6 +22,7 @@ mod embedding;
 mod gemm;
 mod gemv;
 mod histogram;
+pub mod ladder;
 mod layer_norm;
 mod matmul;
 mod moments;

@@ -20,6 +20,8 @@ mod how_layouts_are_inferred {}
 mod cost {}
 #[doc = include_str!("../../docs/matmul.md")]
 mod matmul {}
+#[doc = include_str!("../../docs/ladder.md")]
+mod ladder {}
 #[doc = include_str!("../../docs/moving-tiles.md")]
 mod moving_tiles {}
 #[doc = include_str!("../../docs/architecture.md")]

@@ -61,7 +61,8 @@ pub struct BarrierCount {
     pub waits: u64,
 }
 
-/// What bulk copies, tensor copies among them, moved from and to global memory, over all CTAs of the launch.
+/// What bulk copies, tensor copies among them, moved from and to global memory, over all CTAs of the launch. A copy to several CTAs of a
+/// cluster counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BulkCount {
     /// Copies that moved any bytes from or to global memory.

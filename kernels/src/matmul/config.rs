@@ -17,6 +17,8 @@ use crate::products::turned;
 pub(super) const ROWS: i64 = 128;
 /// Bytes of a row of a factor in a stage: the width of the widest swizzle.
 pub(super) const STEP_BYTES: i64 = 128;
+/// Rows that a swizzle permutes in the same way.
+const SWIZZLED_ROWS: i64 = 8;
 /// The most products of a batch, and the most rows and columns of tiles of each.
 pub(super) const MOST: i64 = 1 << 10;
 
@@ -205,6 +207,13 @@ impl MatmulConfig {
     /// Whether the two CTAs of a cluster multiply as a pair: each then has half of the columns of the right factor.
     pub fn is_pair(&self) -> bool {
         self.target == Target::Sm100a && self.cluster == 2 && self.columns % 32 == 0 && self.has_whole_rows
+    }
+
+    /// Whether each CTA of a cluster copies a part of the right factor for all of them. Parts along columns consist of the 8 rows that
+    /// a swizzle permutes.
+    pub fn shares_columns(&self) -> bool {
+        let is_divided = || self.is_mn_major()[1] || self.columns % (SWIZZLED_ROWS * self.cluster) == 0;
+        self.cluster > 1 && self.has_whole_rows && (self.is_pair() || is_divided())
     }
 
     /// Columns of the sums of a tile that the threads of a role hold at a time on their way from tensor memory.

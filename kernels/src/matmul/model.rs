@@ -140,8 +140,9 @@ impl MatmulConfig {
     /// outside of the tensors do not.
     fn arriving_bytes(&self, [m, n]: [i64; 2]) -> f64 {
         let (left, right) = (ROWS.min(m), self.columns.min(n));
-        // All CTAs of a cluster read the same columns: each asks for a part of them.
-        (left * STEP_BYTES) as f64 + (right * STEP_BYTES) as f64 / self.cluster as f64
+        // All CTAs of a cluster read the same columns: each asks for a part of them, if they can be divided.
+        let asking = if self.shares_columns() { self.cluster } else { 1 };
+        (left * STEP_BYTES) as f64 + (right * STEP_BYTES) as f64 / asking as f64
     }
 
     /// The time from sums to the result: sums are read, the tile is written to shared memory and read by the copy engine.

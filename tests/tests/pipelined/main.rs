@@ -7,6 +7,7 @@ mod clusters;
 mod fills;
 mod gates;
 mod in_flight;
+mod ladder;
 mod loads;
 mod matmul;
 mod plans;

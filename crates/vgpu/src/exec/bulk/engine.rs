@@ -33,7 +33,6 @@ impl Machine<'_> {
     pub(super) fn perform_bulk(&mut self, bulk: &Bulk) -> ExecResult<()> {
         self.effects += 1;
         self.record_end(bulk.writer);
-        self.count_bulk(bulk);
         let cancels = bulk.moves.iter().any(|part| matches!(part.from, Source::Response));
         let response = if cancels { self.cancel_cluster(bulk) } else { [0; RESPONSE_BYTES] };
         for part in &bulk.moves {
@@ -45,13 +44,6 @@ impl Machine<'_> {
             completed.map_err(|stop| Box::new(RaisedFault { pc: Some(bulk.read.pc), ..*stop }))?;
         }
         Ok(())
-    }
-
-    fn count_bulk(&mut self, bulk: &Bulk) {
-        let slots = bulk.moves.iter().flat_map(|part| part.from.slot().into_iter().chain([&part.to]));
-        let global = slots.filter(|slot| slot.is_global());
-        let ranges = global.map(|slot| self.address_of(slot)..self.address_of(slot) + slot.len as u64).collect();
-        self.stats.bulk.add_copy(ranges);
     }
 
     fn move_part(&mut self, bulk: &Bulk, part: &Move, response: &[u8; RESPONSE_BYTES]) -> ExecResult<()> {

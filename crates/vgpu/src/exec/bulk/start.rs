@@ -72,6 +72,9 @@ impl Machine<'_> {
             }
             BulkPlace::Tensor { .. } => self.tensor_extent(warp, lane, copy, shared)?,
         };
+        if !matches!(copy.global, BulkPlace::Shared { .. }) {
+            self.count_bulk(&extent);
+        }
         let Some(ranks) = copy.ranks else {
             return self.queue_bulk(warp, lane, copy, None, &extent);
         };
@@ -80,6 +83,15 @@ impl Machine<'_> {
             self.queue_bulk(warp, lane, copy, Some(rank as u32), &extent)?;
         }
         Ok(())
+    }
+
+    /// Counts what is moved from or to global memory, once for all CTAs that get it.
+    fn count_bulk(&mut self, extent: &Extent) {
+        let range = |part: &Part| match part.outside {
+            Outside::At(address) => Some(address..address + part.len as u64),
+            _ => None,
+        };
+        self.stats.bulk.add_copy(extent.parts.iter().filter_map(range).collect());
     }
 
     fn linear_extent(

@@ -1,0 +1,51 @@
+use tilewright::prelude::*;
+
+pub(super) fn pair() -> Kernel {
+    kernel("pair", |k| {
+        let [m, n, depth] = ["m", "n", "k"].map(|name| k.size(name).multiple_of(8));
+        let (a, b) = (k.input("a", BF16, (m, depth)), k.input("b", BF16, (n, depth)));
+        let c = k.output("c", BF16, (m, n));
+        let rank = k.cluster(2);
+        let tiles = Tiles::persistent(k, [m.ceil_div(256), n.ceil_div(256)], (74, 8));
+        let tile_of = |[row, column]: [Expr; 2]| (at((row * 2 + rank) * 128, 128), at(column * 256, 256));
+        k.threads(32 + 32 + 128);
+        let factors = k.ring("factors", 4, |r| (r.shared("left", BF16, [128, 64]), r.shared("right", BF16, [128, 64])));
+        let acc = k.ring("acc", 2, |r| r.tensor("sums", F32, [128, 256]));
+        let out = k.shared("out", BF16, [128, 256]);
+        k.role("load", 1, |k| {
+            tiles.for_each(k, |k, tile| {
+                let (rows, own) = (tile_of(tile).0, at(tile[1] * 256 + rank * 128, 128));
+                k.serial("t", ..depth.ceil_div(64), |k, t| {
+                    factors.produce(k, |k, (left, right)| {
+                        k.copy(left, a.sub((rows, at(t * 64, 64))));
+                        k.copy(right, b.sub((own, at(t * 64, 64))));
+                    });
+                });
+            });
+        });
+        k.role("multiply", 1, |k| {
+            tiles.for_each(k, |k, _| {
+                acc.produce(k, |k, sums| {
+                    k.fill(sums, 0);
+                    k.serial("t", ..depth.ceil_div(64), |k, _| {
+                        factors.consume(k, |k, (left, right)| {
+                            k.gemm_async(sums, left, right).with(Gemm { transpose_b: true, pair: true, ..Gemm::PLAIN });
+                        });
+                    });
+                });
+            });
+        });
+        k.role("store", 4, |k| {
+            tiles.for_each(k, |k, tile| {
+                acc.consume(k, |k, sums| {
+                    k.unroll("p", 0..8, |k, p| {
+                        let held = k.fragment("held", F32, [128, 32]);
+                        k.copy(held, sums.sub((.., at(p * 32, 32))));
+                        k.parallel([128, 32], |k, [i, j]| k.store(out, (i, p * 32 + j), held.at((i, j)).cast(BF16)));
+                    });
+                });
+                k.copy_async(c.sub(tile_of(tile)), out);
+            });
+        });
+    })
+}
