@@ -32,8 +32,6 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     ],
 };
 
-/// Keys and values of a tile.
-const TILE: i64 = 64;
 /// Columns of sums that are in registers at a time on their way from tensor memory.
 const PART: i64 = 16;
 /// Queries of a tile.
@@ -45,8 +43,11 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
     let [depth, stages, group] = ["depth", "stages", "group"].map(|name| config.size(name));
     let (dtype, is_causal) = (config.dtype, config.size("causal") == 1);
     let scale = LOG2_E / (depth as f64).sqrt();
-    // Wide sums take the registers of two tiles.
-    let blocks = if target == Target::Sm100a && depth <= 64 { 2 } else { 1 };
+    // The keys of a tile, as many as there are registers for their scores: on `sm_100a` a thread has a whole row.
+    let (blocks, tile_keys) = match target {
+        Target::Sm90a => (1, 128),
+        Target::Sm100a => (2, 64),
+    };
     kernel("attention_roles", |k| {
         let (heads, queries, keys) = (k.size("heads").max(65_535 / group), k.size("queries"), k.size("keys"));
         let q = k.input("q", dtype, (heads * group, queries, depth));
@@ -62,15 +63,15 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
         let sees = |block: i64, t: Expr| {
             move |i: Expr, j: Expr| {
                 let last = if is_causal { (top(block) + i + 1).at_most(keys) } else { keys.into() };
-                Value::from(t * TILE + j).lt(last)
+                Value::from(t * tile_keys + j).lt(last)
             }
         };
-        let tiles = seen.ceil_div(TILE);
+        let tiles = seen.ceil_div(tile_keys);
         let query = k.ring("query", 1, |r| {
             (0..blocks).map(|block| r.shared(&format!("q{block}"), dtype, [ROWS, depth])).collect::<Vec<Buffer>>()
         });
         let pairs = k.ring("pairs", stages, |r| {
-            (r.shared("key_tile", dtype, [TILE, depth]), r.shared("value_tile", dtype, [TILE, depth]))
+            (r.shared("key_tile", dtype, [tile_keys, depth]), r.shared("value_tile", dtype, [tile_keys, depth]))
         });
         k.role("load", 1, |k| {
             query.produce(k, |k, all| {
@@ -80,7 +81,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
             });
             k.serial("t", ..tiles, |k, t| {
                 pairs.produce(k, |k, (key_tile, value_tile)| {
-                    let tile = (head / group, at(t * TILE, TILE), ..);
+                    let tile = (head / group, at(t * tile_keys, tile_keys), ..);
                     k.copy(key_tile, key.sub(tile));
                     k.copy(value_tile, value.sub(tile));
                 });
@@ -88,10 +89,11 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
         });
         match target {
             Target::Sm90a => {
-                k.threads(32 + 256);
+                k.threads(128 + 256);
+                k.move_registers();
                 k.role("compute", 8, |k| {
-                    let softmax = RunningSoftmax::new(k, [ROWS, TILE]);
-                    let weights = k.fragment("weights", dtype, [ROWS, TILE]);
+                    let softmax = RunningSoftmax::new(k, [ROWS, tile_keys]);
+                    let weights = k.fragment("weights", dtype, [ROWS, tile_keys]);
                     let held = k.fragment("held", F32, [ROWS, depth]);
                     k.fill(held, 0.0);
                     let stage = query.wait(k);
@@ -110,13 +112,14 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                 });
             }
             Target::Sm100a => {
-                k.threads(32 + 32 + blocks * 128);
+                k.threads(128 + blocks * 128);
+                k.move_registers();
                 // What the roles of a tile of queries exchange: scores, weights, and weights times values.
                 let exchanged: Vec<_> = (0..blocks)
                     .map(|block| {
                         let name = |what: &str| format!("{what}{block}");
-                        let scores = k.ring(&name("scores_of"), 1, |r| r.tensor(&name("s"), F32, [ROWS, TILE]));
-                        let weights = k.ring(&name("weights"), 1, |r| r.shared(&name("p"), dtype, [ROWS, TILE]));
+                        let scores = k.ring(&name("scores_of"), 1, |r| r.tensor(&name("s"), F32, [ROWS, tile_keys]));
+                        let weights = k.ring(&name("weights"), 1, |r| r.shared(&name("p"), dtype, [ROWS, tile_keys]));
                         let sums = k.ring(&name("sums"), 1, |r| r.tensor(&name("o"), F32, [ROWS, depth]));
                         (scores, weights, sums)
                     })
@@ -139,7 +142,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                 });
                 for (block, (scores, weights, sums)) in (0..).zip(&exchanged) {
                     k.role(&format!("softmax{block}"), 4, |k| {
-                        let softmax = RunningSoftmax::new(k, [ROWS, TILE]);
+                        let softmax = RunningSoftmax::new(k, [ROWS, tile_keys]);
                         let held = k.fragment(&format!("held{block}"), F32, [ROWS, depth]);
                         let part = k.fragment(&format!("part{block}"), F32, [ROWS, PART]);
                         k.fill(held, 0.0);

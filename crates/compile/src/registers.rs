@@ -56,7 +56,7 @@ impl Artifact {
     pub(crate) fn register_pressure_warning(&self) -> Result<Option<Diagnostic>, Diagnostic> {
         let held = self.live_fragments();
         let (taken, threads) = (held.iter().map(|held| held.registers).sum::<i64>(), self.threads());
-        let most = self.target().registers_of_a_thread(threads);
+        let most = self.program().registers_of_a_thread();
         if taken + SPARE <= most {
             return Ok(None);
         }

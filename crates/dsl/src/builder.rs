@@ -481,6 +481,13 @@ impl<'k> KernelBuilder<'k> {
         self.kernel.always_shares = true;
     }
 
+    /// Lets the warpgroups whose roles hold no fragments, such as those that load and issue products, give registers to the others
+    /// (`setmaxnreg`). The CTA has whole warpgroups; warps that are in no role belong to those that give.
+    #[track_caller]
+    pub fn move_registers(&mut self) {
+        self.kernel.moves_registers = Some(Span::here());
+    }
+
     /// Rounds every product before it is added. By default, `x*y + z` of f32 and f64 is one operation, `fma`, rounded
     /// once.
     pub fn no_contraction(&mut self) {

@@ -69,3 +69,31 @@ fn registers_of_other_warps() {
     });
     assert_mistake("a_fragment_of_a_role_and_of_all", of_all);
 }
+
+/// A kernel with two roles in a loop of all threads, or at the outermost level.
+fn that_moves_registers(threads: i64, in_loop: bool) -> Kernel {
+    kernel("k", |k| {
+        let x = k.inout("x", F32, [64, 128]);
+        k.threads(threads);
+        k.move_registers();
+        let body = |k: &mut KernelBuilder| {
+            k.role("first", 4, |k| k.fill(x.sub((at(0, 32), ..)), 1.0));
+            k.role("second", 4, |k| k.fill(x.sub((at(32, 32), ..)), 2.0));
+        };
+        if in_loop {
+            k.serial("t", 0..2, |k, _| body(k));
+        } else {
+            body(k);
+        }
+    })
+}
+
+#[test]
+fn registers_move_between_whole_warpgroups() {
+    assert_mistake("registers_of_a_partial_warpgroup", that_moves_registers(288, false));
+}
+
+#[test]
+fn registers_move_at_the_outermost_level() {
+    assert_mistake("registers_of_roles_in_a_loop", that_moves_registers(256, true));
+}

@@ -13,6 +13,7 @@ mod matmul;
 mod plans;
 mod products;
 mod registers;
+mod ring_edges;
 mod rings;
 mod roles;
 mod runs;

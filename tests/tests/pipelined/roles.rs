@@ -317,3 +317,37 @@ fn a_role_closes_one_group_in_each_iteration() {
     };
     check_in_schedules(&kernel, &[1, 2, 3, 8].map(launch));
 }
+
+/// What the plan says of registers that move.
+fn moved_registers(threads: i64, roles: &[(&str, i64, bool)]) -> String {
+    let kernel = kernel("k", |k| {
+        let x = k.inout("x", F32, [64, 128]);
+        k.threads(threads);
+        k.move_registers();
+        for (name, warps, holds) in roles {
+            k.role(name, *warps, |k| {
+                let held = k.fragment(&format!("held_{name}"), F32, if *holds { [64, 128] } else { [1, 128] });
+                k.fill(held, 1.0);
+                k.copy(x.sub((at(0, if *holds { 64 } else { 1 }), ..)), held);
+            });
+        }
+    });
+    let artifact = compile(kernel, &Options::new(Target::Sm90a)).expect("it compiles");
+    let plan = artifact.plans().iter().find(|plan| plan.title == "move_registers").expect("a plan");
+    plan.facts().expect("facts").summary.clone()
+}
+
+#[test]
+fn registers_move_from_roles_without_fragments_to_others() {
+    let found = moved_registers(384, &[("store", 8, true), ("load", 1, false)]);
+    assert_eq!(found, "232 registers for each thread with fragments, 40 for others; 168 at first");
+    let found = moved_registers(512, &[("store", 8, true), ("load", 4, false), ("more", 4, false)]);
+    assert_eq!(found, "216 registers for each thread with fragments, 40 for others; 128 at first");
+    let found = moved_registers(256, &[("store", 4, true), ("load", 1, false)]);
+    assert_eq!(found, "no registers move: each thread has 248");
+    let found = moved_registers(384, &[("store", 8, true), ("more", 4, true)]);
+    assert_eq!(found, "no registers move: all warpgroups hold fragments, and each thread has 168");
+    // A role in two warpgroups lets both keep what they have.
+    let found = moved_registers(384, &[("store", 6, true), ("load", 6, false)]);
+    assert_eq!(found, "no registers move: all warpgroups hold fragments, and each thread has 168");
+}

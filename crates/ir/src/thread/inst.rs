@@ -818,6 +818,35 @@ instructions! {
             "}",
         ],
     }
+    /// The threads of a warp wait until they have so many registers, a multiple of 8 from 24 to 256, which other warps have released
+    /// (PTX ISA, "setmaxnreg"). All warps of a warpgroup do the same.
+    IncreaseRegisters {
+        name: "increase_registers",
+        cuda: "increase_registers<%>()",
+        ptx: "setmaxnreg.inc.sync.aligned.u32",
+        arguments: 1,
+        issued_by: Scope::Warp,
+        function: &[
+            "// Waits until each thread of the warp has kCount registers.",
+            "template <int kCount> __device__ __forceinline__ void increase_registers() {",
+            "  asm volatile(\"setmaxnreg.inc.sync.aligned.u32 %0;\" :: \"n\"(kCount));",
+            "}",
+        ],
+    }
+    /// The threads of a warp release all but so many registers (PTX ISA, "setmaxnreg").
+    DecreaseRegisters {
+        name: "decrease_registers",
+        cuda: "decrease_registers<%>()",
+        ptx: "setmaxnreg.dec.sync.aligned.u32",
+        arguments: 1,
+        issued_by: Scope::Warp,
+        function: &[
+            "// Releases all registers of each thread of the warp but kCount.",
+            "template <int kCount> __device__ __forceinline__ void decrease_registers() {",
+            "  asm volatile(\"setmaxnreg.dec.sync.aligned.u32 %0;\" :: \"n\"(kCount));",
+            "}",
+        ],
+    }
     /// A warp allocates so many columns of tensor memory, and writes their address to shared memory (PTX ISA, "tcgen05.alloc").
     TensorAlloc {
         name: "tensor_alloc",

@@ -111,6 +111,19 @@ impl Program {
         (self.threads + LANES as i64 - 1) / LANES as i64
     }
 
+    /// The most registers that a thread has: as many as fit for all threads, or what the warps of a role ask for.
+    pub fn registers_of_a_thread(&self) -> i64 {
+        let mut most = self.target.registers_of_a_thread(self.threads);
+        super::for_each_stmt(&self.body, &mut |stmt| {
+            if let Stmt::Inst(call) = stmt
+                && call.inst == Inst::IncreaseRegisters
+            {
+                most = call.arguments.iter().filter_map(Expr::as_const).fold(most, i64::max);
+            }
+        });
+        most
+    }
+
     /// The ring whose barriers order all accesses to a memory.
     pub fn ring_of(&self, memory: Handle<Memory>) -> Option<&Ring> {
         let owner = self.owner(memory);

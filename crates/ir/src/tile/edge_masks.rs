@@ -4,6 +4,7 @@
 //! The user writes no condition for this. A zero is left where it is neutral: in sums, and in products with a finite number.
 
 mod nests;
+mod stages;
 
 use std::collections::BTreeSet;
 
@@ -23,10 +24,13 @@ use crate::tile::dimensions::Dimensions;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
 use crate::tile::op::{Effect, Op, OpClass, OpKind};
+use crate::tile::ring::{Hold, Side};
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 use crate::tile::valid_extents::{State, Valid, both, is_below, joined};
 use crate::tile::value::{ElementOp, Narrowing, Value};
+
+use self::stages::Stages;
 
 /// The most times that the body of a loop is walked until what is valid at its beginning does not change any more.
 const MOST_WALKS: usize = 4;
@@ -34,7 +38,7 @@ const MOST_WALKS: usize = 4;
 /// The kernel with conditions where invalid elements would count.
 pub(super) fn with_edge_masks(mut kernel: Kernel) -> Kernel {
     let body = std::mem::take(&mut kernel.body);
-    let mut masks = Masks::of(kernel);
+    let mut masks = Masks::of(kernel, &body);
     let body = masks.body(body);
     Kernel { body, ..masks.kernel }
 }
@@ -42,7 +46,7 @@ pub(super) fn with_edge_masks(mut kernel: Kernel) -> Kernel {
 /// Warnings about elements that may lie beyond the edge of a tensor, and count all the same, since it is not known which they
 /// are.
 pub(super) fn uncertain_edges(kernel: &Kernel) -> Vec<Diagnostic> {
-    let mut masks = Masks::of(kernel.clone());
+    let mut masks = Masks::of(kernel.clone(), &kernel.body);
     masks.body(kernel.body.clone());
     masks.uncertain
 }
@@ -50,6 +54,8 @@ pub(super) fn uncertain_edges(kernel: &Kernel) -> Vec<Diagnostic> {
 struct Masks {
     kernel: Kernel,
     state: State,
+    /// What is valid in the stages of rings.
+    stages: Stages,
     /// The storage of the buffers that were written up to here.
     written: BTreeSet<Handle<Buffer>>,
     /// Where elements count that may be invalid.
@@ -83,9 +89,21 @@ impl Around {
 }
 
 impl Masks {
-    fn of(kernel: Kernel) -> Masks {
+    /// At the beginning of a kernel with these statements. What roles leave in stages is known already, wherever they are written.
+    fn of(kernel: Kernel, body: &[Stmt]) -> Masks {
         let (state, written, uncertain) = (State::new(), BTreeSet::new(), Vec::new());
-        Masks { kernel, state, written, uncertain, outer: Vec::new(), role: None, is_final: true }
+        let stages = Stages::of(&Kernel { body: body.to_vec(), ..kernel.clone() });
+        let most = kernel.rings.len();
+        let mut masks =
+            Masks { kernel, state, stages, written, uncertain, outer: Vec::new(), role: None, is_final: most == 0 };
+        // A stage may depend on those of the other rings.
+        for _ in 0..most {
+            masks.body(body.to_vec());
+            masks.state.clear();
+            masks.written.clear();
+        }
+        masks.is_final = true;
+        masks
     }
 
     fn body(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
@@ -97,7 +115,14 @@ impl Masks {
                     out.push(Stmt::Op(handle));
                 }
                 Stmt::Loop(inner) => out.push(Stmt::Loop(self.repeat(inner))),
-                Stmt::Begin(_) | Stmt::End(_) => out.push(stmt),
+                Stmt::Begin(hold) => {
+                    self.begin(hold);
+                    out.push(stmt);
+                }
+                Stmt::End(hold) => {
+                    self.end(hold);
+                    out.push(stmt);
+                }
                 Stmt::Parallel(handle) => {
                     self.parallel(handle);
                     out.push(Stmt::Parallel(handle));
@@ -117,6 +142,32 @@ impl Masks {
             }
         }
         out
+    }
+
+    /// A role gets a stage: one that it fills is like new, and in one that it uses is what another role has left there.
+    fn begin(&mut self, hold: Handle<Hold>) {
+        self.take_stage(hold);
+        if self.kernel.holds[hold].side == Side::Consume {
+            self.state.extend(self.stages.taken(&self.kernel, hold));
+        }
+    }
+
+    fn end(&mut self, hold: Handle<Hold>) {
+        let left = self.take_stage(hold);
+        if self.kernel.holds[hold].side == Side::Produce {
+            self.stages.publish(hold, left);
+        }
+    }
+
+    /// Takes what is known of the buffers of a stage.
+    fn take_stage(&mut self, hold: Handle<Hold>) -> State {
+        let buffers = &self.kernel.rings[self.kernel.holds[hold].ring].buffers;
+        self.written.retain(|buffer| !buffers.contains(buffer));
+        let (of_stage, others) = std::mem::take(&mut self.state)
+            .into_iter()
+            .partition(|(buffer, _)| buffers.contains(&self.kernel.storage(*buffer)));
+        self.state = others;
+        of_stage
     }
 
     /// A loop. What an iteration leaves is what the next one begins with, for the value of the variable before.

@@ -73,6 +73,8 @@ pub struct Kernel {
     pub caching: BTreeMap<Handle<Buffer>, Caching>,
     /// Whether shared buffers whose lives do not meet have the same storage even where no more CTAs run on an SM then.
     pub always_shares: bool,
+    /// Where it asks that warpgroups that hold little give registers to the others.
+    pub moves_registers: Option<Span>,
     /// Whether a product and the sum around it are fused into one operation, rounded once; see
     /// [`crate::tile::prepare`].
     pub contracts: bool,
@@ -194,6 +196,7 @@ impl Kernel {
             alone: BTreeSet::new(),
             caching: BTreeMap::new(),
             always_shares: false,
+            moves_registers: None,
             contracts: true,
             build_findings: Vec::new(),
         }

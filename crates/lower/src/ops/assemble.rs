@@ -8,6 +8,7 @@ use tilewright_ir::tile::Role;
 use tilewright_ir::{Counter, Handle, Scalar};
 
 use super::kernel_lowering::KernelLowering;
+use super::registers::move_registers;
 use crate::builder::regs;
 use crate::elements::ELEMENTS;
 use crate::pairs::paired;
@@ -37,6 +38,9 @@ impl KernelLowering<'_> {
         let mut program = self.builder.program;
         program.body = body;
         program.plans = self.plans;
+        if let Some(span) = self.kernel.moves_registers {
+            move_registers(&mut program, span).map_err(|why| vec![why])?;
+        }
         Ok(program)
     }
 
@@ -93,7 +97,8 @@ impl KernelLowering<'_> {
         (barrier.role, ThreadStmt::from(Call::plain(barrier.inst())))
     }
 
-    /// The statements, those of another role than the one around them in branches.
+    /// The statements, those of another role than the one around them in branches: one for each role between others that are for all
+    /// warps, since roles run side by side.
     fn in_branches(&self, parts: Vec<Part>, around: Option<Handle<Role>>) -> Vec<ThreadStmt> {
         let roles = &self.builder.program.roles;
         let mut all: Vec<ThreadStmt> = Vec::new();
@@ -103,9 +108,13 @@ impl KernelLowering<'_> {
                 continue;
             };
             let stmt = with_barriers_of(role, &roles[role], stmt);
-            match all.last_mut() {
-                Some(ThreadStmt::Role { role: last, body }) if *last == role => body.push(stmt),
-                _ => all.push(ThreadStmt::Role { role, body: vec![stmt] }),
+            let mut branches = all.iter_mut().rev().map_while(|stmt| match stmt {
+                ThreadStmt::Role { role, body } => Some((*role, body)),
+                _ => None,
+            });
+            match branches.find(|(known, _)| *known == role) {
+                Some((_, body)) => body.push(stmt),
+                None => all.push(ThreadStmt::Role { role, body: vec![stmt] }),
             }
         }
         all.into_iter().map(|stmt| self.in_leading_cta(stmt)).collect()

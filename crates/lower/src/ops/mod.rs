@@ -6,6 +6,7 @@ mod kernel_lowering;
 mod options;
 mod pipelined;
 mod placed;
+mod registers;
 mod staged;
 mod tensor;
 mod variants;

@@ -389,20 +389,25 @@ fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
         found.push(finding.help("leave out .alone(): only shared buffers have storage in common"));
     }
     let owners = kernel.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
-    let mut largest: Option<(&Buffer, i64)> = None;
-    for (_, buffer) in owners {
-        let bytes = buffer.span_elements() * buffer.dtype.bytes();
-        if largest.is_none_or(|(_, most)| bytes > most) {
-            largest = Some((buffer, bytes));
+    let mut largest: Option<(&Buffer, [i64; 2])> = None;
+    for (handle, buffer) in owners {
+        let bytes = buffer.span_elements().saturating_mul(buffer.dtype.bytes());
+        let stages = kernel.stages_of(handle);
+        if largest.is_none_or(|(_, [stages_of_most, most])| {
+            bytes.saturating_mul(stages) > most.saturating_mul(stages_of_most)
+        }) {
+            largest = Some((buffer, [stages, bytes]));
         }
     }
-    let Some((buffer, bytes)) = largest else { return };
+    let Some((buffer, [stages, bytes])) = largest else { return };
     let total = kernel.shared_storage(target).bytes;
     if total > target.shared_bytes() {
         let message = format!("{total} bytes of shared memory, but a CTA of {target} has {}", target.shared_bytes());
+        let bytes = counted(bytes, "byte");
+        let size = if stages > 1 { format!("{stages} stages of {bytes}") } else { bytes };
         found.push(
             Diagnostic::error("K0210", message)
-                .label(buffer.span, format!("`{}` is the largest, with {}", buffer.name, counted(bytes, "byte")))
+                .label(buffer.span, format!("`{}` is the largest, with {size}", buffer.name))
                 .help("use smaller tiles or fewer stages"),
         );
     }

@@ -1,0 +1,123 @@
+//! What is valid in the stages of rings: what a role has left in a stage, in terms of the loops of the role that gets it.
+
+use std::collections::BTreeMap;
+
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
+
+use crate::arena::Handle;
+use crate::counter::Counter;
+use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::ring::{Hold, Ring, Side};
+use crate::tile::role::Role;
+use crate::tile::valid_extents::{State, Valid, joined};
+
+/// The loops around a hold, outermost first, each with its number in the kernel.
+type Path = Vec<(usize, Counter)>;
+
+/// What is valid in stages.
+#[derive(Default)]
+pub(super) struct Stages {
+    paths: BTreeMap<Handle<Hold>, Path>,
+    /// What holds have left in their stages, in terms of the variables of their own loops.
+    published: BTreeMap<Handle<Hold>, State>,
+}
+
+impl Stages {
+    pub(super) fn of(kernel: &Kernel) -> Stages {
+        let mut stages = Stages::default();
+        stages.add_paths(&kernel.body, &mut Vec::new(), &mut 0);
+        stages
+    }
+
+    fn add_paths(&mut self, body: &[Stmt], path: &mut Path, loops: &mut usize) {
+        for stmt in body {
+            match stmt {
+                Stmt::Begin(hold) => _ = self.paths.insert(*hold, path.clone()),
+                Stmt::Loop(inner) => {
+                    *loops += 1;
+                    path.push((*loops, inner.counter.clone()));
+                    self.add_paths(&inner.body, path, loops);
+                    path.pop();
+                }
+                // Holds are under no conditions.
+                Stmt::If(_) | Stmt::End(_) | Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
+            }
+        }
+    }
+
+    /// A role publishes a stage, of whose buffers this is valid.
+    pub(super) fn publish(&mut self, hold: Handle<Hold>, of_buffers: State) {
+        self.published.insert(hold, of_buffers);
+    }
+
+    /// What is valid of the buffers of a stage that a role gets. Where the roles go through the stages in different loops, it is not
+    /// known which stage that is.
+    pub(super) fn taken(&self, kernel: &Kernel, hold: Handle<Hold>) -> State {
+        let Hold { ring, role, span, .. } = kernel.holds[hold];
+        let own = holds(kernel, (ring, Side::Consume, role));
+        let mut roles: Vec<Option<Handle<Role>>> = kernel
+            .holds
+            .iter()
+            .filter(|(_, of)| (of.ring, of.side) == (ring, Side::Produce))
+            .map(|(_, of)| of.role)
+            .collect();
+        roles.sort();
+        roles.dedup();
+        let of_role = |role| {
+            let filled = holds(kernel, (ring, Side::Produce, role));
+            let place = own.iter().position(|known| *known == hold)?;
+            let is_same = self.are_in_the_same_loops(&filled, &own);
+            let from = if is_same { &filled[place..=place] } else { &filled[..] };
+            let left =
+                from.iter().filter_map(|from| self.published.get(from)).fold(State::new(), |all, of| joined(&all, of));
+            let known = |valid: &Valid| match is_same {
+                true => self.in_loops_of(hold, from[0], valid),
+                false => Valid { lost: Some(span), ..Valid::default() },
+            };
+            Some(left.iter().map(|(buffer, valid)| (*buffer, known(valid))).collect())
+        };
+        roles.into_iter().filter_map(of_role).fold(State::new(), |all, of| joined(&all, &of))
+    }
+
+    /// Whether the holds of two roles are in loops of the same ranges, and each next one in as many of those of the one before.
+    fn are_in_the_same_loops(&self, some: &[Handle<Hold>], others: &[Handle<Hold>]) -> bool {
+        let is_same = |(a, b): (&Handle<Hold>, &Handle<Hold>)| {
+            let (a, b) = (&self.paths[a], &self.paths[b]);
+            let renamed = |expr: &Expr| normalize(&expr.substitute(&renaming(a, b)));
+            let counts = |(a, b): (&Counter, &Counter)| {
+                let ends = |of: &Counter| [normalize(&of.begin), normalize(&of.end)];
+                [renamed(&a.begin), renamed(&a.end)] == ends(b) && a.step == b.step
+            };
+            a.len() == b.len() && a.iter().zip(b).all(|((_, a), (_, b))| counts((a, b)))
+        };
+        let nested = |all: &[Handle<Hold>]| -> Vec<usize> {
+            let common = |pair: &[Handle<Hold>]| {
+                let [a, b] = [&self.paths[&pair[0]], &self.paths[&pair[1]]];
+                a.iter().zip(b).take_while(|((a, _), (b, _))| a == b).count()
+            };
+            all.windows(2).map(common).collect()
+        };
+        some.len() == others.len() && some.iter().zip(others).all(is_same) && nested(some) == nested(others)
+    }
+
+    /// What is valid in terms of the loops around another hold.
+    fn in_loops_of(&self, to: Handle<Hold>, from: Handle<Hold>, valid: &Valid) -> Valid {
+        let renaming = renaming(&self.paths[&from], &self.paths[&to]);
+        let bounds = valid.bounds.with_limits(&|limit: &Expr| normalize(&limit.substitute(&renaming)));
+        Valid { bounds, ..valid.clone() }
+    }
+}
+
+/// The variables of loops as those of other loops.
+fn renaming(from: &Path, to: &Path) -> impl Fn(&Var) -> Option<Expr> {
+    let pairs: Vec<(Var, Expr)> =
+        from.iter().zip(to).map(|((_, from), (_, to))| (from.var.clone(), Expr::var(&to.var))).collect();
+    move |var| pairs.iter().find(|(known, _)| known == var).map(|(_, new)| new.clone())
+}
+
+/// What a role does with the stages of a ring on one side, in order.
+fn holds(kernel: &Kernel, of: (Handle<Ring>, Side, Option<Handle<Role>>)) -> Vec<Handle<Hold>> {
+    let all = kernel.holds.iter().filter(|(_, hold)| (hold.ring, hold.side, hold.role) == of);
+    all.map(|(handle, _)| handle).collect()
+}

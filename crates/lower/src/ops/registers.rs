@@ -1,0 +1,142 @@
+//! Registers that warpgroups give to each other.
+//!
+//! A CTA begins with as many registers for each thread as fit for all. A role that loads, or that issues products into tensor memory,
+//! holds next to nothing: its warpgroup keeps a few, and those with fragments share the rest. All warps of a warpgroup ask for the
+//! same number, at the beginning of their roles, so that `ptxas` allocates as many in each branch.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::Expr;
+use tilewright_ir::Handle;
+use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
+use tilewright_ir::thread::{Call, Inst, Note, Program, RegArray, Resource, Stmt, for_each_stmt};
+use tilewright_ir::tile::{Role, WARPS_OF_A_WARPGROUP};
+use tilewright_layout::access::LANES;
+
+/// Registers that a thread keeps if it holds no fragments: indices, addresses and parities of several rings.
+const KEPT: i64 = 40;
+/// The most registers that a thread asks for: `ptxas` keeps some of the 255 to itself.
+const MOST: i64 = 240;
+/// `setmaxnreg` counts in these.
+const UNIT: i64 = 8;
+/// Registers in arrays from which on a role counts as one with fragments; flags and parities take fewer.
+const SOME: i64 = 9;
+/// What a move is called in plans.
+const SETMAXNREG: &str = "setmaxnreg";
+
+/// Moves registers between the warpgroups of a program, if some hold fragments and others do not.
+pub(super) fn move_registers(program: &mut Program, span: Span) -> Result<(), Diagnostic> {
+    let begin = begin_of_roles(program)
+        .map_err(|(found, legal)| Diagnostic::error("K0289", found).label(span, "asked for here").help(legal))?;
+    let holds = holding_warpgroups(program);
+    let (groups, holding) = (holds.len() as i64, holds.iter().filter(|holds| **holds).count() as i64);
+    let all = program.target.registers_of_a_thread(program.threads) / UNIT * UNIT;
+    let kept = KEPT.min(all);
+    let shared = all * groups - kept * (groups - holding);
+    let asked = (shared / holding.max(1) / UNIT * UNIT).min(MOST);
+    let moves = holding > 0 && holding < groups && asked > all;
+    let summary = match (moves, holding == groups) {
+        (true, _) => format!("{asked} registers for each thread with fragments, {kept} for others; {all} at first"),
+        (false, true) => format!("no registers move: all warpgroups hold fragments, and each thread has {all}"),
+        (false, false) => format!("no registers move: each thread has {all}"),
+    };
+    program.plans.push(plan(summary, span));
+    if !moves {
+        return Ok(());
+    }
+    name_idle_warps(program, span);
+    let holds_of = |(handle, role): (Handle<Role>, &Role)| (handle, holds[groups_of(role).start]);
+    let roles: Vec<(Handle<Role>, bool)> = program.roles.iter().map(holds_of).collect();
+    for (role, holds) in roles {
+        let (inst, count) = if holds { (Inst::IncreaseRegisters, asked) } else { (Inst::DecreaseRegisters, kept) };
+        let title = format!("role {}: move_registers", program.roles[role].name);
+        let note = Note { title, details: Vec::new(), span, plan: program.plans.len() - 1 };
+        let note = program.notes.push(note);
+        let call = Stmt::from(Call { arguments: vec![Expr::constant(count)], ..Call::plain(inst) });
+        at_begin_of(program, begin, (role, Stmt::Op { note, body: vec![call] }));
+    }
+    Ok(())
+}
+
+/// The place of the first role, or why registers cannot move, and what would be legal.
+fn begin_of_roles(program: &Program) -> Result<usize, (String, &'static str)> {
+    if program.threads % (WARPS_OF_A_WARPGROUP * LANES as i64) != 0 {
+        let found = format!("registers move between warpgroups of 128 threads, and the CTA has {}", program.threads);
+        return Err((found, "k.threads(..) with a multiple of 128; warps without a role give their registers"));
+    }
+    let begin = program.body.iter().position(|stmt| matches!(stmt, Stmt::Role { .. }));
+    let found = "registers move between roles, and this kernel has none outside of loops and conditions";
+    begin.ok_or((found.to_string(), "roles at the outermost level, with loops inside of them"))
+}
+
+fn plan(summary: String, span: Span) -> OpPlan {
+    let answer = Ok(PlanFacts::without_accesses(summary, 0));
+    let considered = vec![VariantResult { variant: SETMAXNREG, answer }];
+    OpPlan { considered, ..OpPlan::new("move_registers".to_string(), span, Expr::constant(1), SETMAXNREG) }
+}
+
+/// Warps without a role get one, in which they give their registers.
+fn name_idle_warps(program: &mut Program, span: Span) {
+    let is_idle = |warp: &i64| !program.roles.iter().any(|(_, role)| role.has_warp(*warp));
+    let idle: Vec<i64> = (0..program.warps()).filter(is_idle).collect();
+    if let [first, ..] = idle[..] {
+        program.roles.push(Role { name: "idle".to_string(), first, warps: idle.len() as i64, span });
+    }
+}
+
+/// Puts a statement at the beginning of the branch of a role, among the branches that begin at a place.
+fn at_begin_of(program: &mut Program, begin: usize, (role, stmt): (Handle<Role>, Stmt)) {
+    let mut end = begin;
+    while let Some(Stmt::Role { role: known, body }) = program.body.get_mut(end) {
+        if *known == role {
+            body.insert(0, stmt);
+            return;
+        }
+        end += 1;
+    }
+    program.body.insert(end, Stmt::Role { role, body: vec![stmt] });
+}
+
+/// The warpgroups in which a role has warps.
+fn groups_of(role: &Role) -> Range<usize> {
+    let of = |warp: i64| (warp / WARPS_OF_A_WARPGROUP) as usize;
+    of(role.first)..of(role.end() - 1) + 1
+}
+
+/// Which warpgroups hold fragments. All those of a role do if one does.
+fn holding_warpgroups(program: &Program) -> Vec<bool> {
+    let mut holds = vec![false; (program.warps() / WARPS_OF_A_WARPGROUP) as usize];
+    for stmt in &program.body {
+        let groups = match stmt {
+            Stmt::Role { role, .. } => groups_of(&program.roles[*role]),
+            _ => 0..holds.len(),
+        };
+        if registers_in(program, stmt) >= SOME {
+            holds[groups].fill(true);
+        }
+    }
+    // Each pass adds a warpgroup at least.
+    for _ in 0..holds.len() {
+        for (_, role) in program.roles.iter() {
+            if holds[groups_of(role)].contains(&true) {
+                holds[groups_of(role)].fill(true);
+            }
+        }
+    }
+    holds
+}
+
+/// Registers of the arrays that a statement uses.
+fn registers_in(program: &Program, stmt: &Stmt) -> i64 {
+    let mut arrays: BTreeSet<Handle<RegArray>> = BTreeSet::new();
+    for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
+        stmt.for_each_resource(&mut |_, resource| {
+            if let Resource::Registers(regs) = resource {
+                arrays.insert(regs.array);
+            }
+        });
+    });
+    arrays.into_iter().map(|array| &program.registers[array]).map(|array| array.len * array.dtype.bytes() / 4).sum()
+}
