@@ -138,3 +138,29 @@ fn different_operations_on_one_element_are_ordered_by_a_barrier() {
     let said = "error[K0237]: two iterations change the same element through `s[0]` by different atomic operations";
     assert_eq!(found[0].to_string(), said);
 }
+
+/// What is computed from beyond the edge of a tensor changes nothing, whether the tile is in registers or in shared memory.
+#[test]
+fn tiles_over_an_edge_change_what_lies_inside() {
+    for in_shared in [false, true] {
+        let kernel = kernel("edge", |k| {
+            let n = k.size("n").multiple_of(8);
+            let (x, y) = (k.input("x", F32, (n,)), k.accumulator("y", F32, [32]));
+            let [block] = k.grid([n.ceil_div(32)]);
+            k.threads(32);
+            let (held, tile) = (k.fragment("held", F32, [32]), k.shared("tile", F32, [32]));
+            k.copy(held, x.sub((at(block * 32, 32),)));
+            k.map(held, |[i]| held.at((i,)) + 1.0);
+            if in_shared {
+                k.copy(tile, held);
+            }
+            k.atomic_add(y, if in_shared { tile } else { held });
+        });
+        for n in [8, 40, 64] {
+            let sum =
+                |i: i64| (0..).map(|t| t * 32 + i).take_while(|at| *at < n).map(|at| at as f64 + 1.0).sum::<f64>();
+            let x = tensor(F32, &[n], |at| at as f64);
+            check(&kernel, &[("n", n)], &[x], &[tensor(F32, &[32], |i| sum(i) + 0.0)], Tolerance::EXACT);
+        }
+    }
+}

@@ -232,6 +232,32 @@ fn configurations_of_a_batch_take_it() {
     assert!(ranked.iter().all(|(config, _)| config.swapped || config.columns >= 64));
 }
 
+/// What is chosen can be compiled, in every order of the factors.
+#[test]
+fn what_is_chosen_compiles() {
+    let shape = MatmulShape::new([8192; 3]);
+    for target in Target::ALL.iter().copied() {
+        for factor in [BF16, E4M3, I8] {
+            for transposed in [[false, false], [false, true], [true, false], [true, true]] {
+                let product = MatmulConfig { transposed, result: BF16, ..MatmulConfig::new(target, factor) };
+                let kernel = product.choose(shape).map_or_else(|| product.fallback(shape), |best| best.kernel(shape));
+                let found = compile(kernel, &Options::new(target));
+                assert!(found.is_ok(), "{target} {factor} {transposed:?}: {:?}", found.err());
+            }
+        }
+    }
+}
+
+/// A shape of more tiles than are counted is refused.
+#[test]
+fn a_batch_that_is_too_large() {
+    let shape = MatmulShape { batch: 600, ..MatmulShape::new([16, 64, 4096]) };
+    let config = MatmulConfig { splits: 2, result: F32, ..MatmulConfig::new(Target::Sm100a, BF16) };
+    assert!(!config.holds(shape));
+    let found = compile(config.kernel(shape), &Options::new(Target::Sm100a)).expect_err("it is refused");
+    assert_eq!(found[0].message, "1200 products of parts of K, of 16 rows and 64 columns");
+}
+
 /// The residual of a product of integers is not rounded to integers.
 #[test]
 fn a_residual_of_a_product_of_integers() {

@@ -37,6 +37,7 @@ pub(crate) use self::pair::BarrierPair;
 use crate::builder::Builder;
 use crate::engine::barrier_call;
 use crate::lagged::lagged;
+use crate::pipeline::Team;
 use crate::sync::{Block, OpBlock, for_each_op};
 
 /// The name of what orders the stages of a ring, in its plan and in those of its holds.
@@ -253,8 +254,18 @@ impl Rings {
         mut blocks: Vec<Block>,
     ) -> (Vec<Block>, RingHolds) {
         let Rings { all, mut ended, holds, .. } = self;
+        // Where one warp of a role does all that is done with a stage, the others are not counted: they must not wait, since the stage
+        // may be filled and used twice before they look.
+        let of_one_warp: BTreeMap<usize, Handle<Role>> = ended
+            .iter()
+            .filter(|(_, ended)| all[ended.ring.index()].is_by_one_warp(ended.role, ended.side))
+            .map(|(plan, ended)| (*plan, ended.role))
+            .collect();
         for_each_op(&mut blocks, &mut |op| {
             if !op.body.is_empty() {
+                if let Some(role) = of_one_warp.get(&op.op) {
+                    op.body = waits_by_first_warp(builder, *role, std::mem::take(&mut op.body));
+                }
                 return;
             }
             let Some(Ended { ring, role, side, moves }) = ended.remove(&op.op) else { return };
@@ -290,6 +301,14 @@ impl Rings {
         let ends = drains.into_iter().chain(end).map(Block::Op);
         (begin.into_iter().map(Block::Op).chain(blocks).chain(ends).collect(), holds)
     }
+}
+
+/// The statements, of which waits at barriers are executed by the first warp of a role only.
+fn waits_by_first_warp(builder: &Builder, role: Handle<Role>, body: Vec<Stmt>) -> Vec<Stmt> {
+    let team = Team::of(&builder.program, Some(role));
+    let is_wait = |stmt: &Stmt| matches!(stmt, Stmt::Inst(call) if call.inst == Inst::BarrierWait);
+    let of_warp = |stmt: Stmt| if is_wait(&stmt) { team.by_first_of(&team, vec![stmt]) } else { vec![stmt] };
+    body.into_iter().flat_map(of_warp).collect()
 }
 
 /// Where other CTAs of the cluster arrive, waits are for what these have done.

@@ -19,6 +19,8 @@ pub(super) const ROWS: i64 = 128;
 pub(super) const STEP_BYTES: i64 = 128;
 /// Rows that a swizzle permutes in the same way.
 const SWIZZLED_ROWS: i64 = 8;
+/// The most clusters, and rows of tiles of a group.
+const MOST_CTAS: i64 = 1 << 16;
 /// The most products of a batch, and the most rows and columns of tiles of each.
 pub(super) const MOST: i64 = 1 << 10;
 
@@ -61,7 +63,11 @@ impl MatmulShape {
     pub(super) fn refuse_overlaps(&self, k: &mut KernelBuilder, transposed: [bool; 2]) {
         let given = ["lda", "ldb", "ldc"].into_iter().zip(self.leading.into_iter().flatten());
         for ((name, row), length) in given.zip(self.rows(transposed)).filter(|((_, row), length)| row < length) {
-            k.refuse(format!("`{name}`: {row}, for rows of {length} elements"), format!("{length} or more"));
+            let found = match row {
+                0 => format!("`{name}` is not given, and other distances of rows are"),
+                _ => format!("`{name}`: {row}, for rows of {length} elements"),
+            };
+            k.refuse(found, format!("{length} or more"));
         }
     }
 }
@@ -235,17 +241,20 @@ impl MatmulConfig {
     /// Bytes of a stage of the factors in a CTA.
     pub fn stage_bytes(&self) -> i64 {
         let own = if self.is_pair() { self.columns / 2 } else { self.columns };
-        (ROWS + own) * STEP_BYTES
+        own.saturating_add(ROWS).saturating_mul(STEP_BYTES)
     }
 
     /// Bytes of the shared memory of a CTA.
     pub fn shared_bytes(&self) -> i64 {
-        let tile = ROWS * self.columns * self.result.bytes();
+        let tile = self.columns.saturating_mul(ROWS * self.result.bytes());
         let tiles = 1 + i64::from(self.epilogue.residual);
         let rings = tiles + i64::from(self.target == Target::Sm100a);
         // Two arrays of barriers for each ring, and the address of tensor memory.
         let barriers = 2 * rings + i64::from(self.target == Target::Sm100a);
-        self.stages.saturating_mul(self.stage_bytes()).saturating_add(tiles * tile + barriers * SHARED_ALIGNMENT)
+        self.stages
+            .saturating_mul(self.stage_bytes())
+            .saturating_add(tile.saturating_mul(tiles))
+            .saturating_add(barriers * SHARED_ALIGNMENT)
     }
 
     /// Columns of tensor memory that are allocated: a power of two from 32 on.
@@ -272,9 +281,12 @@ impl MatmulConfig {
             }
         };
         at_most("bytes of shared memory of a CTA", self.shared_bytes(), self.target.shared_bytes(), SPECIFICATIONS);
+        at_most("clusters", self.clusters, MOST_CTAS, TILES);
+        at_most("rows of tiles of a group", self.group, MOST_CTAS, TILES);
+        at_most("parts of K", self.splits, MOST, TILES);
         if self.target == Target::Sm100a {
             at_most("columns of tensor memory", self.tensor_columns(), 512, "PTX ISA, \"Tensor Memory Addressing\"");
-            limits.extend(self.against_unit());
+            limits.extend(self.against_unit().into_iter().chain(self.against_wide_rows()));
         } else if self.columns % 8 != 0 {
             let (found, legal) = (format!("columns of a tile: {}", self.columns), "multiples of 8".to_string());
             limits.push(Limit { found, legal, source: "PTX ISA, \"Matrix shape\" of wgmma and mma" });
@@ -328,6 +340,16 @@ impl MatmulConfig {
         })
     }
 
+    /// Rows of 256 bytes of which the compiler finds no layout that `tcgen05.mma` reads.
+    fn against_wide_rows(&self) -> Option<Limit> {
+        let is_wide = self.factor.bytes() == 1 && self.is_mn_major()[1] && self.columns == 256 && !self.is_pair();
+        is_wide.then(|| Limit {
+            found: format!("256 columns of {} in a CTA, which are contiguous in memory", self.factor),
+            legal: "at most 240, or a pair of CTAs".to_string(),
+            source: "the layouts of shared memory that Tilewright finds",
+        })
+    }
+
     /// Columns that the matrix unit does not multiply at once.
     fn against_unit(&self) -> Option<Limit> {
         let found = format!("columns of a tile: {}", self.columns);
@@ -360,9 +382,20 @@ impl MatmulConfig {
 
     /// Whether the kernel takes a product of this shape: the tiles of a batch, and those of parts of K, are counted in 32 bits.
     pub fn holds(&self, shape: MatmulShape) -> bool {
+        self.against_shape(shape).is_none()
+    }
+
+    /// Why the kernel does not take a product of this shape.
+    fn against_shape(&self, shape: MatmulShape) -> Option<Limit> {
         let [rows, columns] = turned(self.swapped, [shape.m, shape.n]);
         let products = shape.batch.saturating_mul(self.splits);
-        products <= 1 || products <= MOST && rows <= MOST * ROWS && columns <= MOST * self.columns
+        let most = [MOST, MOST * ROWS, MOST.saturating_mul(self.columns)];
+        let is_within = [products, rows, columns].iter().zip(most).all(|(size, most)| *size <= most);
+        (products > 1 && !is_within).then(|| Limit {
+            found: format!("{products} products of parts of K, of {rows} rows and {columns} columns"),
+            legal: format!("at most {} of them, {} rows and {} columns", most[0], most[1], most[2]),
+            source: TILES,
+        })
     }
 
     /// The kernel for sizes like these: they are given at launch, and may be any that have the same powers of two up to 16 as
@@ -370,7 +403,8 @@ impl MatmulConfig {
     ///
     /// A configuration that exceeds [limits](Self::limits) is refused.
     pub fn kernel(&self, like: MatmulShape) -> Kernel {
-        let limits = self.limits();
+        let mut limits = self.limits();
+        limits.extend(self.against_shape(like));
         if limits.is_empty() {
             return self.unchecked_kernel(like);
         }
@@ -394,6 +428,7 @@ impl MatmulConfig {
     }
 }
 
+const TILES: &str = "tiles are counted in 32 bits";
 const SPECIFICATIONS: &str = "CUDA C++ Programming Guide, technical specifications per compute capability";
 
 impl fmt::Display for MatmulConfig {

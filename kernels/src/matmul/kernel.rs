@@ -10,7 +10,7 @@ use crate::products::turned;
 pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
     let MatmulConfig {
         target, factor, result, columns, stages, sums, cluster, clusters, group, swapped, splits, ..
-    } = *config;
+    } = MatmulConfig { splits: config.splits.max(1), ..*config };
     let (sum, step, part, is_pair) = (config.sum(), config.step(), config.part(), config.is_pair());
     // The left factor of the instructions, whose rows are lanes of tensor memory, and the right one.
     let [transpose_left, transpose_right] = config.transposed_sides();
@@ -24,7 +24,7 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
         } else {
             [1 << 20; 2]
         };
-        let operands = Operands::declare(k, config, like, [MOST / splits, most[0], most[1]]);
+        let operands = Operands::declare(k, config, like, [(MOST / splits).max(1), most[0], most[1]]);
         let Operands { batch, extents: [m, n, depth], a, b, residual, bias, c, .. } = operands;
         let ([left_factor, right_factor], [m, n]) = (turned(swapped, [a, b]), turned(swapped, [m, n]));
         let rank = k.cluster(cluster);

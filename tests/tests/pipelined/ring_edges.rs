@@ -182,3 +182,55 @@ fn stages_in_other_loops() {
     let artifact = compile(two_by_two, &Options::new(Target::Sm90a)).expect("it compiles");
     assert_eq!(artifact.warnings().iter().map(|warning| warning.code).collect::<Vec<_>>(), ["K0273"]);
 }
+
+/// A stage has what was loaded in the iteration before: whichever role is written first, what lies beyond the edge does not count.
+fn delayed(use_first: bool) -> Kernel {
+    kernel("delayed", |k| {
+        let n = k.size("n").multiple_of(8);
+        let steps = n.ceil_div(32) + 1;
+        let (x, y) = (k.input("x", F32, (n,)), k.output("y", F32, (&steps,)));
+        k.threads(64);
+        let r = k.ring("r", 2, |r| r.shared("part", F32, [32]));
+        let maximum = |k: &mut KernelBuilder| {
+            k.role("use", 1, |k| {
+                k.serial("u", ..steps, |k, u| {
+                    let (v, most) = (k.fragment("v", F32, [32]), k.fragment("most", F32, [1]));
+                    r.consume(k, |k, part| _ = k.copy(v, part));
+                    k.reduce(Max, most, v, 0);
+                    k.copy(y.sub((at(u, 1),)), most);
+                });
+            });
+        };
+        if use_first {
+            maximum(k);
+        }
+        k.role("load", 1, |k| {
+            let before = k.fragment("before", F32, [32]);
+            k.fill(before, -500.0);
+            k.serial("t", ..steps, |k, t| {
+                r.produce(k, |k, part| _ = k.copy(part, before));
+                k.copy(before, x.sub((at(t * 32, 32),)));
+            });
+        });
+        if !use_first {
+            maximum(k);
+        }
+    })
+}
+
+#[test]
+fn stages_of_the_iteration_before() {
+    for use_first in [false, true] {
+        let kernel = delayed(use_first);
+        for n in [8, 72] {
+            let parts = maxima_of(n);
+            let y =
+                tensor(
+                    F32,
+                    &[(n + 31) / 32 + 1],
+                    |t| if t == 0 { -500.0 } else { parts.number(t - 1).expect("a part") },
+                );
+            check(&kernel, &[("n", n)], &[tensor(F32, &[n], negative)], &[y], Tolerance::EXACT);
+        }
+    }
+}

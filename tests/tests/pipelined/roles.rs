@@ -351,3 +351,54 @@ fn registers_move_from_roles_without_fragments_to_others() {
     let found = moved_registers(384, &[("store", 6, true), ("load", 6, false)]);
     assert_eq!(found, "no registers move: all warpgroups hold fragments, and each thread has 168");
 }
+
+/// One warp of a role issues the copies; the others of the role are not counted, however late they are.
+#[test]
+fn a_role_of_several_warps_loads() {
+    for moves in [false, true] {
+        let kernel = kernel("several", |k| {
+            let rows = k.size("rows").multiple_of(16);
+            let (x, y) = (k.input("x", F32, (rows, 128)), k.output("y", F32, (rows, 128)));
+            k.threads(if moves { 384 } else { 160 });
+            if moves {
+                k.move_registers();
+            }
+            let r = k.ring("r", 2, |r| r.shared("part", F32, [16, 128]));
+            k.role("load", 4, |k| {
+                k.serial("t", ..rows / 16, |k, t| {
+                    r.produce(k, |k, part| _ = k.copy(part, x.sub((at(t * 16, 16), ..))));
+                });
+            });
+            k.role("store", if moves { 4 } else { 1 }, |k| {
+                k.serial("t", ..rows / 16, |k, t| {
+                    let held = k.fragment("held", F32, [16, 128]);
+                    r.consume(k, |k, part| _ = k.copy(held, part));
+                    k.copy(y.sub((at(t * 16, 16), ..)), held);
+                });
+            });
+        });
+        let x = tensor(F32, &[512, 128], |at| at as f64);
+        check_all_in_schedules(&kernel, &[("rows", 512)], &[x.clone()], &[x]);
+    }
+}
+
+/// Idle warps do as the others of their warpgroups do.
+#[test]
+fn registers_of_idle_warps() {
+    for threads in [384, 512] {
+        let kernel = kernel("idle", |k| {
+            let (x, y) = (k.input("x", F32, [64, 128]), k.output("y", F32, [64, 128]));
+            k.threads(threads);
+            k.move_registers();
+            let r = k.ring("r", 1, |r| r.shared("part", F32, [64, 128]));
+            k.role("load", 1, |k| r.produce(k, |k, part| _ = k.copy(part, x)));
+            k.role("math", 4, |k| {
+                let held = k.fragment("held", F32, [64, 128]);
+                r.consume(k, |k, part| _ = k.copy(held, part));
+                k.copy(y, held);
+            });
+        });
+        let x = tensor(F32, &[64, 128], |at| at as f64);
+        check_all_in_schedules(&kernel, &[], &[x.clone()], &[x]);
+    }
+}

@@ -5,6 +5,7 @@ use std::fmt;
 use tilewright_diag::Span;
 use tilewright_expr::Expr;
 
+use crate::tile::attributes::ReduceKind;
 use crate::tile::value::{Access, ElementOp, Value};
 
 /// How an atomic operation combines an element with a value.
@@ -62,6 +63,18 @@ impl AtomicOp {
             AtomicOp::And => "&",
             AtomicOp::Or => "|",
             AtomicOp::Xor => "^",
+        }
+    }
+
+    /// The reduction of the same operation.
+    pub fn reduction(self) -> ReduceKind {
+        match self {
+            AtomicOp::Add => ReduceKind::Sum,
+            AtomicOp::Min => ReduceKind::Min,
+            AtomicOp::Max => ReduceKind::Max,
+            AtomicOp::And => ReduceKind::And,
+            AtomicOp::Or => ReduceKind::Or,
+            AtomicOp::Xor => ReduceKind::Xor,
         }
     }
 

@@ -16,6 +16,7 @@ use tilewright_layout::DType;
 use crate::arena::Handle;
 use crate::counter::Counter;
 use crate::scalar::Scalar;
+use crate::tile::atomic::AtomicOp;
 use crate::tile::attributes::{Gemm, Reduce, ReduceBy, Scan, ScanBy, ScanOrder};
 use crate::tile::bounds::{Bounds, Sum, value_of};
 use crate::tile::buffer::{Buffer, Space};
@@ -66,6 +67,8 @@ struct Masks {
     role: Option<Handle<Role>>,
     /// Whether what is valid at the current statement is known; otherwise nothing is changed yet.
     is_final: bool,
+    /// Whether the kernel is walked only to learn what roles leave in stages.
+    is_rehearsal: bool,
 }
 
 /// A loop around a statement.
@@ -94,16 +97,21 @@ impl Masks {
         let (state, written, uncertain) = (State::new(), BTreeSet::new(), Vec::new());
         let stages = Stages::of(&Kernel { body: body.to_vec(), ..kernel.clone() });
         let most = kernel.rings.len();
-        let mut masks =
-            Masks { kernel, state, stages, written, uncertain, outer: Vec::new(), role: None, is_final: most == 0 };
+        let (outer, role, is_final, is_rehearsal) = (Vec::new(), None, true, true);
+        let mut masks = Masks { kernel, state, stages, written, uncertain, outer, role, is_final, is_rehearsal };
         // A stage may depend on those of the other rings.
         for _ in 0..most {
             masks.body(body.to_vec());
             masks.state.clear();
             masks.written.clear();
         }
-        masks.is_final = true;
+        masks.is_rehearsal = false;
         masks
+    }
+
+    /// Whether the kernel is changed by what is known now.
+    fn changes(&self) -> bool {
+        self.is_final && !self.is_rehearsal
     }
 
     fn body(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
@@ -224,6 +232,7 @@ impl Masks {
             (OpClass::Product, OpKind::Gemm(gemm) | OpKind::GemmAsync(gemm), [c, a, b]) => {
                 self.gemm(handle, gemm, [c, a, b], op.span)
             }
+            (_, OpKind::Atomic(by), [dst, src]) => self.atomic_tile(handle, by, [dst, src], op.span),
             (OpClass::Elementwise | OpClass::Permutation | OpClass::Conversion, ..) => {
                 self.moved(&op);
                 Vec::new()
@@ -314,7 +323,7 @@ impl Masks {
 
     /// Warns that elements count at a statement that may be invalid.
     fn count_anyway(&mut self, lost: Option<Span>, at: Span, what: &str) {
-        let Some(lost) = lost.filter(|_| self.is_final) else { return };
+        let Some(lost) = lost.filter(|_| self.changes()) else { return };
         let message = format!("{what} may count zeros from beyond the edge of a tensor");
         let finding = Diagnostic::warning("K0273", message)
             .label(at, "they are not left out here")
@@ -324,6 +333,21 @@ impl Masks {
         if !self.uncertain.contains(&finding) {
             self.uncertain.push(finding);
         }
+    }
+
+    /// An atomic op on tiles: what is invalid leaves its element alone, unless the element lies beyond the edge too.
+    fn atomic_tile(&mut self, handle: Handle<Op>, by: AtomicOp, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
+        let [of_dst, of_src] = [dst, src].map(|tile| self.kernel.valid_tile(&self.state, tile));
+        let known = self.kernel.valid_buffer(&self.state, src.buffer);
+        let neutral = by.reduction().neutral(self.kernel.buffers[src.buffer].dtype);
+        let is_neutral = known.is_zero && by.reduction().ignores_zeros();
+        let counts = !is_neutral && !of_src.without(&of_dst.bounds).bounds.is_empty();
+        // A destination that hangs over an edge ends there: what lies beyond it is not changed.
+        let lost = known.lost.filter(|_| !is_neutral && of_dst.bounds.is_empty());
+        self.count_anyway(lost, span, "this atomic operation");
+        let masked = neutral.filter(|_| counts).and_then(|neutral| self.masked_by(src, &known.bounds, neutral, span));
+        self.state.remove(&dst.buffer);
+        self.with_operand(handle, 1, masked)
     }
 
     fn reduce(&mut self, handle: Handle<Op>, reduce: Reduce, [dst, src]: [&Tile; 2], span: Span) -> Vec<Stmt> {
@@ -533,7 +557,7 @@ impl Masks {
     /// Makes a masked tile an operand of an op; the statements that mask it.
     fn with_operand(&mut self, op: Handle<Op>, place: usize, masked: Option<(Vec<Stmt>, Tile)>) -> Vec<Stmt> {
         let Some((before, tile)) = masked else { return Vec::new() };
-        if self.is_final {
+        if self.changes() {
             self.kernel.ops[op].operands[place] = tile;
         }
         before
@@ -564,7 +588,7 @@ impl Masks {
         value: Scalar,
         span: Span,
     ) -> (Vec<Stmt>, Tile) {
-        if !self.is_final {
+        if !self.changes() {
             return (Vec::new(), tile.clone());
         }
         let buffer = self.kernel.buffers[tile.buffer].clone();

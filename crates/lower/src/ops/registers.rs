@@ -46,7 +46,7 @@ pub(super) fn move_registers(program: &mut Program, span: Span) -> Result<(), Di
     if !moves {
         return Ok(());
     }
-    name_idle_warps(program, span);
+    name_idle_warps(program, span, &holds);
     let holds_of = |(handle, role): (Handle<Role>, &Role)| (handle, holds[groups_of(role).start]);
     let roles: Vec<(Handle<Role>, bool)> = program.roles.iter().map(holds_of).collect();
     for (role, holds) in roles {
@@ -77,12 +77,13 @@ fn plan(summary: String, span: Span) -> OpPlan {
     OpPlan { considered, ..OpPlan::new("move_registers".to_string(), span, Expr::constant(1), SETMAXNREG) }
 }
 
-/// Warps without a role get one, in which they give their registers.
-fn name_idle_warps(program: &mut Program, span: Span) {
+/// Warps without a role get one, in which they ask for what the others of their warpgroups ask for.
+fn name_idle_warps(program: &mut Program, span: Span, holds: &[bool]) {
     let is_idle = |warp: &i64| !program.roles.iter().any(|(_, role)| role.has_warp(*warp));
+    let group = |warp: i64| holds[(warp / WARPS_OF_A_WARPGROUP) as usize];
     let idle: Vec<i64> = (0..program.warps()).filter(is_idle).collect();
-    if let [first, ..] = idle[..] {
-        program.roles.push(Role { name: "idle".to_string(), first, warps: idle.len() as i64, span });
+    for run in idle.chunk_by(|a, b| a + 1 == *b && group(*a) == group(*b)) {
+        program.roles.push(Role { name: "idle".to_string(), first: run[0], warps: run.len() as i64, span });
     }
 }
 

@@ -189,6 +189,14 @@ impl BarrierPair {
         [full, ctas * empty]
     }
 
+    /// Whether the first warp of a role does all that the role does with a stage: it issues copies or products.
+    pub(super) fn is_by_one_warp(&self, role: Handle<Role>, side: Side) -> bool {
+        match side {
+            Side::Produce => self.producers.get(&role).is_some_and(|filled| !filled.copies && !filled.threads()),
+            Side::Consume => self.consumers.get(&role).is_some_and(|used| !used.threads()),
+        }
+    }
+
     /// From how many CTAs of a cluster of so many a stage is released.
     fn releasing_ctas(&self, cluster: i64) -> i64 {
         match self.across {

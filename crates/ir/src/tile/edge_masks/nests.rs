@@ -62,7 +62,7 @@ impl Masks {
         let parallel = self.kernel.parallels[handle].clone();
         let mut nest = Nest { vars: parallel.vars.clone(), names: Vec::new(), conditions: Vec::new() };
         let body = self.elements(parallel.body, &mut nest);
-        if self.is_final {
+        if self.changes() {
             self.kernel.parallels[handle].body = body;
         }
     }
