@@ -339,7 +339,7 @@ fn moved_registers(threads: i64, roles: &[(&str, i64, bool)]) -> String {
 
 #[test]
 fn registers_move_from_roles_without_fragments_to_others() {
-    let found = moved_registers(384, &[("store", 8, true), ("load", 1, false)]);
+    let found = moved_registers(384, &[("load", 1, false), ("store", 8, true)]);
     assert_eq!(found, "232 registers for each thread with fragments, 40 for others; 168 at first");
     let found = moved_registers(512, &[("store", 8, true), ("load", 4, false), ("more", 4, false)]);
     assert_eq!(found, "216 registers for each thread with fragments, 40 for others; 128 at first");

@@ -214,6 +214,9 @@ impl Masks {
     fn op(&mut self, handle: Handle<Op>) -> Vec<Stmt> {
         let op = self.kernel.ops[handle].clone();
         self.role = op.role;
+        if let (Some(by), [dst, src]) = (op.kind.atomic(), &op.operands[..]) {
+            return self.atomic_tile(handle, by, [dst, src], op.span);
+        }
         match (op.kind.info().class, op.kind, &op.operands[..]) {
             (OpClass::Reduction, OpKind::Reduce(reduce), [dst, src]) => {
                 self.reduce(handle, reduce, [dst, src], op.span)
@@ -232,7 +235,6 @@ impl Masks {
             (OpClass::Product, OpKind::Gemm(gemm) | OpKind::GemmAsync(gemm), [c, a, b]) => {
                 self.gemm(handle, gemm, [c, a, b], op.span)
             }
-            (_, OpKind::Atomic(by), [dst, src]) => self.atomic_tile(handle, by, [dst, src], op.span),
             (OpClass::Elementwise | OpClass::Permutation | OpClass::Conversion, ..) => {
                 self.moved(&op);
                 Vec::new()

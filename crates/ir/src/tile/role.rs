@@ -110,14 +110,16 @@ pub struct RoleOfUse {
 
 impl Kernel {
     /// Gives the roles their warps: first those whose ops are for whole warpgroups, so that these begin at multiples of four warps,
-    /// then the others, both in their order.
+    /// then the others, both in their order. Where registers move between warpgroups, all roles of whole warpgroups come first.
     pub fn pack_roles(&mut self) {
         let loads = |op: &Op| op.kind == OpKind::Copy && self.uses_tensor_memory(op);
         let multiplies = |op: &Op| matches!(op.kind, OpKind::GemmAsync(_)) && !self.uses_tensor_memory(op);
         let ops = self.ops.iter().map(|(_, op)| op).filter(|op| loads(op) || multiplies(op));
         let of_warpgroups: BTreeSet<Handle<Role>> = ops.filter_map(|op| op.role).collect();
+        let moves = self.moves_registers.is_some();
+        let is_whole = |role: &Handle<Role>| moves && self.roles[*role].warps % WARPS_OF_A_WARPGROUP == 0;
         let (first, last): (Vec<_>, Vec<_>) =
-            self.roles.iter().map(|(role, _)| role).partition(|role| of_warpgroups.contains(role));
+            self.roles.iter().map(|(role, _)| role).partition(|role| of_warpgroups.contains(role) || is_whole(role));
         let mut next = 0;
         for role in first.into_iter().chain(last) {
             self.roles[role].first = next;

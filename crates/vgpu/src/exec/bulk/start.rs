@@ -88,7 +88,7 @@ impl Machine<'_> {
     /// Counts what is moved from or to global memory, once for all CTAs that get it.
     fn count_bulk(&mut self, extent: &Extent) {
         let range = |part: &Part| match part.outside {
-            Outside::At(address) => Some(address..address + part.len as u64),
+            Outside::At(address) => Some(address..address + part.len),
             _ => None,
         };
         self.stats.bulk.add_copy(extent.parts.iter().filter_map(range).collect());
