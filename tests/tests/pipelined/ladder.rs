@@ -47,7 +47,7 @@ fn every_step_is_right() {
             let sum = |i, j| (0..depth).map(|d| left(i, d) * right(j, d)).fold(0.0, |sum, product| sum + product);
             let c = tensor(BF16, &[m, n], |at| sum(at / n, at % n));
             for seed in 0..2 {
-                let found = is_right((&bound, &built), &factors(shape), &[c.clone()], seed);
+                let found = is_right((&bound, &built), &factors(shape), std::slice::from_ref(&c), seed);
                 assert_eq!(found, Ok(true), "{} at {shape:?}, schedule {seed}", step.name);
             }
         }

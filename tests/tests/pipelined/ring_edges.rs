@@ -33,7 +33,7 @@ fn maxima(walk: Walk, use_first: bool) -> Kernel {
         let r = k.ring("r", 2, |r| r.shared("part", F32, [32]));
         let each = |k: &mut KernelBuilder, name: &str, body: &dyn Fn(&mut KernelBuilder, Expr)| match &tiles {
             Some(tiles) => tiles.for_each(k, |k, [_, column]| body(k, column)),
-            None => _ = k.serial(name, ..n.ceil_div(32), |k, t| body(k, t)),
+            None => k.serial(name, ..n.ceil_div(32), |k, t| body(k, t)),
         };
         let load = |k: &mut KernelBuilder| {
             k.role("load", 1, |k| {
@@ -150,7 +150,7 @@ fn maxima_of_products() {
         let y = tensor(F32, &[(n + 63) / 64, m], |at| most(at / m, at % m));
         for target in Target::ALL {
             let sizes = [("m", m), ("n", n), ("k", depth)];
-            check_on(*target, &maxima_of_product(*target), &sizes, &inputs, &[y.clone()], Tolerance::EXACT);
+            check_on(*target, &maxima_of_product(*target), &sizes, &inputs, std::slice::from_ref(&y), Tolerance::EXACT);
         }
     }
 }

@@ -378,7 +378,7 @@ fn a_role_of_several_warps_loads() {
             });
         });
         let x = tensor(F32, &[512, 128], |at| at as f64);
-        check_all_in_schedules(&kernel, &[("rows", 512)], &[x.clone()], &[x]);
+        check_all_in_schedules(&kernel, &[("rows", 512)], std::slice::from_ref(&x), std::slice::from_ref(&x));
     }
 }
 
@@ -399,6 +399,6 @@ fn registers_of_idle_warps() {
             });
         });
         let x = tensor(F32, &[64, 128], |at| at as f64);
-        check_all_in_schedules(&kernel, &[], &[x.clone()], &[x]);
+        check_all_in_schedules(&kernel, &[], std::slice::from_ref(&x), std::slice::from_ref(&x));
     }
 }
