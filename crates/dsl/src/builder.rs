@@ -482,7 +482,7 @@ impl<'k> KernelBuilder<'k> {
     }
 
     /// Lets the warpgroups whose roles hold no fragments, such as those that load and issue products, give registers to the others
-    /// (`setmaxnreg`). The CTA has whole warpgroups; warps that are in no role belong to those that give.
+    /// (`setmaxnreg`). The CTA has whole warpgroups; warps that are in no role do as the others of their warpgroup.
     #[track_caller]
     pub fn move_registers(&mut self) {
         self.kernel.moves_registers = Some(Span::here());

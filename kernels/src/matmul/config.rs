@@ -420,8 +420,8 @@ impl MatmulConfig {
         matmul(self, like)
     }
 
-    /// The kernel for such a product in which threads load and warps multiply, `matmul_fallback`: it takes what [`check`](Self::check)
-    /// refuses, factors of f32 too, which are rounded to tf32. Of the configuration, only the dtypes, how the factors are
+    /// The kernel for such a product in which warps multiply, `matmul_fallback`: it takes what [`check`](Self::check) refuses, factors
+    /// of f32 too, which are rounded to tf32. Of the configuration, only the dtypes, how the factors are
     /// stored and the epilogue matter.
     pub fn fallback(&self, like: MatmulShape) -> Kernel {
         fallback(&MatmulConfig { splits: 1, ..*self }, like)

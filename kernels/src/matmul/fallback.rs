@@ -1,4 +1,4 @@
-//! The kernel for products that the matrix unit does not read from shared memory by itself: threads load, and warps multiply.
+//! The kernel for products that the matrix unit does not read from shared memory by itself: warps multiply, by `mma.sync`.
 
 use tilewright::prelude::*;
 

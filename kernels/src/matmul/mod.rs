@@ -77,7 +77,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
 
 pub(crate) const FALLBACK: KernelEntry = KernelEntry {
     name: "matmul_fallback",
-    about: "a matrix product of what `matmul` does not take: threads load, and warps multiply",
+    about: "a matrix product of what `matmul` does not take: warps multiply, by mma.sync",
     shape: &[BATCH, M, N, K, LAYOUT_OF_ROWS, EPILOGUE, RESULT, LDA, LDB, LDC],
     dtypes: &[BF16, F16, F32, E4M3, E5M2, I8],
     build: |config, target| MatmulConfig::asked(config, target).fallback(MatmulShape::of(config)),

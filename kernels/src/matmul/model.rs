@@ -95,11 +95,10 @@ impl MatmulConfig {
         let machine = Machine::of(self.target);
         let MatmulShape { m, n, k, .. } = self.sides(shape);
         let splits = self.splits.max(1);
-        let [columns, cluster] = [self.columns, self.cluster].map(|extent| extent.max(1));
-        let [rows, columns] = [ceil_div(m, ROWS * cluster), ceil_div(n, columns)];
+        let [_, rows, columns] = self.extents(shape);
         let steps = ceil_div(ceil_div(k, self.step()), splits);
         let tiles = self.tiles(shape).saturating_mul(splits);
-        let clusters = self.clusters.min(machine.sms / cluster).min(tiles).max(1);
+        let clusters = self.clusters.min(machine.sms / self.cluster.max(1)).min(tiles).max(1);
         let waves = ceil_div(tiles, clusters);
 
         let products = steps as f64 * self.step_seconds(&machine);
@@ -119,11 +118,16 @@ impl MatmulConfig {
         Cost { seconds, waves, products, loads, epilogue, memory, in_flight }
     }
 
-    /// Tiles of a cluster's CTAs that cover a product, before they are split.
-    fn tiles(&self, shape: MatmulShape) -> i64 {
+    /// The tiles of clusters that cover a product, before they are split: products, rows and columns of them.
+    fn extents(&self, shape: MatmulShape) -> [i64; 3] {
         let MatmulShape { batch, m, n, .. } = self.sides(shape);
         let [columns, cluster] = [self.columns, self.cluster].map(|extent| extent.max(1));
-        batch.saturating_mul(ceil_div(m, ROWS * cluster)).saturating_mul(ceil_div(n, columns))
+        [batch, ceil_div(m, ROWS * cluster), ceil_div(n, columns)]
+    }
+
+    /// How many these are.
+    fn tiles(&self, shape: MatmulShape) -> i64 {
+        self.extents(shape).into_iter().fold(1, i64::saturating_mul)
     }
 
     /// The tensor core's time for the products of a stage.
@@ -185,7 +189,8 @@ impl MatmulConfig {
     }
 
     /// The configuration of the least predicted cost for a product of this shape, among those that differ in the tile, the cluster,
-    /// the order of tiles, which factor is the left one, and the parts of K; there are as many stages as fit, and clusters as the machine holds. `None` if there is none.
+    /// the order of tiles, which factor is the left one, and the parts of K; there are as many stages as fit, and clusters as the machine
+    /// holds. `None` if there is none.
     pub fn choose(&self, shape: MatmulShape) -> Option<MatmulConfig> {
         self.ranked(shape).into_iter().next().map(|(config, _)| config)
     }

@@ -18,6 +18,14 @@ enum Walk {
     TilePerCta,
 }
 
+/// The maximum of the next stage.
+fn store_maximum(k: &mut KernelBuilder, stages: &Ring<Buffer>, to: Region) {
+    let (v, most) = (k.fragment("v", F32, [32]), k.fragment("most", F32, [1]));
+    stages.consume(k, |k, part| _ = k.copy(v, part));
+    k.reduce(Max, most, v, 0);
+    k.copy(to, most);
+}
+
 /// `y[t]` is the maximum of the `t`-th part of `x`, which arrives in a ring.
 fn maxima(walk: Walk, use_first: bool) -> Kernel {
     kernel("maxima", |k| {
@@ -42,12 +50,7 @@ fn maxima(walk: Walk, use_first: bool) -> Kernel {
         };
         let maximum = |k: &mut KernelBuilder| {
             k.role("use", 1, |k| {
-                each(k, "u", &|k, u| {
-                    let (v, most) = (k.fragment("v", F32, [32]), k.fragment("most", F32, [1]));
-                    r.consume(k, |k, part| _ = k.copy(v, part));
-                    k.reduce(Max, most, v, 0);
-                    k.copy(y.sub((at(u, 1),)), most);
-                });
+                each(k, "u", &|k, u| store_maximum(k, &r, y.sub((at(u, 1),))));
             });
         };
         if use_first {
@@ -172,10 +175,7 @@ fn stages_in_other_loops() {
         });
         k.role("use", 1, |k| {
             k.serial("u", ..n.ceil_div(64) * 2, |k, u| {
-                let (v, most) = (k.fragment("v", F32, [32]), k.fragment("most", F32, [1]));
-                r.consume(k, |k, part| _ = k.copy(v, part));
-                k.reduce(Max, most, v, 0);
-                k.copy(y.sub((&u / 2, at(&u % 2, 1))), most);
+                store_maximum(k, &r, y.sub((&u / 2, at(&u % 2, 1))));
             });
         });
     });
@@ -193,12 +193,7 @@ fn delayed(use_first: bool) -> Kernel {
         let r = k.ring("r", 2, |r| r.shared("part", F32, [32]));
         let maximum = |k: &mut KernelBuilder| {
             k.role("use", 1, |k| {
-                k.serial("u", ..steps, |k, u| {
-                    let (v, most) = (k.fragment("v", F32, [32]), k.fragment("most", F32, [1]));
-                    r.consume(k, |k, part| _ = k.copy(v, part));
-                    k.reduce(Max, most, v, 0);
-                    k.copy(y.sub((at(u, 1),)), most);
-                });
+                k.serial("u", ..steps, |k, u| store_maximum(k, &r, y.sub((at(u, 1),))));
             });
         };
         if use_first {

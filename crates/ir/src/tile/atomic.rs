@@ -89,11 +89,6 @@ impl AtomicOp {
             AtomicOp::Xor => ElementOp::Xor,
         }
     }
-
-    /// Whether 0 changes nothing.
-    pub(crate) fn ignores_zeros(self) -> bool {
-        matches!(self, AtomicOp::Add | AtomicOp::Or | AtomicOp::Xor)
-    }
 }
 
 /// How an atomic statement changes an element.

@@ -25,7 +25,6 @@ use crate::tile::dimensions::Dimensions;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Stmt};
 use crate::tile::op::{Effect, Op, OpClass, OpKind};
-use crate::tile::ring::{Hold, Side};
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 use crate::tile::valid_extents::{State, Valid, both, is_below, joined};
@@ -95,7 +94,7 @@ impl Masks {
     /// At the beginning of a kernel with these statements. What roles leave in stages is known already, wherever they are written.
     fn of(kernel: Kernel, body: &[Stmt]) -> Masks {
         let (state, written, uncertain) = (State::new(), BTreeSet::new(), Vec::new());
-        let stages = Stages::of(&Kernel { body: body.to_vec(), ..kernel.clone() });
+        let stages = Stages::of(body);
         let most = kernel.rings.len();
         let (outer, role, is_final, is_rehearsal) = (Vec::new(), None, true, true);
         let mut masks = Masks { kernel, state, stages, written, uncertain, outer, role, is_final, is_rehearsal };
@@ -150,32 +149,6 @@ impl Masks {
             }
         }
         out
-    }
-
-    /// A role gets a stage: one that it fills is like new, and in one that it uses is what another role has left there.
-    fn begin(&mut self, hold: Handle<Hold>) {
-        self.take_stage(hold);
-        if self.kernel.holds[hold].side == Side::Consume {
-            self.state.extend(self.stages.taken(&self.kernel, hold));
-        }
-    }
-
-    fn end(&mut self, hold: Handle<Hold>) {
-        let left = self.take_stage(hold);
-        if self.kernel.holds[hold].side == Side::Produce {
-            self.stages.publish(hold, left);
-        }
-    }
-
-    /// Takes what is known of the buffers of a stage.
-    fn take_stage(&mut self, hold: Handle<Hold>) -> State {
-        let buffers = &self.kernel.rings[self.kernel.holds[hold].ring].buffers;
-        self.written.retain(|buffer| !buffers.contains(buffer));
-        let (of_stage, others) = std::mem::take(&mut self.state)
-            .into_iter()
-            .partition(|(buffer, _)| buffers.contains(&self.kernel.storage(*buffer)));
-        self.state = others;
-        of_stage
     }
 
     /// A loop. What an iteration leaves is what the next one begins with, for the value of the variable before.

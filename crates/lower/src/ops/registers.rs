@@ -15,9 +15,10 @@ use tilewright_ir::thread::{Call, Inst, Note, Program, RegArray, Resource, Stmt,
 use tilewright_ir::tile::{Role, WARPS_OF_A_WARPGROUP};
 use tilewright_layout::access::LANES;
 
-/// Registers that a thread keeps if it holds no fragments: indices, addresses and parities of several rings.
+/// Registers that a thread keeps if it holds no fragments, for indices, addresses and parities of several rings; as in CUTLASS's
+/// kernels for Hopper.
 const KEPT: i64 = 40;
-/// The most registers that a thread asks for: `ptxas` keeps some of the 255 to itself.
+/// The most registers that a thread asks for; those kernels ask for no more.
 const MOST: i64 = 240;
 /// `setmaxnreg` counts in these.
 const UNIT: i64 = 8;

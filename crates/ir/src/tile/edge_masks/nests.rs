@@ -112,7 +112,7 @@ impl Masks {
         let limits = atomic.values().fold(Limits::default(), all);
         let counts = self.limits_of_index(&atomic.to, nest).and(&nest.data());
         let is_neutral = match atomic.change {
-            AtomicChange::Combine(op) => self.limits(&atomic.value, nest).is_zero && op.ignores_zeros(),
+            AtomicChange::Combine(op) => self.limits(&atomic.value, nest).is_zero && op.reduction().ignores_zeros(),
             AtomicChange::Exchange | AtomicChange::CompareExchange => false,
         };
         let counts = if is_neutral && atomic.old.is_none() { counts } else { counts.and(&limits) };

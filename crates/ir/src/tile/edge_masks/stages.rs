@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 
+use super::Masks;
 use crate::arena::Handle;
 use crate::counter::Counter;
 use crate::tile::kernel::{Kernel, Stmt};
@@ -24,9 +25,9 @@ pub(super) struct Stages {
 }
 
 impl Stages {
-    pub(super) fn of(kernel: &Kernel) -> Stages {
+    pub(super) fn of(body: &[Stmt]) -> Stages {
         let mut stages = Stages::default();
-        stages.add_paths(&kernel.body, &mut Vec::new(), &mut 0);
+        stages.add_paths(body, &mut Vec::new(), &mut 0);
         stages
     }
 
@@ -40,20 +41,15 @@ impl Stages {
                     self.add_paths(&inner.body, path, loops);
                     path.pop();
                 }
-                // Holds are under no conditions.
+                // The verifier has seen that holds are under no conditions.
                 Stmt::If(_) | Stmt::End(_) | Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
             }
         }
     }
 
-    /// A role publishes a stage, of whose buffers this is valid.
-    pub(super) fn publish(&mut self, hold: Handle<Hold>, of_buffers: State) {
-        self.published.insert(hold, of_buffers);
-    }
-
     /// What is valid of the buffers of a stage that a role gets. Where the roles go through the stages in different loops, it is not
     /// known which stage that is.
-    pub(super) fn taken(&self, kernel: &Kernel, hold: Handle<Hold>) -> State {
+    fn taken(&self, kernel: &Kernel, hold: Handle<Hold>) -> State {
         let Hold { ring, role, span, .. } = kernel.holds[hold];
         let own = holds(kernel, (ring, Side::Consume, role));
         let mut roles: Vec<Option<Handle<Role>>> = kernel
@@ -106,6 +102,34 @@ impl Stages {
         let renaming = renaming(&self.paths[&from], &self.paths[&to]);
         let bounds = valid.bounds.with_limits(&|limit: &Expr| normalize(&limit.substitute(&renaming)));
         Valid { bounds, ..valid.clone() }
+    }
+}
+
+impl Masks {
+    /// A role gets a stage: one that it fills is like new, and in one that it uses is what another role has left there.
+    pub(super) fn begin(&mut self, hold: Handle<Hold>) {
+        self.take_stage(hold);
+        if self.kernel.holds[hold].side == Side::Consume {
+            self.state.extend(self.stages.taken(&self.kernel, hold));
+        }
+    }
+
+    pub(super) fn end(&mut self, hold: Handle<Hold>) {
+        let left = self.take_stage(hold);
+        if self.kernel.holds[hold].side == Side::Produce {
+            self.stages.published.insert(hold, left);
+        }
+    }
+
+    /// Takes what is known of the buffers of a stage.
+    fn take_stage(&mut self, hold: Handle<Hold>) -> State {
+        let buffers = &self.kernel.rings[self.kernel.holds[hold].ring].buffers;
+        self.written.retain(|buffer| !buffers.contains(buffer));
+        let (of_stage, others) = std::mem::take(&mut self.state)
+            .into_iter()
+            .partition(|(buffer, _)| buffers.contains(&self.kernel.storage(*buffer)));
+        self.state = others;
+        of_stage
     }
 }
 
