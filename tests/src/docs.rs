@@ -22,6 +22,8 @@ mod cost {}
 mod matmul {}
 #[doc = include_str!("../../docs/ladder.md")]
 mod ladder {}
+#[doc = include_str!("../../docs/patterns.md")]
+mod patterns {}
 #[doc = include_str!("../../docs/moving-tiles.md")]
 mod moving_tiles {}
 #[doc = include_str!("../../docs/architecture.md")]

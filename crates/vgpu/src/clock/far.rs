@@ -79,8 +79,12 @@ impl Far {
         let (Some(own), Some(others)) = (&self.known, &other.known) else {
             return Far { known: self.known.clone().or(other.known.clone()), launched };
         };
-        if Arc::ptr_eq(own, others) {
+        // Most joins bring nothing new. Then the result is the same vectors at the same place, so that later joins are short.
+        if brings_nothing(own, others) {
             return Far { known: self.known.clone(), launched };
+        }
+        if brings_nothing(others, own) {
+            return Far { known: other.known.clone(), launched };
         }
         let mut all = BTreeMap::clone(own);
         for (cta, counts) in others.iter() {
@@ -136,10 +140,29 @@ pub(super) fn join_counts(a: &Arc<Vec<u32>>, b: &Arc<Vec<u32>>) -> Arc<Vec<u32>>
     if Arc::ptr_eq(a, b) {
         return Arc::clone(a);
     }
+    if has_counts(a, b) {
+        return Arc::clone(a);
+    }
+    if has_counts(b, a) {
+        return Arc::clone(b);
+    }
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let mut all = Vec::clone(long);
     all.iter_mut().zip(short.iter()).for_each(|(a, b)| *a = *b.max(a));
     Arc::new(all)
+}
+
+/// Whether no count of `others` is greater than the same of `counts`.
+fn has_counts(counts: &[u32], others: &[u32]) -> bool {
+    counts.len() >= others.len() && counts.iter().zip(others).all(|(count, other)| count >= other)
+}
+
+/// Whether all that is known of CTAs in `others` is also known in `own`.
+fn brings_nothing(own: &Arc<BTreeMap<u32, Arc<Vec<u32>>>>, others: &Arc<BTreeMap<u32, Arc<Vec<u32>>>>) -> bool {
+    let is_known = |(cta, others): (&u32, &Arc<Vec<u32>>)| {
+        own.get(cta).is_some_and(|counts| Arc::ptr_eq(counts, others) || has_counts(counts, others))
+    };
+    Arc::ptr_eq(own, others) || (own.len() >= others.len() && others.iter().all(is_known))
 }
 
 /// Who makes the accesses of a copy, among the copies of a CTA.

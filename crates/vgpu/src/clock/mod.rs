@@ -137,12 +137,11 @@ impl Clocks {
     /// Sets the base of every thread in `receivers` to the maximum of all contributions.
     pub(crate) fn acquire(&mut self, contributions: &[Contribution], receivers: &[u32]) {
         let Known { base: Some(joined), far, visible } = self.known(contributions) else { return };
-        for thread in receivers {
-            let clock = &mut self.threads[*thread];
-            clock.base = Arc::clone(&joined);
-            clock.far = clock.far.join(&far);
-            clock.visible = clock.visible.join(&visible);
-        }
+        self.teach(receivers, |before| Knowledge {
+            base: Arc::clone(&joined),
+            far: before.far.join(&far),
+            visible: before.visible.join(&visible),
+        });
     }
 
     /// Everything that the contributions bring to the threads of this CTA.
@@ -290,22 +289,27 @@ impl Clocks {
         Released { cta, scope, known, visible: clock.visible.clone() }
     }
 
-    /// Threads learn what was released. Those that knew the same share what they know afterwards.
+    /// Threads learn what was released.
     pub(crate) fn learn(&mut self, threads: &[u32], released: &Released) {
         let cta = self.cluster.own;
         let counts = released.known.known.as_ref().and_then(|known| known.get(&cta));
         let others = released.known.without(cta);
+        self.teach(threads, |before| Knowledge {
+            base: counts.map_or(before.base.clone(), |counts| join_counts(&before.base, counts)),
+            far: before.far.join(&others),
+            visible: before.visible.join(&released.visible),
+        });
+    }
+
+    /// Gives threads the knowledge that follows from what each has. Neighbours that knew the same share what they know afterwards.
+    fn teach(&mut self, threads: &[u32], after: impl Fn(&Knowledge) -> Knowledge) {
         let mut last: Option<[Knowledge; 2]> = None;
         for thread in threads {
             let clock = &mut self.threads[*thread];
             let before = clock.knowledge();
             let after = match &last {
                 Some([known, after]) if known.is_same(&before) => after.clone(),
-                _ => Knowledge {
-                    base: counts.map_or(before.base.clone(), |counts| join_counts(&before.base, counts)),
-                    far: before.far.join(&others),
-                    visible: before.visible.join(&released.visible),
-                },
+                _ => after(&before),
             };
             clock.set_knowledge(after.clone());
             last = Some([before, after]);
