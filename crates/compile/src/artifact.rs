@@ -67,6 +67,11 @@ impl Artifact {
         found
     }
 
+    /// Whether a launch may begin before the one before has ended ([`KernelBuilder::overlap_previous`](../../tilewright_dsl/struct.KernelBuilder.html)).
+    pub fn overlaps_previous(&self) -> bool {
+        self.kernel().overlap.is_some()
+    }
+
     /// The names of all buffers, in the order in which they were declared.
     pub fn buffer_names(&self) -> Vec<&str> {
         self.kernel.kernel().buffers.iter().map(|(_, buffer)| buffer.name.as_str()).collect()

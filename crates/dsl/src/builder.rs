@@ -14,7 +14,7 @@ use tilewright_diag::{Diagnostic, Span, in_op, is_in_op};
 use tilewright_expr::Var;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{
-    self, Direction, If, Kernel, Loop, OpKind, Parallel, Role, ScalarParameter, Space, Stmt, Unroll,
+    self, Direction, If, Kernel, Loop, OpKind, Overlap, Parallel, Role, ScalarParameter, Space, Stmt, Unroll,
 };
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
@@ -486,6 +486,32 @@ impl<'k> KernelBuilder<'k> {
     #[track_caller]
     pub fn move_registers(&mut self) {
         self.kernel.moves_registers = Some(Span::here());
+    }
+
+    /// Lets the kernel begin before the launch before it has ended, if that one lets it, and lets the next launch do the same
+    /// (CUDA programming guide, "Programmatic Dependent Launch"; `griddepcontrol`). What it does until it first touches a tensor overlaps
+    /// the end of the launch before; there each role waits. Inputs in `unchanged`, such as weights, are written by no launch before,
+    /// and are read without a wait.
+    ///
+    /// ```
+    /// use tilewright_dsl::kernel;
+    /// use tilewright_layout::DType::F32;
+    ///
+    /// let scaled = kernel("scaled", |k| {
+    ///     let (x, scale) = (k.input("x", F32, [4096]), k.input("scale", F32, [4096]));
+    ///     let y = k.output("y", F32, [4096]);
+    ///     k.threads(128);
+    ///     k.overlap_previous(&[scale]);
+    ///     let held = k.fragment("held", F32, [4096]);
+    ///     k.copy(held, scale);
+    ///     k.map(y, |[i]| x.at((i,)) * held.at((i,)));
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn overlap_previous(&mut self, unchanged: &[Buffer]) {
+        let own = unchanged.iter().filter(|buffer| buffer.is_own());
+        let unchanged = own.map(|buffer| self.kernel.storage(buffer.handle)).collect();
+        self.kernel.overlap = Some(Overlap { unchanged, span: Span::here() });
     }
 
     /// Rounds every product before it is added. By default, `x*y + z` of f32 and f64 is one operation, `fma`, rounded

@@ -249,7 +249,7 @@ fn run_virtual(
         grid: numbers.grid,
         block: numbers.block,
         cluster: numbers.cluster,
-        overlaps_previous: false,
+        overlaps_previous: artifact.overlaps_previous(),
         dynamic_shared_bytes: numbers.dynamic_shared_bytes,
         args: buffers
             .iter()
@@ -338,7 +338,7 @@ fn run_on_gpu(
         block: numbers.block,
         cluster: None,
         dynamic_shared_bytes: numbers.dynamic_shared_bytes,
-        overlaps_previous: false,
+        overlaps_previous: artifact.overlaps_previous(),
     };
     let sizes = numbers.sizes.iter().map(|size| GpuArg::Bytes(size.to_ne_bytes().to_vec()));
     let values = sizes.chain(numbers.scalars.iter().map(|bytes| GpuArg::Bytes(bytes.clone())));

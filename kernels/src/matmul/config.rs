@@ -17,6 +17,8 @@ use crate::products::turned;
 pub(super) const ROWS: i64 = 128;
 /// Bytes of a row of a factor in a stage: the width of the widest swizzle.
 pub(super) const STEP_BYTES: i64 = 128;
+/// Elements of a row of the swizzle of MN-major tf32.
+const ATOM_OF_TF32: i64 = 32;
 /// Rows that a swizzle permutes in the same way.
 const SWIZZLED_ROWS: i64 = 8;
 /// The most clusters, and rows of tiles of a group.
@@ -212,7 +214,13 @@ impl MatmulConfig {
 
     /// Whether the two CTAs of a cluster multiply as a pair: each then has half of the columns of the right factor.
     pub fn is_pair(&self) -> bool {
-        self.target == Target::Sm100a && self.cluster == 2 && self.columns % 32 == 0 && self.has_whole_rows
+        let half = if self.has_rows_of_tf32() { ATOM_OF_TF32 } else { 16 };
+        self.target == Target::Sm100a && self.cluster == 2 && self.columns % (2 * half) == 0 && self.has_whole_rows
+    }
+
+    /// Whether the right factor of the instructions has rows of f32 along N, which `tcgen05.mma` reads in atoms of 32 elements.
+    fn has_rows_of_tf32(&self) -> bool {
+        self.factor == F32 && self.is_mn_major()[1]
     }
 
     /// Whether each CTA of a cluster copies a part of the right factor for all of them. Parts along columns consist of the 8 rows that
@@ -286,7 +294,8 @@ impl MatmulConfig {
         at_most("parts of K", self.splits, MOST, TILES);
         if self.target == Target::Sm100a {
             at_most("columns of tensor memory", self.tensor_columns(), 512, "PTX ISA, \"Tensor Memory Addressing\"");
-            limits.extend(self.against_unit().into_iter().chain(self.against_wide_rows()));
+            let limits_of_rows = self.against_wide_rows().into_iter().chain(self.against_rows_of_tf32());
+            limits.extend(self.against_unit().into_iter().chain(limits_of_rows));
         } else if self.columns % 8 != 0 {
             let (found, legal) = (format!("columns of a tile: {}", self.columns), "multiples of 8".to_string());
             limits.push(Limit { found, legal, source: "PTX ISA, \"Matrix shape\" of wgmma and mma" });
@@ -330,9 +339,9 @@ impl MatmulConfig {
         [left, !right]
     }
 
-    /// Factors of 8 bits that the matrix unit of `sm_90a` does not read.
+    /// Factors that the matrix unit of `sm_90a` does not read.
     fn against_layout(&self) -> Option<Limit> {
-        let is_against = self.target == Target::Sm90a && self.factor.bytes() == 1 && self.is_mn_major() != [false; 2];
+        let is_against = self.target == Target::Sm90a && self.factor.bytes() != 2 && self.is_mn_major() != [false; 2];
         is_against.then(|| Limit {
             found: format!("factors of {} of which K is not contiguous", self.factor),
             legal: "M x K and N x K".to_string(),
@@ -347,6 +356,16 @@ impl MatmulConfig {
             found: format!("256 columns of {} in a CTA, which are contiguous in memory", self.factor),
             legal: "at most 240, or a pair of CTAs".to_string(),
             source: "the layouts of shared memory that Tilewright finds",
+        })
+    }
+
+    /// Rows of f32 that are no whole atoms.
+    fn against_rows_of_tf32(&self) -> Option<Limit> {
+        let is_against = self.has_rows_of_tf32() && self.columns % ATOM_OF_TF32 != 0;
+        is_against.then(|| Limit {
+            found: format!("{} columns of f32, which are contiguous in memory", self.columns),
+            legal: format!("multiples of {ATOM_OF_TF32}"),
+            source: "PTX ISA, tcgen05: MN-major tf32 has the 128-byte swizzle of 32-byte atoms",
         })
     }
 
@@ -368,7 +387,7 @@ impl MatmulConfig {
                 let (cta_group, ctas) = if self.is_pair() { (CtaGroup::Two, 2) } else { (CtaGroup::One, 1) };
                 let k = 32 / self.factor.bytes();
                 let shape = InstructionShape { cta_group, m: ctas * ROWS, n: self.columns, k };
-                let [a, d] = [self.factor, self.sum()].map(MmaType::of_dtype);
+                let [a, d] = [MmaType::of_factor(self.factor), MmaType::of_dtype(self.sum())];
                 let types = a.and_then(|a| Ok(InstructionTypes { a, b: a, d: d? }));
                 let why = types.and_then(|types| dense(shape, types, self.is_mn_major())).err()?;
                 let legal = match why {

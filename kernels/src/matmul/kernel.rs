@@ -14,7 +14,13 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
     let (sum, step, part, is_pair) = (config.sum(), config.step(), config.part(), config.is_pair());
     // The left factor of the instructions, whose rows are lanes of tensor memory, and the right one.
     let [transpose_left, transpose_right] = config.transposed_sides();
-    let gemm = Gemm { transpose_a: transpose_left, transpose_b: transpose_right, pair: is_pair, ..Gemm::PLAIN };
+    let gemm = Gemm {
+        transpose_a: transpose_left,
+        transpose_b: transpose_right,
+        pair: is_pair,
+        tf32: factor == F32,
+        ..Gemm::PLAIN
+    };
     // A CTA of a pair has half of the columns of the right factor.
     let own = if is_pair { columns / 2 } else { columns };
     kernel("matmul", |k| {

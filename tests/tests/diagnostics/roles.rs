@@ -97,3 +97,14 @@ fn registers_move_between_whole_warpgroups() {
 fn registers_move_at_the_outermost_level() {
     assert_mistake("registers_of_roles_in_a_loop", that_moves_registers(256, true));
 }
+
+#[test]
+fn only_inputs_are_unchanged() {
+    let of_output = kernel("k", |k| {
+        let (x, y) = (k.input("x", F32, [128]), k.output("y", F32, [128]));
+        k.threads(128);
+        k.overlap_previous(&[x, y]);
+        k.copy(y, x);
+    });
+    assert_mistake("an_unchanged_output", of_output);
+}

@@ -10,6 +10,7 @@ mod in_flight;
 mod ladder;
 mod loads;
 mod matmul;
+mod overlap;
 mod plans;
 mod products;
 mod registers;
@@ -93,7 +94,16 @@ fn is_within(
     seed: u64,
     tolerance: Tolerance,
 ) -> Result<bool, String> {
-    let options = vgpu::Options { seed, ..vgpu::Options::default() };
+    is_within_by((artifact, built), (inputs, expected), vgpu::Options { seed, ..vgpu::Options::default() }, tolerance)
+}
+
+/// The same, on a virtual GPU with these options.
+fn is_within_by(
+    (artifact, built): (&Artifact, &Built),
+    (inputs, expected): (&[HostTensor], &[HostTensor]),
+    options: vgpu::Options,
+    tolerance: Tolerance,
+) -> Result<bool, String> {
     let run = run_watched(artifact, built, inputs, &Device::Virtual, &options, &mut |_| ())
         .map_err(|failure| failure.to_string())?;
     let compared = compare_all(&run.outputs, expected, tolerance).map_err(|why| why.to_string())?;

@@ -7,7 +7,7 @@ use tilewright::runtime::{Device, op_traffic, run_watched};
 use tilewright::vgpu;
 use tilewright_kernels::{Config, KernelEntry, find};
 
-use super::{built_or_skipped, is_within};
+use super::{built_or_skipped, is_within_by};
 
 /// Rows, columns, and the summed extent.
 const SHAPES: [[i64; 3]; 60] = [
@@ -75,7 +75,7 @@ const SHAPES: [[i64; 3]; 60] = [
 
 /// What else a product may be, by its name and its values. The first one is the dtype.
 const CHOICES: [(&str, &[i64]); 12] = [
-    ("dtype", &[0, 1, 2, 3, 4]),
+    ("dtype", &[0, 1, 2, 3, 4, 5]),
     ("layout", &[11, 12, 21, 22]),
     ("batch", &[1, 3]),
     ("columns", &[32, 48, 64, 128]),
@@ -158,21 +158,33 @@ fn config(shape: &[i64; 3], choices: &[i64]) -> Config {
     let layout = others.iter().find(|(name, _)| *name == "layout").expect("a layout").1;
     let leading = leading(*shape, layout, gaps[0].1);
     let given = sizes.chain(others).chain(leading).map(|(name, value)| (name.to_string(), value));
-    let given: Vec<(String, i64)> = given.collect();
+    let mut given: Vec<(String, i64)> = given.collect();
+    // Rows of tf32 along N are whole atoms of 32 elements.
+    let is_tf32 = entry().dtypes[choices[0] as usize] == F32;
+    given
+        .iter_mut()
+        .filter(|(name, value)| is_tf32 && name == "columns" && value % 32 != 0)
+        .for_each(|(_, columns)| *columns = 32);
     entry().config(Some(entry().dtypes[choices[0] as usize]), &given).expect("a configuration")
 }
 
 /// Checks a product in some schedules; whether the copy engine fills all stages, and the matrix unit multiplies. `None` without NVRTC.
 fn check(config: &Config, target: Target, seeds: u64) -> Option<(bool, bool)> {
+    check_on(config, target, (0..seeds).map(|seed| vgpu::Options { seed, ..vgpu::Options::default() }))
+}
+
+/// The same, on virtual GPUs with these options.
+fn check_on(config: &Config, target: Target, all: impl Iterator<Item = vgpu::Options>) -> Option<(bool, bool)> {
     let artifact = compile((entry().build)(config, target), &Options::new(target));
     let artifact = artifact.unwrap_or_else(|found| panic!("{config} for {target}: {found:?}"));
     let built = built_or_skipped(&artifact, "matmul in 60 shapes")?;
     let inputs = (entry().inputs)(config);
     let expected = (entry().reference)(config, &inputs);
     let bound = artifact.clone().for_sizes(&entry().sizes(config)).expect("sizes");
-    for seed in 0..seeds {
-        let found = is_within((&bound, &built), (&inputs, &expected), seed, (entry().tolerance)(config));
-        assert_eq!(found, Ok(true), "{config} for {target}, schedule {seed}");
+    for options in all {
+        let at = format!("{config} for {target}, schedule {}, {:?} SMs", options.seed, options.sms);
+        let found = is_within_by((&bound, &built), (&inputs, &expected), options, (entry().tolerance)(config));
+        assert_eq!(found, Ok(true), "{at}");
     }
     let chosen = |title: &str| artifact.plans().iter().find(|plan| plan.title.contains(title)).expect("a plan").chosen;
     let is_by_engine = ["copy(left", "copy(right"].iter().all(|title| ["tma", "bulk"].contains(&chosen(title)));
@@ -203,15 +215,24 @@ fn products_of_sixty_shapes_on_sm_100a() {
     check_shapes(Target::Sm100a);
 }
 
-/// Schedules of each product.
+/// Schedules of products of which one run does not tell much.
 const SEEDS: u64 = 3;
 
+/// Products in twenty schedules each, where all CTAs are resident at once, and where one cluster at a time is.
 #[test]
-fn schedules() {
-    for (at, row) in cover(4).0.iter().enumerate() {
-        for target in Target::ALL {
-            check(&config(&SHAPES[35 + 5 * at], row), *target, SEEDS);
-        }
+fn schedules_and_residencies() {
+    let small = [[130, 72, 200], [129, 66, 70], [257, 48, 64], [200, 130, 33], [96, 160, 48]];
+    let rows = cover(10).0;
+    for (at, (shape, row)) in small.iter().cycle().zip(&rows).enumerate() {
+        let cluster = row[CHOICES.iter().position(|(name, _)| *name == "cluster").expect("a choice")];
+        let residencies = [None, Some((cluster as u32, 1))];
+        let all = (0..20).flat_map(|seed| residencies.map(|of| (seed, of))).map(|(seed, of)| vgpu::Options {
+            seed,
+            sms: of.map(|(sms, _)| sms),
+            ctas_per_sm: of.map(|(_, ctas)| ctas),
+            ..vgpu::Options::default()
+        });
+        check_on(&config(shape, row), Target::ALL[at % Target::ALL.len()], all);
     }
 }
 

@@ -136,6 +136,16 @@ fn other_dtypes() {
 }
 
 #[test]
+fn factors_of_tf32_may_be_stored_in_any_way() {
+    for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
+        let gemm = Gemm { transpose_a, transpose_b, tf32: true, ..Gemm::PLAIN };
+        for (columns, depth) in [(64, 32), (96, 16), (32, 64)] {
+            check(Shape { gemm, dtypes: [F32, F32], columns, depth, ..PLAIN }, [272, 144, 208], 2);
+        }
+    }
+}
+
+#[test]
 fn stages_of_factors_and_of_sums() {
     for stages in [[1, 1], [2, 1], [1, 2], [4, 2], [2, 4]] {
         for (ctas, size) in [(1, [400, 208, 320]), (3, [272, 144, 16]), (7, [128, 64, 64])] {

@@ -134,9 +134,17 @@ fn other_dtypes_have_k_along_rows() {
         // The sums of products of halves are exact for few of them.
         check(shape, Target::Sm90a, [64, 80, if dtypes[1] == F16 { 16 } else { 192 }], 2);
     }
-    let turned = Shape { dtypes: [E4M3, F32], gemm: Gemm::PLAIN, ..PLAIN };
-    assert!(!uses_wgmma(turned));
-    check(turned, Target::Sm90a, [64, 64, 64], 1);
+    let tf32 = Gemm { tf32: true, ..PLAIN.gemm };
+    for (groups, tile) in [(1, [64, 64, 32]), (2, [128, 40, 64]), (1, [64, 256, 8])] {
+        let shape = Shape { dtypes: [F32, F32], gemm: tf32, groups, tile, ..PLAIN };
+        assert!(uses_wgmma(shape), "{shape:?}");
+        check(shape, Target::Sm90a, [80, 144, 208], 2);
+    }
+    for (dtype, tf32) in [(E4M3, false), (F32, true)] {
+        let turned = Shape { dtypes: [dtype, F32], gemm: Gemm { tf32, ..Gemm::PLAIN }, ..PLAIN };
+        assert!(!uses_wgmma(turned));
+        check(turned, Target::Sm90a, [64, 64, 64], 1);
+    }
 }
 
 #[test]

@@ -818,6 +818,32 @@ instructions! {
             "}",
         ],
     }
+    /// The next launch may begin, if it overlaps this one, once all CTAs have said so or ended (PTX ISA, "griddepcontrol").
+    LaunchDependents {
+        name: "launch_dependents",
+        cuda: "launch_dependents()",
+        ptx: "griddepcontrol.launch_dependents",
+        issued_by: Scope::Thread,
+        function: &[
+            "// The next launch may begin, if it overlaps this one.",
+            "__device__ __forceinline__ void launch_dependents() {",
+            "  asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");",
+            "}",
+        ],
+    }
+    /// A thread waits until the launch before has ended, and sees what it wrote (PTX ISA, "griddepcontrol").
+    WaitForPreviousLaunch {
+        name: "wait_for_previous_launch",
+        cuda: "wait_for_previous_launch()",
+        ptx: "griddepcontrol.wait",
+        issued_by: Scope::Thread,
+        function: &[
+            "// Waits until the launch before has ended.",
+            "__device__ __forceinline__ void wait_for_previous_launch() {",
+            "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");",
+            "}",
+        ],
+    }
     /// The threads of a warp wait until they have so many registers, a multiple of 8 from 24 to 256, which other warps have released
     /// (PTX ISA, "setmaxnreg"). All warps of a warpgroup do the same.
     IncreaseRegisters {

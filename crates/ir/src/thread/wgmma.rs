@@ -85,6 +85,8 @@ warpgroup_products! {
     F16F32 = "f32.f16.f16", F16 as F16, F32, 16;
     /// f16, accumulated in f16.
     F16F16 = "f16.f16.f16", F16 as F16, F16, 16;
+    /// f32 read as tf32, accumulated in f32.
+    Tf32F32 = "f32.tf32.tf32", F32 as Tf32, F32, 8;
     /// e4m3, accumulated in f32.
     E4m3F32 = "f32.e4m3.e4m3", E4M3 as E4m3, F32, 32;
     /// e5m2, accumulated in f32.

@@ -272,8 +272,8 @@ pub struct Gemm {
     pub policy: WarpPolicy,
     /// Whether `c` is overwritten; otherwise the product is added to it.
     pub clear: bool,
-    /// Whether f32 operands are rounded to tf32, which has 10 bits of mantissa; there are no products in full f32
-    /// precision.
+    /// Whether f32 operands are multiplied as tf32, which has 10 bits of mantissa: rounded for `mma.sync`, without the low bits by the
+    /// units that read shared memory. There are no products in full f32 precision.
     pub tf32: bool,
     /// Whether a pair of CTAs multiplies together: `b` is the columns of the first CTA beside those of the second, each of which has
     /// half of them in its own `b`, and each CTA gets the rows of `c` that belong to its own `a`.

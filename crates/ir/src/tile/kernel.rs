@@ -75,11 +75,22 @@ pub struct Kernel {
     pub always_shares: bool,
     /// Where it asks that warpgroups that hold little give registers to the others.
     pub moves_registers: Option<Span>,
+    /// Whether it may begin before the launch before it has ended, and what it does not wait for.
+    pub overlap: Option<Overlap>,
     /// Whether a product and the sum around it are fused into one operation, rounded once; see
     /// [`crate::tile::prepare`].
     pub contracts: bool,
     /// Mistakes found while the kernel was built, with which it does not verify, and warnings.
     pub build_findings: Vec<Diagnostic>,
+}
+
+/// A launch that may begin before the one before it has ended (CUDA programming guide, "Programmatic Dependent Launch").
+#[derive(Clone, Debug)]
+pub struct Overlap {
+    /// The inputs that no launch before writes: they may be read at once.
+    pub unchanged: BTreeSet<Handle<Buffer>>,
+    /// Where it was asked for.
+    pub span: Span,
 }
 
 /// A size known only at launch: a parameter of the kernel.
@@ -197,6 +208,7 @@ impl Kernel {
             caching: BTreeMap::new(),
             always_shares: false,
             moves_registers: None,
+            overlap: None,
             contracts: true,
             build_findings: Vec::new(),
         }

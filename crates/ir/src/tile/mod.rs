@@ -55,7 +55,7 @@ pub use fills::Fills;
 pub use function::Function;
 pub use integers::{Comparison, IndexOp, IntegerRange};
 pub use iteration::iteration_exists;
-pub use kernel::{If, Kernel, Loop, ScalarParameter, Size, Stmt, Unroll};
+pub use kernel::{If, Kernel, Loop, Overlap, ScalarParameter, Size, Stmt, Unroll};
 pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand, Reduction, Tuples};
 pub use open::with_open_placed;
 pub use prepare::prepare;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_layout::banks::RowLayout;
-use tilewright_layout::hardware::{SwizzleMode, mma_shared_layout};
-use tilewright_layout::{Layout, LayoutError};
+use tilewright_layout::hardware::{SwizzleMode, mma_shared_layout, mma_shared_layout_of_tf32_rows};
+use tilewright_layout::{DType, Layout, LayoutError};
 
 use crate::arena::Handle;
 use crate::product::Product;
@@ -13,6 +13,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::kernel::Kernel;
 use crate::tile::op::{Op, OpClass, OpKind};
 use crate::tile::producer::BULK;
+use crate::tile::tiles::Tile;
 
 impl Kernel {
     /// The shared buffers whose layout the compiler may choose: those for which only a shape of several rows was
@@ -109,10 +110,21 @@ impl Kernel {
     /// buffers.
     fn matrix_layout(&self, handle: Handle<Buffer>) -> Option<Layout> {
         let is_async = |op: &Op| matches!(op.kind, OpKind::GemmAsync(_));
-        self.products_of(handle).find(|op| is_async(op))?;
+        let product = self.products_of(handle).find(|op| is_async(op))?;
         let buffer = &self.buffers[handle];
+        if buffer.dtype == DType::F32 && self.is_mn_major(product, handle) {
+            return mma_shared_layout_of_tf32_rows(&buffer.shape).ok();
+        }
         let of = |mode: &SwizzleMode| mma_shared_layout(8 * buffer.dtype.bytes(), *mode, &buffer.shape).ok();
         SwizzleMode::ALL.iter().rev().find_map(of)
+    }
+
+    /// Whether rows of a factor are along M or N of a product.
+    fn is_mn_major(&self, product: &Op, factor: Handle<Buffer>) -> bool {
+        let Some(gemm) = product.kind.product() else { return false };
+        let is_factor =
+            |place: usize| product.operands.get(place).is_some_and(|tile: &Tile| self.storage(tile.buffer) == factor);
+        (is_factor(1) && gemm.transpose_a) || (is_factor(2) && !gemm.transpose_b)
     }
 
     /// The products that have a buffer as an operand.

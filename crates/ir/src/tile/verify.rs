@@ -44,7 +44,8 @@ use tilewright_layout::axis::Scope;
 
 use crate::hw_index::Dim;
 use crate::target::Target;
-use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
+use crate::tile::buffer::{Direction, Space};
+use crate::tile::kernel::{Kernel, Loop, Overlap, Stmt, Unroll};
 use crate::tile::op::{Op, OpClass};
 use crate::tile::role::KernelsByRole;
 use crate::tile::value::Value;
@@ -136,12 +137,24 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
         sizes::check(kernel, size, found);
     }
     (0..kernel.scalars.len()).for_each(|at| sizes::check_scalar(kernel, at, found));
+    found.extend(kernel.overlap.iter().filter_map(|overlap| changed_input(kernel, overlap)));
     found.extend(kernel.grid.iter().find_map(|ctas| sizes::unknown_size(kernel, ctas, kernel.grid_span)));
     found.extend(kernel.grid.iter().filter_map(|ctas| index::wrong(ctas, &ctas.to_string(), kernel.grid_span)));
     // The number of CTAs depends on the sizes.
     if found.len() == before {
         found.extend(no_grid(kernel));
     }
+}
+
+/// The error for a buffer that is said to be an input that no launch before writes, and is none.
+fn changed_input(kernel: &Kernel, Overlap { unchanged, span }: &Overlap) -> Option<Diagnostic> {
+    let buffer = unchanged
+        .iter()
+        .map(|buffer| &kernel.buffers[*buffer])
+        .find(|buffer| buffer.space != Space::Global(Direction::Input))?;
+    let message = format!("`{}` is not an input, and cannot be unchanged", buffer.name);
+    let found = Diagnostic::error("K0290", message).label(*span, "asked for here").label(buffer.span, "declared here");
+    Some(found.help("name inputs that no launch before writes, such as weights: k.overlap_previous(&[w])"))
 }
 
 /// The error for a grid that the hardware does not support.

@@ -63,6 +63,17 @@ impl MmaType {
         }
     }
 
+    /// The type as which instructions read factors of a dtype: that of the same name, and tf32 for f32, of which they drop the low 13
+    /// bits.
+    ///
+    /// Error: a dtype that no instruction multiplies.
+    pub fn of_factor(dtype: DType) -> Result<MmaType, LayoutError> {
+        match dtype {
+            DType::F32 => Ok(MmaType::Tf32),
+            other => MmaType::of_dtype(other),
+        }
+    }
+
     /// Bits of one element, without the padding that some instructions require.
     pub fn bits(self) -> i64 {
         match self {

@@ -46,7 +46,7 @@ pub use mma_operand::{MatrixOrder, MmaOperand, MmaShape};
 pub use named::{NamedLayout, named};
 pub use operand::{CtaGroup, TmemMma, TmemOperand, tmem_mma_operand_layout};
 pub use scale::{ScaleFactors, sf_smem_layout, sf_tmem_layout};
-pub use shared::{SwizzleMode, mma_atom_shape, mma_shared_layout};
+pub use shared::{SwizzleMode, mma_atom_shape, mma_shared_layout, mma_shared_layout_of_tf32_rows};
 pub use tcgen05::{Tcgen05Shape, tcgen05_atom_layout};
 pub use warpgroup::wg_local_layout;
 pub use wgmma::{WgmmaOperand, wgmma_fragment, wgmma_fragment_shape};

@@ -94,6 +94,14 @@ pub fn mma_shared_layout(bits: i64, mode: SwizzleMode, shape: &[i64]) -> Result<
     Ok(ComposeLayout::new(mode.swizzle(bits)?, tile)?.into())
 }
 
+/// A tile of shared memory for `tcgen05.mma`, MN-major, of elements of tf32: the tile of [`mma_shared_layout`] with 128B, in which 32-byte
+/// units are permuted instead of 16-byte ones, by the number of the line modulo 4. Other types and `wgmma` do not have this swizzle.
+/// Source: PTX ISA, "Shared Memory Matrix Layout". Errors: those of [`mma_shared_layout`].
+pub fn mma_shared_layout_of_tf32_rows(shape: &[i64]) -> Result<Layout, LayoutError> {
+    let tile = mma_shared_layout(32, SwizzleMode::B128, shape)?.tile()?.clone();
+    Ok(ComposeLayout::new(SwizzleLayout::new(3, 2, 2, true)?, tile)?.into())
+}
+
 /// The outer dimensions, the rows and the columns.
 fn split(shape: &[i64]) -> Result<(&[i64], i64, i64), LayoutError> {
     match shape {

@@ -124,12 +124,9 @@ fn instruction(
     transpose: [bool; 2],
 ) -> Result<Instruction, Vec<Reason>> {
     let refused = |error: LayoutError| vec![reason(error.to_string(), "shapes and dtypes of `tcgen05.mma`")];
-    if dtypes[0] == DType::F32 {
-        let text = "`tcgen05.mma` drops the low bits of f32, where `gemm` rounds to tf32".to_string();
-        return Err(vec![reason(text, "f16, bf16, e4m3, e5m2, i8, u8")]);
-    }
-    let [multiplicand, sum] = dtypes.map(MmaType::of_dtype);
-    let (multiplicand, sum) = (multiplicand.map_err(refused)?, sum.map_err(refused)?);
+    let [factor, sum] = dtypes;
+    let multiplicand = MmaType::of_factor(factor).map_err(refused)?;
+    let sum = MmaType::of_dtype(sum).map_err(refused)?;
     let types = InstructionTypes { d: sum, a: multiplicand, b: multiplicand };
     let is_possible = |columns| columns <= TENSOR_PRODUCT_COLUMNS && (group == CtaGroup::One || columns == n);
     let Some(columns) = columns_of_an_instruction(n, is_possible) else {

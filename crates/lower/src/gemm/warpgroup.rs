@@ -160,11 +160,7 @@ fn no_types([multiplicand, sum]: [DType; 2]) -> Reason {
         .iter()
         .map(|inst| format!("{} accumulated in {}", inst.info().multiplicand, inst.info().sum))
         .collect();
-    let text = match multiplicand {
-        DType::F32 => "`wgmma` drops the low bits of f32, where `gemm` rounds to tf32".to_string(),
-        _ => format!("`wgmma` does not multiply {multiplicand} and accumulate in {sum}"),
-    };
-    reason(text, &all.join(", "))
+    reason(format!("`wgmma` does not multiply {multiplicand} and accumulate in {sum}"), &all.join(", "))
 }
 
 /// The columns of one instruction, if the sums have `n`.

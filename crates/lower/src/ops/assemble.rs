@@ -8,6 +8,7 @@ use tilewright_ir::tile::Role;
 use tilewright_ir::{Counter, Handle, Scalar};
 
 use super::kernel_lowering::KernelLowering;
+use super::overlap::overlap_previous;
 use super::registers::move_registers;
 use crate::builder::regs;
 use crate::elements::ELEMENTS;
@@ -35,9 +36,14 @@ impl KernelLowering<'_> {
         }
         let body = std::mem::take(&mut program.body);
         let body = rolled(&mut self.builder, body);
+        let unchanged = self.kernel.overlap.iter().flat_map(|overlap| &overlap.unchanged);
+        let unchanged = unchanged.map(|buffer| self.builder.memory(*buffer)).collect();
         let mut program = self.builder.program;
         program.body = body;
         program.plans = self.plans;
+        if let Some(overlap) = &self.kernel.overlap {
+            overlap_previous(&mut program, &unchanged, overlap.span);
+        }
         if let Some(span) = self.kernel.moves_registers {
             move_registers(&mut program, span).map_err(|why| vec![why])?;
         }

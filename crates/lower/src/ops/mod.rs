@@ -4,6 +4,7 @@ mod across;
 mod assemble;
 mod kernel_lowering;
 mod options;
+mod overlap;
 mod pipelined;
 mod placed;
 mod registers;

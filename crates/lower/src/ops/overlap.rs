@@ -1,0 +1,116 @@
+//! Launches that begin before the one before has ended (CUDA programming guide, "Programmatic Dependent Launch").
+//!
+//! A kernel lets the next launch begin at once, and waits for the one before where it first touches what that one may have written, or
+//! may still read: each role for itself, so that barriers, tensor maps and tensor memory are ready, and inputs that do not change are
+//! on their way, when the launch before ends.
+
+use std::collections::BTreeSet;
+
+use tilewright_diag::Span;
+use tilewright_expr::Expr;
+use tilewright_ir::Handle;
+use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
+use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Note, Program, Resource, Stmt, for_each_stmt};
+use tilewright_ir::tile::Role;
+
+/// What the waits are called in plans.
+const GRIDDEPCONTROL: &str = "griddepcontrol";
+
+/// Lets a program overlap the launch before. `unchanged` are the tensors that it need not wait for.
+pub(super) fn overlap_previous(program: &mut Program, unchanged: &BTreeSet<Handle<Memory>>, span: Span) {
+    let is_awaited = |memory: Handle<Memory>| !unchanged.contains(&memory);
+    let awaited: Vec<Handle<Memory>> = program
+        .memories
+        .iter()
+        .filter(|(handle, memory)| memory.is_global() && is_awaited(*handle))
+        .map(|(handle, _)| handle)
+        .collect();
+    for memory in &awaited {
+        // The launch before may write it while this one runs: compilers must not read it ahead, nor by the read-only path.
+        if let MemorySpace::Global { may_alias, .. } = &mut program.memories[*memory].space {
+            *may_alias = true;
+        }
+    }
+    let mut waits = Waits { awaited: awaited.into_iter().collect(), waited: BTreeSet::new(), places: Vec::new() };
+    let body = std::mem::take(&mut program.body);
+    let plan = program.plans.len();
+    let body = waits.before_first_use(program, body, (None, span, plan));
+    let begin = marked(program, ("launch_dependents".to_string(), span, plan), Inst::LaunchDependents);
+    program.body = std::iter::once(begin).chain(body).collect();
+    let summary = match &waits.places[..] {
+        [] => "nothing waits for the launch before".to_string(),
+        places => format!("the launch before is awaited by {}", places.join(", ")),
+    };
+    program.plans.push(plan_of(summary, span));
+}
+
+fn plan_of(summary: String, span: Span) -> OpPlan {
+    let answer = Ok(PlanFacts::without_accesses(summary, 0));
+    let considered = vec![VariantResult { variant: GRIDDEPCONTROL, answer }];
+    OpPlan { considered, ..OpPlan::new("overlap_previous".to_string(), span, Expr::constant(1), GRIDDEPCONTROL) }
+}
+
+/// An instruction, as the statements of an op.
+fn marked(program: &mut Program, (title, span, plan): (String, Span, usize), inst: Inst) -> Stmt {
+    let note = program.notes.push(Note { title, details: Vec::new(), span, plan });
+    Stmt::Op { note, body: vec![Stmt::from(Call::plain(inst))] }
+}
+
+/// Where waits are put.
+struct Waits {
+    /// What is waited for before it is touched.
+    awaited: BTreeSet<Handle<Memory>>,
+    /// The roles that have waited; `None` stands for all threads.
+    waited: BTreeSet<Option<Handle<Role>>>,
+    /// Who waits, in words.
+    places: Vec<String>,
+}
+
+impl Waits {
+    /// The statements, with a wait before the first one that touches what is awaited: outside of loops and conditions, so that it
+    /// happens once.
+    fn before_first_use(
+        &mut self,
+        program: &mut Program,
+        body: Vec<Stmt>,
+        (role, span, plan): (Option<Handle<Role>>, Span, usize),
+    ) -> Vec<Stmt> {
+        let mut all = Vec::with_capacity(body.len() + 1);
+        for stmt in body {
+            let has_waited = self.waited.contains(&None) || self.waited.contains(&role);
+            match stmt {
+                Stmt::Role { role: of, body } if role.is_none() => {
+                    let body = self.before_first_use(program, body, (Some(of), span, plan));
+                    all.push(Stmt::Role { role: of, body });
+                }
+                other => {
+                    if !has_waited && self.touches(program, &other) {
+                        let by =
+                            role.map_or("all threads".to_string(), |role| format!("role {}", program.roles[role].name));
+                        let title = format!("{by}: wait for the launch before");
+                        all.push(marked(program, (title, span, plan), Inst::WaitForPreviousLaunch));
+                        self.waited.insert(role);
+                        self.places.push(by);
+                    }
+                    all.push(other);
+                }
+            }
+        }
+        all
+    }
+
+    fn touches(&self, program: &Program, stmt: &Stmt) -> bool {
+        let mut touches = false;
+        for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
+            stmt.for_each_resource(&mut |_, resource| {
+                if let Resource::Memory(access) = resource {
+                    touches |= self.awaited.contains(&program.owner(access.memory));
+                }
+            });
+            if let Stmt::TensorCopy(copy) = stmt {
+                touches |= self.awaited.contains(&copy.part.tensor(&program.maps));
+            }
+        });
+        touches
+    }
+}
