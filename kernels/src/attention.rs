@@ -47,6 +47,9 @@ pub(crate) const KEYS: ShapeKey = ShapeKey { name: "keys", default: 200, about: 
 /// Elements of a query.
 pub(crate) const DEPTH: ShapeKey =
     ShapeKey { name: "depth", default: 64, about: "elements of a query, a key or a value" };
+/// Elements of a value, where they are others than those of a query.
+pub(crate) const VALUE_DEPTH: ShapeKey =
+    ShapeKey { name: "value_depth", default: 0, about: "elements of a value, if they are not as many as of a query" };
 /// Whether a query sees the keys up to it only.
 pub(crate) const CAUSAL: ShapeKey =
     ShapeKey { name: "causal", default: 0, about: "1 if query i sees the keys up to i only, else 0" };
@@ -108,33 +111,44 @@ pub(crate) fn product(transpose_b: bool, clear: bool) -> Gemm {
     Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear, ..Gemm::PLAIN }
 }
 
+/// Elements of a value.
+pub(crate) fn value_depth(config: &Config) -> i64 {
+    let given = config.sizes().find(|(name, value)| *name == VALUE_DEPTH.name && *value > 0);
+    given.map_or(config.size("depth"), |(_, depth)| depth)
+}
+
 pub(crate) fn inputs(c: &Config) -> Vec<HostTensor> {
     let [heads, queries, keys, depth] = ["heads", "queries", "keys", "depth"].map(|name| c.size(name));
-    let tensor = |heads: i64, rows: i64, seed: u64| scattered(c.dtype, &[heads, rows, depth], seed);
-    vec![tensor(heads * c.size("group"), queries, 1), tensor(heads, keys, 2), tensor(heads, keys, 3)]
+    let tensor = |shape: [i64; 3], seed: u64| scattered(c.dtype, &shape, seed);
+    let q = tensor([heads * c.size("group"), queries, depth], 1);
+    vec![q, tensor([heads, keys, depth], 2), tensor([heads, keys, value_depth(c)], 3)]
 }
 
 pub(crate) fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
     let [q, key, value] = [0, 1, 2].map(|at| elements(&inputs[at]));
     let [heads, queries, keys, depth, group] =
         ["heads", "queries", "keys", "depth", "group"].map(|name| config.size(name) as usize);
+    let of_value = value_depth(config) as usize;
     let is_causal = config.size("causal") == 1;
     let of_query = |row: usize| {
         let (head, query) = (row / queries, row % queries);
         let seen = if is_causal { keys.min(query + 1) } else { keys };
-        let row_of = |of: &[f64], line: usize| of[(head / group * keys + line) * depth..][..depth].to_vec();
+        let row_of =
+            |of: &[f64], line: usize, depth: usize| of[(head / group * keys + line) * depth..][..depth].to_vec();
         let query = &q[row * depth..][..depth];
-        let dot = |line: usize| query.iter().zip(row_of(&key, line)).map(|(a, b)| a * b).sum::<f64>();
+        let dot = |line: usize| query.iter().zip(row_of(&key, line, depth)).map(|(a, b)| a * b).sum::<f64>();
         let scores: Vec<f64> = (0..seen).map(|line| dot(line) / (depth as f64).sqrt()).collect();
         let max = greatest(&scores);
         let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
         let sum: f64 = weights.iter().sum();
-        let mut out = vec![0.0; depth];
+        let mut out = vec![0.0; of_value];
         for (line, weight) in weights.iter().enumerate() {
-            out.iter_mut().zip(row_of(&value, line)).for_each(|(out, element)| *out += weight / sum * element);
+            out.iter_mut()
+                .zip(row_of(&value, line, of_value))
+                .for_each(|(out, element)| *out += weight / sum * element);
         }
         out
     };
     let out: Vec<f64> = (0..heads * group * queries).flat_map(of_query).collect();
-    vec![listed(F32, &[(heads * group) as i64, queries as i64, depth as i64], &out)]
+    vec![listed(F32, &[(heads * group) as i64, queries as i64, of_value as i64], &out)]
 }

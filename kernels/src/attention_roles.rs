@@ -2,7 +2,9 @@ use std::f64::consts::LOG2_E;
 
 use tilewright::prelude::*;
 
-use crate::attention::{CAUSAL, DEPTH, GROUP, HEADS, KEYS, QUERIES, STAGES, TOLERANCE, inputs, product, reference};
+use crate::attention::{
+    CAUSAL, DEPTH, GROUP, HEADS, KEYS, QUERIES, STAGES, TOLERANCE, VALUE_DEPTH, inputs, product, reference, value_depth,
+};
 use crate::config::ShapeKey;
 use crate::running_softmax::RunningSoftmax;
 use crate::{Config, KernelEntry};
@@ -15,7 +17,8 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         GROUP,
         QUERIES,
         KEYS,
-        ShapeKey { about: "elements of a query, a key or a value: a multiple of 16", ..DEPTH },
+        ShapeKey { about: "elements of a query or a key: a multiple of 16", ..DEPTH },
+        VALUE_DEPTH,
         CAUSAL,
         STAGES,
     ],
@@ -29,6 +32,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         (F16, &[("queries", 1), ("keys", 1)]),
         (F16, &[("queries", 300), ("keys", 300), ("causal", 1), ("stages", 3)]),
         (BF16, &[("heads", 3), ("group", 2), ("queries", 70), ("keys", 129), ("depth", 128)]),
+        (F16, &[("heads", 1), ("queries", 150), ("keys", 140), ("depth", 192), ("value_depth", 128), ("causal", 1)]),
     ],
 };
 
@@ -41,6 +45,7 @@ const ROWS: i64 = 128;
 /// other.
 fn attention_roles(config: &Config, target: Target) -> Kernel {
     let [depth, stages, group] = ["depth", "stages", "group"].map(|name| config.size(name));
+    let of_value = value_depth(config);
     let (dtype, is_causal) = (config.dtype, config.size("causal") == 1);
     let scale = LOG2_E / (depth as f64).sqrt();
     // The keys of a tile, as many as there are registers for their scores: on `sm_100a` a thread has a whole row.
@@ -52,8 +57,8 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
         let (heads, queries, keys) = (k.size("heads").max(65_535 / group), k.size("queries"), k.size("keys"));
         let q = k.input("q", dtype, (heads * group, queries, depth));
         let key = k.input("key", dtype, (heads, keys, depth));
-        let value = k.input("value", dtype, (heads, keys, depth));
-        let out = k.output("out", F32, (heads * group, queries, depth));
+        let value = k.input("value", dtype, (heads, keys, of_value));
+        let out = k.output("out", F32, (heads * group, queries, of_value));
         let [cta, head] = k.grid([queries.ceil_div(blocks * ROWS), heads * group]);
         let top = |block: i64| (cta * blocks + block) * ROWS;
         let rows = |block: i64| (head, at(top(block), ROWS), ..);
@@ -71,7 +76,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
             (0..blocks).map(|block| r.shared(&format!("q{block}"), dtype, [ROWS, depth])).collect::<Vec<Buffer>>()
         });
         let pairs = k.ring("pairs", stages, |r| {
-            (r.shared("key_tile", dtype, [tile_keys, depth]), r.shared("value_tile", dtype, [tile_keys, depth]))
+            (r.shared("key_tile", dtype, [tile_keys, depth]), r.shared("value_tile", dtype, [tile_keys, of_value]))
         });
         k.role("load", 1, |k| {
             query.produce(k, |k, all| {
@@ -94,7 +99,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                 k.role("compute", 8, |k| {
                     let softmax = RunningSoftmax::new(k, [ROWS, tile_keys]);
                     let weights = k.fragment("weights", dtype, [ROWS, tile_keys]);
-                    let held = k.fragment("held", F32, [ROWS, depth]);
+                    let held = k.fragment("held", F32, [ROWS, of_value]);
                     k.fill(held, 0.0);
                     let stage = query.wait(k);
                     k.serial("t", ..tiles, |k, t| {
@@ -120,7 +125,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                         let name = |what: &str| format!("{what}{block}");
                         let scores = k.ring(&name("scores_of"), 1, |r| r.tensor(&name("s"), F32, [ROWS, tile_keys]));
                         let weights = k.ring(&name("weights"), 1, |r| r.shared(&name("p"), dtype, [ROWS, tile_keys]));
-                        let sums = k.ring(&name("sums"), 1, |r| r.tensor(&name("o"), F32, [ROWS, depth]));
+                        let sums = k.ring(&name("sums"), 1, |r| r.tensor(&name("o"), F32, [ROWS, of_value]));
                         (scores, weights, sums)
                     })
                     .collect();
@@ -143,7 +148,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                 for (block, (scores, weights, sums)) in (0..).zip(&exchanged) {
                     k.role(&format!("softmax{block}"), 4, |k| {
                         let softmax = RunningSoftmax::new(k, [ROWS, tile_keys]);
-                        let held = k.fragment(&format!("held{block}"), F32, [ROWS, depth]);
+                        let held = k.fragment(&format!("held{block}"), F32, [ROWS, of_value]);
                         let part = k.fragment(&format!("part{block}"), F32, [ROWS, PART]);
                         k.fill(held, 0.0);
                         k.serial("t", ..tiles, |k, t| {
@@ -153,7 +158,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                                 k.map(p, |[i, j]| softmax.scores.at((i, j)).cast(dtype));
                             });
                             sums.consume(k, |k, o| {
-                                k.unroll("c", 0..depth / PART, |k, c| {
+                                k.unroll("c", 0..of_value / PART, |k, c| {
                                     k.copy(part, o.sub((.., at(c * PART, PART))));
                                     k.parallel([ROWS, PART], |k, [i, j]| {
                                         let place = (i, c * PART + j);

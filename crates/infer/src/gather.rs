@@ -89,6 +89,8 @@ fn limit(nest: &Nest, touch: &MemoryTouch, moves: &Moves, lanes: usize) -> &'sta
         "the loop accesses the same memory elsewhere"
     } else if is_told {
         "`.vector` limits it"
+    } else if lanes == moves.most && moves.ends_at_edge {
+        "the tensor may end within wider vectors"
     } else if lanes == moves.most {
         "it is not known to be aligned to wider vectors"
     } else {

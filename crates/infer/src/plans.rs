@@ -96,7 +96,7 @@ impl Scene<'_> {
         let Way::Nest(item, spread, _) = way else { return false };
         let moves = self.work(item).map_or(&[][..], |work| &work.moves);
         let iterations = moves.iter().map(|moves| moves.most.div_ceil(moves.elements)).max().unwrap_or(0);
-        moves.iter().any(|moves| moves.most > 1) && spread.vector > iterations
+        moves.iter().any(|moves| moves.most > 1 || moves.ends_at_edge) && spread.vector > iterations
     }
 
     /// Whether an access of a nest is adjacent in memory along a dimension other than the last.

@@ -22,6 +22,8 @@ pub(crate) struct Moves {
     pub(crate) widest: i64,
     /// Elements that a thread moves at once, at most: a power of two.
     pub(crate) most: usize,
+    /// Whether the edge of a tensor keeps vectors from being wider.
+    pub(crate) ends_at_edge: bool,
     pub(crate) is_shared: bool,
     pub(crate) writes: bool,
     /// How often an iteration does it.
@@ -35,17 +37,27 @@ pub(crate) struct Moves {
 impl Moves {
     /// The access of a nest.
     pub(crate) fn of(tables: &mut Tables, nest: &Nest, touch: &MemoryTouch) -> Moves {
-        let most = if touch.is_movable { touch.places.most(widest(touch.dtype, touch.widest, nest.vector)) } else { 1 };
+        let along = touch.places.positions().and_then(|positions| along(nest, touch.elements, positions));
+        let aligned = touch.places.most(widest(touch.dtype, touch.widest, nest.vector));
+        let most = match along {
+            _ if !touch.is_movable => 1,
+            Some(along) if touch.elements == 1 && nest.turns == 1 => {
+                let apart = nest.extents[along + 1..].iter().map(|extent| (*extent).max(1) as usize).product();
+                touch.places.most_along(aligned, apart)
+            }
+            _ => aligned,
+        };
         Moves {
             places: tables.number_places(&touch.places),
             bytes: touch.dtype.bytes() as usize,
             widest: touch.widest / touch.dtype.bytes(),
             most,
+            ends_at_edge: touch.is_movable && most < aligned,
             is_shared: touch.is_shared,
             writes: touch.writes,
             turns: touch.turns,
             elements: touch.elements,
-            along: touch.places.positions().and_then(|positions| along(nest, touch.elements, positions)),
+            along,
         }
     }
 

@@ -1,12 +1,14 @@
 //! What the machine code of the library's `matmul` has to be like, read from SASS; on a machine without the disassembler, only PTX is
-//! read.
+//! read; and what its accesses to memory have to be like, counted by the virtual GPU.
 
-use tilewright::compile::{Options, compile};
+use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
+use tilewright::runtime::{Device, HostTensor, run_watched};
+use tilewright::vgpu;
 use tilewright_kernels::{Activation, Epilogue, MatmulConfig, MatmulShape};
 use tilewright_tests::machine_code::{count, disassemble, find, gaps};
 
-use super::built_or_skipped;
+use super::{built_or_skipped, number};
 
 const SHAPE: MatmulShape = MatmulShape::new([4096; 3]);
 
@@ -84,5 +86,47 @@ fn machine_code_of_products() {
         );
         assert!(longest <= most, "{config}: {between:?}");
         assert_eq!((of("BRA.U.ANY"), of("STL"), of("LDL")), (0, 0, 0), "{config}");
+    }
+}
+
+/// Inputs of a configuration, without regard to the result: tensors, and the number that sums are multiplied by.
+fn inputs(artifact: &Artifact, config: &MatmulConfig) -> Vec<HostTensor> {
+    let tensors = artifact.parameters().iter().filter(|parameter| parameter.direction.takes_values());
+    let tensors = tensors.map(|parameter| HostTensor::from_f64(parameter.dtype, &parameter.shape, number));
+    let scale = config.epilogue.scale.then(|| HostTensor::from_f64(F32, &[1], |_| 0.5));
+    tensors.chain(scale).collect()
+}
+
+/// Where tiles are whole, no access takes more wavefronts or sectors than its bytes need, and more bytes are on their way than
+/// latency hides: 1.5 times Little's number, in configurations for large products.
+///
+/// Sums of f32 of `wgmma` take two wavefronts instead of one: 16 threads store 8 bytes each, 32 bytes of 4 rows, and the swizzle of 128
+/// bytes leaves two of these rows in the same banks. Only boxes of 32 bytes would have no conflicts, with four times as many rows for the
+/// copy engine.
+#[test]
+fn accesses_of_products_are_ideal() {
+    println!("{:>10} {:>8} {:>6}  configuration", "wavefronts", "sectors", "bytes");
+    for (config, _) in configurations() {
+        let sides = [256 * config.cluster.min(2), 2 * config.columns];
+        let [m, n] = if config.swapped { [sides[1], sides[0]] } else { sides };
+        let config = MatmulConfig { clusters: 2, ..config };
+        let shape = MatmulShape::new([m, n, 2 * config.step() * config.splits]);
+        let artifact = compile(config.kernel(shape), &Options::new(config.target)).expect("a right configuration");
+        let Some(built) = built_or_skipped(&artifact, "accesses of products") else { return };
+        let bound = artifact.for_sizes(&[("m", shape.m), ("n", shape.n), ("k", shape.k)]).expect("sizes");
+        let options = vgpu::Options::default();
+        let run = run_watched(&bound, &built, &inputs(&bound, &config), &Device::Virtual, &options, &mut |_| ());
+        let report = run.expect("it runs").report.expect("a report");
+        let ways = if config.target == Target::Sm90a && config.result == F32 { 2 } else { 1 };
+        let is_wasteful = |access: &&vgpu::AccessCount| {
+            access.wavefronts > ways * access.ideal_wavefronts || access.sectors > access.ideal_sectors
+        };
+        let wasteful = report.accesses.iter().find(is_wasteful);
+        assert_eq!(wasteful, None, "{config}");
+        let wavefronts: u64 = report.accesses.iter().map(|access| access.wavefronts).sum();
+        let sectors: u64 = report.accesses.iter().map(|access| access.sectors).sum();
+        let in_flight = config.cost(SHAPE).in_flight;
+        println!("{wavefronts:>10} {sectors:>8} {in_flight:>6.2}  {config}");
+        assert!(config.columns < 128 || in_flight >= 1.5, "{config}: {in_flight}");
     }
 }

@@ -200,6 +200,18 @@ impl Places {
         most
     }
 
+    /// The same, where neighbours in memory are `apart` iterations from each other: an index that changes from one to the next may be
+    /// beyond its extent in the middle of wider vectors.
+    pub fn most_along(&self, widest: usize, apart: usize) -> usize {
+        let mut most = self.most(widest);
+        for bound in self.bounds.iter().flatten().filter(|bound| bound.own.get(apart) != bound.own.first()) {
+            while most > 1 && bound.rest % most as i64 != 0 {
+                most /= 2;
+            }
+        }
+        most
+    }
+
     /// The vectors that the threads of `mask` move in all steps of a chunk, of at most `widest` elements each: of steps
     /// that follow each other, or of steps in the order of their places in memory, if these vectors are wider.
     pub fn vectors(&self, steps: &Map, chunk: &Range<usize>, mask: &[bool], widest: usize) -> Vectors {

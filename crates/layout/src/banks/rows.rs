@@ -94,12 +94,12 @@ impl RowLayout {
         RowLayout::padded(row, element.max(WORD))
     }
 
-    /// `count` rows with the swizzle of the copy engine that is as long as a row, or in blocks of the longest one; `None` if
-    /// there is none.
+    /// `count` rows with the longest swizzle of the copy engine that divides them, in blocks if rows are longer; `None` if there is
+    /// none.
     pub fn of_boxes(row: i64, count: i64) -> Option<RowLayout> {
-        let span = if row > WAVEFRONT_BYTES && row % WAVEFRONT_BYTES == 0 { WAVEFRONT_BYTES } else { row };
-        let mode = MODES.into_iter().find(|mode| mode.bytes() == span)?;
-        let swizzle = mode.swizzle(8).ok()?;
+        let mode =
+            MODES.into_iter().filter(|mode| row > 0 && row % mode.bytes() == 0).max_by_key(|mode| mode.bytes())?;
+        let (span, swizzle) = (mode.bytes(), mode.swizzle(8).ok()?);
         let blocks = (span < row).then_some(span * count);
         let rows = RowLayout { pitch: span, swizzle: Some(swizzle), blocks, ..RowLayout::dense(row) };
         (span * count % swizzle.block() == 0).then_some(rows)
