@@ -219,3 +219,28 @@ fn pairs_in_an_inner_loop_move_in_vectors() {
         assert_eq!(access.width, 16, "{access}");
     }
 }
+
+/// A tensor of which 4 elements are together inside or outside: on sm_100a, which moves 32 bytes at once, threads have 4 neighbours each,
+/// not 8 with a gap between what two threads move at once.
+#[test]
+fn vectors_are_not_wider_than_an_edge_allows() {
+    for (multiple, width) in [(1, 4), (2, 8), (4, 16), (8, 32)] {
+        let copied = kernel("copied", |k| {
+            let n = k.size("n").multiple_of(multiple);
+            let (x, y) = (k.input("x", F32, (n,)), k.output("y", F32, (n,)));
+            let [cta] = k.grid([n.ceil_div(1024)]);
+            k.threads(128);
+            let held = k.fragment("held", F32, [1024]);
+            k.copy(held, x.sub((at(cta * 1024, 1024),)));
+            k.parallel([1024], |k, [i]| k.store(y, (cta * 1024 + i,), held.at((i,)) + 1.0));
+        });
+        let artifact = compile(copied.clone(), &Options::new(Target::Sm100a)).expect("it compiles");
+        for plan in artifact.plans() {
+            for access in &plan.facts().expect("a plan").accesses {
+                assert!(access.width == width && access.passes == access.ideal, "{multiple}: {access}");
+            }
+        }
+        let y = tensor(F32, &[1000], |at| number(at) + 1.0);
+        check(&copied, &[("n", 1000)], &[tensor(F32, &[1000], number)], &[y], Tolerance::EXACT);
+    }
+}

@@ -309,7 +309,9 @@ mod tests {
         let title = |row, count| RowLayout::of_boxes(row, count).map(|rows| rows.to_string());
         assert_eq!(title(64, 16), Some("swizzled in units of 16 bytes".to_string()));
         assert_eq!(title(256, 32), Some("in blocks of 128 bytes of a row, swizzled in units of 16 bytes".to_string()));
-        assert_eq!([title(48, 16), title(128, 4), title(192, 8)], [None, None, None]);
+        let in_blocks = |bytes: i64| format!("in blocks of {bytes} bytes of a row, swizzled in units of 16 bytes");
+        assert_eq!([title(192, 8), title(480, 128)], [64, 32].map(|bytes| Some(in_blocks(bytes))));
+        assert_eq!([title(48, 16), title(128, 4), title(0, 8)], [None, None, None]);
         let rows = RowLayout::of_boxes(256, 32).unwrap();
         let layout = rows.layout(&[4, 8, 128], 2).unwrap();
         assert_eq!(layout.to_string(), "swizzle(M=3,B=3,S=3) o S[(4,8,2,64):(512@m,64@m,2048@m,1@m)]");
