@@ -48,8 +48,11 @@ pub(crate) const KEYS: ShapeKey = ShapeKey { name: "keys", default: 200, about: 
 pub(crate) const DEPTH: ShapeKey =
     ShapeKey { name: "depth", default: 64, about: "elements of a query, a key or a value" };
 /// Elements of a value, where they are others than those of a query.
-pub(crate) const VALUE_DEPTH: ShapeKey =
-    ShapeKey { name: "value_depth", default: 0, about: "elements of a value, if they are not as many as of a query" };
+pub(crate) const VALUE_DEPTH: ShapeKey = ShapeKey {
+    name: "value_depth",
+    default: 0,
+    about: "elements of a value, a multiple of 16; 0: as many as of a query",
+};
 /// Whether a query sees the keys up to it only.
 pub(crate) const CAUSAL: ShapeKey =
     ShapeKey { name: "causal", default: 0, about: "1 if query i sees the keys up to i only, else 0" };

@@ -172,7 +172,13 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                             });
                         });
                         softmax.finish(k, held);
-                        k.copy(out.sub(rows(block)), held);
+                        // A thread has a row, and stores it in vectors that fill sectors.
+                        k.unroll("c", 0..of_value / PART, |k, c| {
+                            k.parallel([ROWS, PART], |k, [i, j]| {
+                                let column = c * PART + j;
+                                k.store(out, (head, top(block) + i, column), held.at((i, column)));
+                            });
+                        });
                     });
                 }
             }

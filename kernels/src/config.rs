@@ -126,13 +126,15 @@ impl fmt::Display for Config {
 impl KernelEntry {
     /// A configuration: given sizes and dtype, defaults for the rest.
     pub fn config(&self, dtype: Option<DType>, given: &[(String, i64)]) -> Result<Config, ConfigError> {
-        let mut sizes: IndexMap<&'static str, i64> = self.shape.iter().map(|key| (key.name, key.default)).collect();
+        let defaults: IndexMap<&'static str, i64> = self.shape.iter().map(|key| (key.name, key.default)).collect();
+        let mut sizes = defaults.clone();
         for (name, value) in given {
             let Some((_, known, size)) = sizes.get_full_mut(name.as_str()) else {
                 let known = self.shape.iter().map(|key| key.name).collect();
                 return Err(ConfigError::UnknownSize { given: name.clone(), known });
             };
-            if *value < 1 || *value > 1 << 30 {
+            // Some sizes are 0 unless they are given.
+            if *value != defaults[name.as_str()] && !(1..=1 << 30).contains(value) {
                 return Err(ConfigError::BadSize { name: known, value: *value });
             }
             *size = *value;

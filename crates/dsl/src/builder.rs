@@ -9,6 +9,7 @@ mod tuples;
 pub(crate) use names::Names;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
 use tilewright_diag::{Diagnostic, Span, in_op, is_in_op};
 use tilewright_expr::Var;
@@ -491,7 +492,7 @@ impl<'k> KernelBuilder<'k> {
     /// Lets the kernel begin before the launch before it has ended, if that one lets it, and lets the next launch do the same
     /// (CUDA programming guide, "Programmatic Dependent Launch"; `griddepcontrol`). What it does until it first touches a tensor overlaps
     /// the end of the launch before; there each role waits. Inputs in `unchanged`, such as weights, are written by no launch before,
-    /// and are read without a wait.
+    /// and are read without a wait; those of several calls add up.
     ///
     /// ```
     /// use tilewright_dsl::kernel;
@@ -510,8 +511,9 @@ impl<'k> KernelBuilder<'k> {
     #[track_caller]
     pub fn overlap_previous(&mut self, unchanged: &[Buffer]) {
         let own = unchanged.iter().filter(|buffer| buffer.is_own());
-        let unchanged = own.map(|buffer| self.kernel.storage(buffer.handle)).collect();
-        self.kernel.overlap = Some(Overlap { unchanged, span: Span::here() });
+        let unchanged: Vec<_> = own.map(|buffer| self.kernel.storage(buffer.handle)).collect();
+        let none = || Overlap { unchanged: BTreeSet::new(), span: Span::here() };
+        self.kernel.overlap.get_or_insert_with(none).unchanged.extend(unchanged);
     }
 
     /// Rounds every product before it is added. By default, `x*y + z` of f32 and f64 is one operation, `fma`, rounded

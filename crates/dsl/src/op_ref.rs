@@ -114,7 +114,7 @@ impl OpRef<'_> {
         self.edit(move |op| op.kind.product_mut().into_iter().for_each(|known| *known = gemm))
     }
 
-    /// For a product of f32: rounds `a` and `b` to tf32, with 10 bits of mantissa. Without it, such a product is
+    /// For a product of f32: `a` and `b` become tf32, with 10 bits of mantissa. Without it, such a product is
     /// rejected.
     #[track_caller]
     pub fn tf32(self) -> Self {

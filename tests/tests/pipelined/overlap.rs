@@ -149,3 +149,66 @@ fn unchanged_inputs_are_not_awaited() {
     assert_eq!(summary, "the launch before is awaited by role load_y, role multiply");
     assert!(artifact.overlaps_previous());
 }
+
+/// Inputs of several calls add up.
+#[test]
+fn unchanged_inputs_of_several_calls_add_up() {
+    let both = kernel("both", |k| {
+        let (v, w, y) = (k.input("v", F32, [128]), k.input("w", F32, [128]), k.output("y", F32, [128]));
+        k.threads(128);
+        k.overlap_previous(&[v]);
+        k.overlap_previous(&[w]);
+        let held = k.fragment("held", F32, [128]);
+        k.map(held, |[i]| v.at((i,)) + w.at((i,)));
+        k.copy(y, held);
+    });
+    let artifact = compiled(both);
+    let (before, _) = artifact.cuda().rsplit_once("wait_for_previous_launch();").expect("a wait");
+    assert!(before.contains("v[") && before.contains("w["), "{}", artifact.cuda());
+}
+
+/// A launch that allocates tensor memory before the one before has, and then waits for its end, would never get on: the next launch
+/// begins when this one has its own.
+#[test]
+fn the_next_launch_begins_behind_the_allocation_of_tensor_memory() {
+    for pair in [false, true] {
+        let product = kernel("product", |k| {
+            let (a, b) = (k.input("a", BF16, [256, 64]), k.input("b", BF16, [64, 64]));
+            let c = k.output("c", F32, [256, 64]);
+            k.overlap_previous(&[b]);
+            let rank = k.cluster(2);
+            k.threads(192);
+            let own = if pair { 32 } else { 64 };
+            let ab = k.ring("ab", 1, |r| (r.shared("left", BF16, [128, 64]), r.shared("right", BF16, [own, 64])));
+            let acc = k.ring("acc", 1, |r| r.tensor("sums", F32, [128, 64]));
+            k.role("load", 1, |k| {
+                ab.produce(k, |k, (left, right)| {
+                    k.copy(left, a.sub((at(rank * 128, 128), ..)));
+                    k.copy(right, b.sub((if pair { at(rank * 32, 32) } else { at(0, 64) }, ..)));
+                });
+            });
+            k.role("multiply", 1, |k| {
+                acc.produce(k, |k, sums| {
+                    ab.consume(k, |k, (left, right)| {
+                        let gemm = Gemm { transpose_b: true, clear: true, pair, ..Gemm::PLAIN };
+                        k.gemm_async(sums, left, right).with(gemm);
+                    });
+                });
+            });
+            k.role("store", 4, |k| {
+                acc.consume(k, |k, sums| {
+                    let held = k.fragment("held", F32, [128, 64]);
+                    k.copy(held, sums);
+                    k.copy(c.sub((at(rank * 128, 128), ..)), held);
+                });
+            });
+        });
+        let artifact = compiled(product);
+        let cuda = artifact.cuda();
+        let body = &cuda[cuda.find("__global__").expect("a kernel")..];
+        let place = |text: &str| body.find(text).unwrap_or_else(|| panic!("no {text} in {body}"));
+        let (allocation, begin) = (place("tensor_alloc"), place("  launch_dependents();"));
+        assert!(allocation < begin && body[allocation..begin].contains("sync"), "{body}");
+        assert!(begin < place("  wait_for_previous_launch();"), "{body}");
+    }
+}

@@ -13,6 +13,10 @@ use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
 use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Note, Program, Resource, Stmt, for_each_stmt};
 use tilewright_ir::tile::Role;
 
+/// Allocations of tensor memory.
+const ALLOCATIONS: [Inst; 2] = [Inst::TensorAlloc, Inst::TensorAllocPair];
+/// Barriers of all threads.
+const BARRIERS: [Inst; 2] = [Inst::SyncThreads, Inst::SyncCluster];
 /// What the waits are called in plans.
 const GRIDDEPCONTROL: &str = "griddepcontrol";
 
@@ -36,12 +40,29 @@ pub(super) fn overlap_previous(program: &mut Program, unchanged: &BTreeSet<Handl
     let plan = program.plans.len();
     let body = waits.before_first_use(program, body, (None, span, plan));
     let begin = marked(program, ("launch_dependents".to_string(), span, plan), Inst::LaunchDependents);
-    program.body = std::iter::once(begin).chain(body).collect();
+    program.body = body;
+    let place = behind_allocation(&program.body);
+    program.body.insert(place, begin);
     let summary = match &waits.places[..] {
         [] => "nothing waits for the launch before".to_string(),
         places => format!("the launch before is awaited by {}", places.join(", ")),
     };
     program.plans.push(plan_of(summary, span));
+}
+
+/// Where the next launch may begin: at once, or behind the first barrier of all threads after tensor memory is allocated. A launch that
+/// allocated what this one still waits for would wait for the end of this one.
+fn behind_allocation(body: &[Stmt]) -> usize {
+    let has = |stmt: &Stmt, insts: &[Inst]| {
+        let mut found = false;
+        for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
+            found |= matches!(stmt, Stmt::Inst(call) if insts.contains(&call.inst));
+        });
+        found
+    };
+    let Some(allocation) = body.iter().rposition(|stmt| has(stmt, &ALLOCATIONS)) else { return 0 };
+    let barrier = body[allocation..].iter().position(|stmt| has(stmt, &BARRIERS));
+    barrier.map_or(body.len(), |barrier| allocation + barrier + 1)
 }
 
 fn plan_of(summary: String, span: Span) -> OpPlan {
