@@ -66,7 +66,9 @@ fn machine_code_of_products() {
         let resources = built.resources.as_ref().expect("resources");
         assert_eq!((resources.spill_store_bytes, resources.spill_load_bytes, resources.stack_bytes), (0, 0, 0));
         for [_, ptx] in of_roles(&config) {
-            assert!(built.ptx.contains(ptx), "{config}: no {ptx}");
+            // Tiles in blocks of columns are boxes of three dimensions.
+            let has = ["2d", "3d"].iter().any(|rank| built.ptx.contains(&ptx.replace("2d", rank)));
+            assert!(has, "{config}: no {ptx}");
         }
         if find().is_none() {
             continue;
