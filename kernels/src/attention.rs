@@ -114,7 +114,7 @@ pub(crate) fn product(transpose_b: bool, clear: bool) -> Gemm {
     Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear, ..Gemm::PLAIN }
 }
 
-/// Elements of a value.
+/// Elements of a value: as many as of a query, unless the kernel has a size for them and it is given.
 pub(crate) fn value_depth(config: &Config) -> i64 {
     let given = config.sizes().find(|(name, value)| *name == VALUE_DEPTH.name && *value > 0);
     given.map_or(config.size("depth"), |(_, depth)| depth)

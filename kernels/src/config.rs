@@ -126,18 +126,17 @@ impl fmt::Display for Config {
 impl KernelEntry {
     /// A configuration: given sizes and dtype, defaults for the rest.
     pub fn config(&self, dtype: Option<DType>, given: &[(String, i64)]) -> Result<Config, ConfigError> {
-        let defaults: IndexMap<&'static str, i64> = self.shape.iter().map(|key| (key.name, key.default)).collect();
-        let mut sizes = defaults.clone();
+        let mut sizes: IndexMap<&'static str, i64> = self.shape.iter().map(|key| (key.name, key.default)).collect();
         for (name, value) in given {
-            let Some((_, known, size)) = sizes.get_full_mut(name.as_str()) else {
+            let Some(key) = self.shape.iter().find(|key| key.name == name.as_str()) else {
                 let known = self.shape.iter().map(|key| key.name).collect();
                 return Err(ConfigError::UnknownSize { given: name.clone(), known });
             };
             // Some sizes are 0 unless they are given.
-            if *value != defaults[name.as_str()] && !(1..=1 << 30).contains(value) {
-                return Err(ConfigError::BadSize { name: known, value: *value });
+            if *value != key.default && !(1..=1 << 30).contains(value) {
+                return Err(ConfigError::BadSize { name: key.name, value: *value });
             }
-            *size = *value;
+            sizes.insert(key.name, *value);
         }
         let dtype = dtype.unwrap_or(self.dtypes[0]);
         if !self.dtypes.contains(&dtype) {

@@ -67,7 +67,7 @@ impl Artifact {
         found
     }
 
-    /// Whether a launch may begin before the one before has ended ([`KernelBuilder::overlap_previous`](../../tilewright_dsl/struct.KernelBuilder.html)).
+    /// Whether a launch may begin before the one before has ended: the kernel calls `k.overlap_previous`.
     pub fn overlaps_previous(&self) -> bool {
         self.kernel().overlap.is_some()
     }

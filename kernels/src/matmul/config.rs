@@ -359,7 +359,7 @@ impl MatmulConfig {
         })
     }
 
-    /// Rows of f32 that are no whole atoms.
+    /// Rows of f32 along N that do not consist of whole swizzle atoms.
     fn against_rows_of_tf32(&self) -> Option<Limit> {
         let is_against = self.has_rows_of_tf32() && self.columns % ATOM_OF_TF32 != 0;
         is_against.then(|| Limit {

@@ -5,7 +5,7 @@ use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{Device, op_traffic, run_watched};
 use tilewright::vgpu;
-use tilewright_kernels::{Config, KernelEntry, find};
+use tilewright_kernels::{Config, KernelEntry, MatmulConfig, find};
 
 use super::{built_or_skipped, is_within_by};
 
@@ -159,13 +159,17 @@ fn config(shape: &[i64; 3], choices: &[i64]) -> Config {
     let leading = leading(*shape, layout, gaps[0].1);
     let given = sizes.chain(others).chain(leading).map(|(name, value)| (name.to_string(), value));
     let mut given: Vec<(String, i64)> = given.collect();
-    // Rows of tf32 along N are whole atoms of 32 elements.
-    let is_tf32 = entry().dtypes[choices[0] as usize] == F32;
-    given
-        .iter_mut()
-        .filter(|(name, value)| is_tf32 && name == "columns" && value % 32 != 0)
-        .for_each(|(_, columns)| *columns = 32);
-    entry().config(Some(entry().dtypes[choices[0] as usize]), &given).expect("a configuration")
+    let with = |given: &[(String, i64)]| {
+        entry().config(Some(entry().dtypes[choices[0] as usize]), given).expect("a configuration")
+    };
+    let config = with(&given);
+    if MatmulConfig::of(&config, Target::Sm100a).limits().is_empty() {
+        return config;
+    }
+    // Rows of tf32 along N are whole atoms of 32 elements. Nothing else is refused.
+    assert_eq!(config.dtype, F32, "{config}");
+    given.iter_mut().filter(|(name, _)| name == "columns").for_each(|(_, columns)| *columns = 32);
+    with(&given)
 }
 
 /// Checks a product in some schedules; whether the copy engine fills all stages, and the matrix unit multiplies. `None` without NVRTC.

@@ -207,7 +207,7 @@ pub enum MemorySpace {
     Global {
         /// Whether it is only read.
         read_only: bool,
-        /// Whether a caller may pass the memory of another parameter.
+        /// Whether a caller may pass the memory of another parameter, or the launch before may write it meanwhile.
         may_alias: bool,
     },
     /// Shared memory of the CTA.

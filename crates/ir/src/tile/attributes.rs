@@ -291,6 +291,11 @@ impl Gemm {
         pair: false,
     };
 
+    /// Whether rows of `a`, and those of `b`, are along M or N, not along K.
+    pub fn is_mn_major(self) -> [bool; 2] {
+        [self.transpose_a, !self.transpose_b]
+    }
+
     /// Its text after the operands, as comma-separated words.
     pub(crate) fn words(self) -> Vec<String> {
         let Gemm { transpose_a, transpose_b, policy, clear, tf32, pair } = self;

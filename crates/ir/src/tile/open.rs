@@ -9,11 +9,11 @@ use tilewright_layout::{DType, Layout, LayoutError};
 use crate::arena::Handle;
 use crate::product::Product;
 use crate::target::{Target, padded_shared_bytes};
+use crate::tile::attributes::Gemm;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::kernel::Kernel;
 use crate::tile::op::{Op, OpClass, OpKind};
 use crate::tile::producer::BULK;
-use crate::tile::tiles::Tile;
 
 impl Kernel {
     /// The shared buffers whose layout the compiler may choose: those for which only a shape of several rows was
@@ -121,10 +121,9 @@ impl Kernel {
 
     /// Whether rows of a factor are along M or N of a product.
     fn is_mn_major(&self, product: &Op, factor: Handle<Buffer>) -> bool {
-        let Some(gemm) = product.kind.product() else { return false };
-        let is_factor =
-            |place: usize| product.operands.get(place).is_some_and(|tile: &Tile| self.storage(tile.buffer) == factor);
-        (is_factor(1) && gemm.transpose_a) || (is_factor(2) && !gemm.transpose_b)
+        let is_major = product.kind.product().map_or([false; 2], Gemm::is_mn_major);
+        let factors = product.operands.iter().skip(1).zip(is_major);
+        factors.into_iter().any(|(tile, is_major)| is_major && self.storage(tile.buffer) == factor)
     }
 
     /// The products that have a buffer as an operand.

@@ -69,7 +69,8 @@ fn issue_of(
     // Each CTA of a pair has its own rows of A, and half of the columns of B.
     let group = if gemm.pair { CtaGroup::Two } else { CtaGroup::One };
     let own = if gemm.pair { n / PAIR } else { n };
-    let (a, b) = match (describe(a, m, (gemm.transpose_a, "a")), describe(b, own, (!gemm.transpose_b, "b"))) {
+    let [is_a_turned, is_b_turned] = gemm.is_mn_major();
+    let (a, b) = match (describe(a, m, (is_a_turned, "a")), describe(b, own, (is_b_turned, "b"))) {
         (Ok(a), Ok(b)) => (a, b),
         (a, b) => return Err([a.err(), b.err()].into_iter().flatten().collect()),
     };

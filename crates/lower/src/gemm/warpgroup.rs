@@ -128,19 +128,17 @@ fn accept(context: &Context) -> Result<WarpgroupSchedule, Vec<Reason>> {
         Some(against) => Err(against),
         None => Ok(sums),
     });
-    let [a, b] = &context.factors;
+    let ([a, b], [is_a_turned, is_b_turned]) = (&context.factors, context.gemm.is_mn_major());
     let a = a.clone().and_then(|a| match a {
         Factor::Registers(source) => match source.against(&product, Matrix::A) {
             Some(against) => Err(against),
             None => Ok(Left::Registers(source)),
         },
-        Factor::Shared(tile) => {
-            Described::of(MatrixUnit::Wgmma, &tile, [m, k], (context.gemm.transpose_a, "a")).map(Left::Shared)
-        }
+        Factor::Shared(tile) => Described::of(MatrixUnit::Wgmma, &tile, [m, k], (is_a_turned, "a")).map(Left::Shared),
     });
     let b = b.clone().and_then(|b| match b {
         Factor::Registers(_) => Err(reason("`b` is in registers".to_string(), "a tile in shared memory")),
-        Factor::Shared(tile) => Described::of(MatrixUnit::Wgmma, &tile, [n, k], (!context.gemm.transpose_b, "b")),
+        Factor::Shared(tile) => Described::of(MatrixUnit::Wgmma, &tile, [n, k], (is_b_turned, "b")),
     });
     match (sums, a, b) {
         (Ok(sums), Ok(a), Ok(b)) => Ok(WarpgroupSchedule { inst, product, sums, a, b }),

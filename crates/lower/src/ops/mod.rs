@@ -2,6 +2,7 @@
 
 mod across;
 mod assemble;
+mod derived;
 mod kernel_lowering;
 mod options;
 mod overlap;

@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 
 use tilewright_diag::Span;
-use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
-use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Note, Program, Resource, Stmt, for_each_stmt};
+use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Program, Resource, Stmt, for_each_stmt};
 use tilewright_ir::tile::Role;
+
+use super::derived::{plan, titled};
 
 /// Allocations of tensor memory.
 const ALLOCATIONS: [Inst; 2] = [Inst::TensorAlloc, Inst::TensorAllocPair];
@@ -37,21 +37,20 @@ pub(super) fn overlap_previous(program: &mut Program, unchanged: &BTreeSet<Handl
     }
     let mut waits = Waits { awaited: awaited.into_iter().collect(), waited: BTreeSet::new(), places: Vec::new() };
     let body = std::mem::take(&mut program.body);
-    let plan = program.plans.len();
-    let body = waits.before_first_use(program, body, (None, span, plan));
-    let begin = marked(program, ("launch_dependents".to_string(), span, plan), Inst::LaunchDependents);
+    let place = (span, program.plans.len());
+    let body = waits.before_first_use(program, body, (None, place));
+    let begin = titled(program, "launch_dependents".to_string(), place, Call::plain(Inst::LaunchDependents));
     program.body = body;
-    let place = behind_allocation(&program.body);
-    program.body.insert(place, begin);
+    program.body.insert(behind_allocation(&program.body), begin);
     let summary = match &waits.places[..] {
         [] => "nothing waits for the launch before".to_string(),
         places => format!("the launch before is awaited by {}", places.join(", ")),
     };
-    program.plans.push(plan_of(summary, span));
+    program.plans.push(plan("overlap_previous", span, GRIDDEPCONTROL, summary));
 }
 
-/// Where the next launch may begin: at once, or behind the first barrier of all threads after tensor memory is allocated. A launch that
-/// allocated what this one still waits for would wait for the end of this one.
+/// Where the next launch may begin: at once, or behind the first barrier of all threads after tensor memory is allocated. Otherwise
+/// the next launch could hold the columns that this one waits for, and wait for the end of this one.
 fn behind_allocation(body: &[Stmt]) -> usize {
     let has = |stmt: &Stmt, insts: &[Inst]| {
         let mut found = false;
@@ -63,18 +62,6 @@ fn behind_allocation(body: &[Stmt]) -> usize {
     let Some(allocation) = body.iter().rposition(|stmt| has(stmt, &ALLOCATIONS)) else { return 0 };
     let barrier = body[allocation..].iter().position(|stmt| has(stmt, &BARRIERS));
     barrier.map_or(body.len(), |barrier| allocation + barrier + 1)
-}
-
-fn plan_of(summary: String, span: Span) -> OpPlan {
-    let answer = Ok(PlanFacts::without_accesses(summary, 0));
-    let considered = vec![VariantResult { variant: GRIDDEPCONTROL, answer }];
-    OpPlan { considered, ..OpPlan::new("overlap_previous".to_string(), span, Expr::constant(1), GRIDDEPCONTROL) }
-}
-
-/// An instruction, as the statements of an op.
-fn marked(program: &mut Program, (title, span, plan): (String, Span, usize), inst: Inst) -> Stmt {
-    let note = program.notes.push(Note { title, details: Vec::new(), span, plan });
-    Stmt::Op { note, body: vec![Stmt::from(Call::plain(inst))] }
 }
 
 /// Where waits are put.
@@ -94,14 +81,14 @@ impl Waits {
         &mut self,
         program: &mut Program,
         body: Vec<Stmt>,
-        (role, span, plan): (Option<Handle<Role>>, Span, usize),
+        (role, place): (Option<Handle<Role>>, (Span, usize)),
     ) -> Vec<Stmt> {
         let mut all = Vec::with_capacity(body.len() + 1);
         for stmt in body {
             let has_waited = self.waited.contains(&None) || self.waited.contains(&role);
             match stmt {
                 Stmt::Role { role: of, body } if role.is_none() => {
-                    let body = self.before_first_use(program, body, (Some(of), span, plan));
+                    let body = self.before_first_use(program, body, (Some(of), place));
                     all.push(Stmt::Role { role: of, body });
                 }
                 other => {
@@ -109,7 +96,7 @@ impl Waits {
                         let by =
                             role.map_or("all threads".to_string(), |role| format!("role {}", program.roles[role].name));
                         let title = format!("{by}: wait for the launch before");
-                        all.push(marked(program, (title, span, plan), Inst::WaitForPreviousLaunch));
+                        all.push(titled(program, title, place, Call::plain(Inst::WaitForPreviousLaunch)));
                         self.waited.insert(role);
                         self.places.push(by);
                     }

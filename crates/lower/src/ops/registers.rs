@@ -10,10 +10,11 @@ use std::ops::Range;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
-use tilewright_ir::thread::{Call, Inst, Note, Program, RegArray, Resource, Stmt, for_each_stmt};
+use tilewright_ir::thread::{Call, Inst, Program, RegArray, Resource, Stmt, for_each_stmt};
 use tilewright_ir::tile::{Role, WARPS_OF_A_WARPGROUP};
 use tilewright_layout::access::LANES;
+
+use super::derived::{plan, titled};
 
 /// Registers that a thread keeps if it holds no fragments, for indices, addresses and parities of several rings; as in CUTLASS's
 /// kernels for Hopper.
@@ -43,7 +44,7 @@ pub(super) fn move_registers(program: &mut Program, span: Span) -> Result<(), Di
         (false, true) => format!("no registers move: all warpgroups hold fragments, and each thread has {all}"),
         (false, false) => format!("no registers move: each thread has {all}"),
     };
-    program.plans.push(plan(summary, span));
+    program.plans.push(plan("move_registers", span, SETMAXNREG, summary));
     if !moves {
         return Ok(());
     }
@@ -53,10 +54,10 @@ pub(super) fn move_registers(program: &mut Program, span: Span) -> Result<(), Di
     for (role, holds) in roles {
         let (inst, count) = if holds { (Inst::IncreaseRegisters, asked) } else { (Inst::DecreaseRegisters, kept) };
         let title = format!("role {}: move_registers", program.roles[role].name);
-        let note = Note { title, details: Vec::new(), span, plan: program.plans.len() - 1 };
-        let note = program.notes.push(note);
-        let call = Stmt::from(Call { arguments: vec![Expr::constant(count)], ..Call::plain(inst) });
-        at_begin_of(program, begin, (role, Stmt::Op { note, body: vec![call] }));
+        let call = Call { arguments: vec![Expr::constant(count)], ..Call::plain(inst) };
+        let place = (span, program.plans.len() - 1);
+        let stmt = titled(program, title, place, call);
+        at_begin_of(program, begin, (role, stmt));
     }
     Ok(())
 }
@@ -70,12 +71,6 @@ fn begin_of_roles(program: &Program) -> Result<usize, (String, &'static str)> {
     let begin = program.body.iter().position(|stmt| matches!(stmt, Stmt::Role { .. }));
     let found = "registers move between roles, and this kernel has none outside of loops and conditions";
     begin.ok_or((found.to_string(), "roles at the outermost level, with loops inside of them"))
-}
-
-fn plan(summary: String, span: Span) -> OpPlan {
-    let answer = Ok(PlanFacts::without_accesses(summary, 0));
-    let considered = vec![VariantResult { variant: SETMAXNREG, answer }];
-    OpPlan { considered, ..OpPlan::new("move_registers".to_string(), span, Expr::constant(1), SETMAXNREG) }
 }
 
 /// Warps without a role get one, in which they ask for what the others of their warpgroups ask for.

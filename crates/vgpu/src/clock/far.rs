@@ -137,10 +137,7 @@ impl Joins {
 }
 
 pub(super) fn join_counts(a: &Arc<Vec<u32>>, b: &Arc<Vec<u32>>) -> Arc<Vec<u32>> {
-    if Arc::ptr_eq(a, b) {
-        return Arc::clone(a);
-    }
-    if has_counts(a, b) {
+    if Arc::ptr_eq(a, b) || has_counts(a, b) {
         return Arc::clone(a);
     }
     if has_counts(b, a) {
