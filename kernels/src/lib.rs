@@ -49,7 +49,9 @@ mod transpose_nd;
 mod warp_transpose;
 
 pub use config::{Config, ConfigError, KernelEntry, ShapeKey};
-pub use matmul::{Activation, Bound, Cost, Epilogue, Limit, MOST_RANKED, Machine, MatmulConfig, MatmulShape};
+pub use matmul::{
+    Activation, Bound, Cost, Epilogue, Limit, MOST_RANKED, Machine, MatmulConfig, MatmulShape, Scheduler,
+};
 
 /// Every kernel.
 pub const KERNELS: &[KernelEntry] = &[

@@ -1,3 +1,4 @@
+mod claims;
 mod grid;
 mod map;
 mod names;
@@ -326,7 +327,17 @@ impl<'k> KernelBuilder<'k> {
         (unroll, variant): (Unroll, Option<String>),
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
-        let span = Span::here();
+        self.repeat_at(Span::here(), name, range, (unroll, variant), body);
+    }
+
+    fn repeat_at<T>(
+        &mut self,
+        span: Span,
+        name: &str,
+        range: impl LoopRange,
+        (unroll, variant): (Unroll, Option<String>),
+        body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
+    ) {
         let Some((counter, first)) = range.bounds().counter(name, span) else { return };
         self.loops.push(name.to_string());
         let body = self.inside(span, |k| body(k, Expr::of_loop(&counter.var) + first));
@@ -512,7 +523,8 @@ impl<'k> KernelBuilder<'k> {
     pub fn overlap_previous(&mut self, unchanged: &[Buffer]) {
         let own = unchanged.iter().filter(|buffer| buffer.is_own());
         let unchanged: Vec<_> = own.map(|buffer| self.kernel.storage(buffer.handle)).collect();
-        let none = || Overlap { unchanged: BTreeSet::new(), span: Span::here() };
+        let span = Span::here();
+        let none = || Overlap { unchanged: BTreeSet::new(), span };
         self.kernel.overlap.get_or_insert_with(none).unchanged.extend(unchanged);
     }
 

@@ -1,5 +1,8 @@
 //! Which CTA computes which tile of a result, for all roles alike.
 
+use tilewright_ir::Handle;
+use tilewright_ir::tile::Ring;
+
 use crate::builder::{KernelBuilder, Names};
 use crate::expr::Expr;
 use crate::loop_range::LoopRange;
@@ -20,7 +23,12 @@ enum Schedule<const N: usize> {
     One([Expr; N]),
     /// `first`, `first + ctas`, and so on. Tiles of a matrix are counted through groups of so many rows.
     Persistent { first: Expr, ctas: i64, group: i64 },
+    /// `first`, and then those that it claims. Tiles of a matrix are counted as with persistent CTAs.
+    Claimed { first: Expr, group: i64, claims: Handle<Ring> },
 }
+
+/// Stages of the ring of claimed tiles: one is used, the next one is known, and another one is on its way.
+const CLAIMED_STAGES: i64 = 3;
 
 impl<const N: usize> Tiles<N> {
     const IS_PLACE: () =
@@ -30,10 +38,22 @@ impl<const N: usize> Tiles<N> {
     #[track_caller]
     pub fn one_per_cta(k: &mut KernelBuilder<'_>, extent: [Expr; N]) -> Tiles<N> {
         const { Self::IS_PLACE };
-        let mut fastest_first = extent;
-        fastest_first.reverse();
-        let mut place = k.grid(fastest_first);
-        place.reverse();
+        let mut place = [Expr::from(0); N];
+        if let (true, [.., rows, columns]) = (k.has_cluster(), &extent[..]) {
+            // A grid of clusters has two dimensions.
+            let [column, other] = k.grid([*columns, product(&extent[..N - 1])]);
+            if let [.., of_row, of_column] = &mut place[..] {
+                (*of_row, *of_column) = (other % *rows, column);
+            }
+            if N == 3 {
+                place[0] = other / *rows;
+            }
+        } else {
+            let mut fastest_first = extent;
+            fastest_first.reverse();
+            place = k.grid(fastest_first);
+            place.reverse();
+        }
         Tiles { extent, schedule: Schedule::One(place) }
     }
 
@@ -50,18 +70,49 @@ impl<const N: usize> Tiles<N> {
         Tiles { extent, schedule: Schedule::Persistent { first, ctas, group: group.max(1) } }
     }
 
+    /// A grid with one CTA for each tile, or one cluster, of which those that run claim the tiles of others that have not started:
+    /// whoever is done first takes the next tile, and the roles of a CTA work on up to 3 tiles at once. This is cluster launch control
+    /// of sm_100a; on sm_90a each CTA computes its own tile. The order of the tiles is that of [`Tiles::persistent`]. It calls
+    /// [`KernelBuilder::grid`].
+    ///
+    /// It has a role `claim` of one warp, which counts among [`KernelBuilder::threads`]. Each role visits the tiles once, and what it
+    /// does for a tile does not depend on the tiles before, since it is not known which these are.
+    #[track_caller]
+    pub fn claimed(k: &mut KernelBuilder<'_>, extent: [Expr; N], group: i64) -> Tiles<N> {
+        const { Self::IS_PLACE };
+        let first = if k.has_cluster() {
+            // Clusters are counted in two dimensions, each of which has up to 65535.
+            let (columns, others) = (extent[N - 1], product(&extent[..N - 1]));
+            let [column, other] = k.grid([columns, others]);
+            other * columns + column
+        } else {
+            let [first] = k.grid([product(&extent)]);
+            first
+        };
+        let claims = k.ring_of_claims(CLAIMED_STAGES);
+        k.role_of_claims((first, product(&extent)), claims);
+        Tiles { extent, schedule: Schedule::Claimed { first, group: group.max(1), claims } }
+    }
+
     /// Visits the tiles of this CTA, in the role that calls it: `body` gets the row and the column of each, after the matrix if
     /// there are several.
     #[track_caller]
-    pub fn for_each<'k>(&self, k: &mut KernelBuilder<'k>, body: impl FnOnce(&mut KernelBuilder<'k>, [Expr; N])) {
+    pub fn for_each<'k, T>(
+        &self,
+        k: &mut KernelBuilder<'k>,
+        body: impl FnOnce(&mut KernelBuilder<'k>, [Expr; N]) -> T,
+    ) {
+        let (extent, name) = (self.extent, k.free_name("turn"));
+        let placed = |k: &mut KernelBuilder<'k>, turn: Expr, group: i64, body| {
+            k.named(|names: &mut Names<'_, '_>| place(names, turn, (extent, group)), body);
+        };
         match self.schedule {
-            Schedule::One(tile) => body(k, tile),
+            Schedule::One(tile) => _ = body(k, tile),
             Schedule::Persistent { first, ctas, group } => {
-                let turn = k.free_name("turn");
-                k.serial(&turn, (first, product(&self.extent)).step(ctas), |k, turn| {
-                    let place = |names: &mut Names<'_, '_>| place(names, turn, (self.extent, group));
-                    k.named(place, |k, tile| body(k, tile));
-                });
+                k.serial(&name, (first, product(&extent)).step(ctas), |k, turn| placed(k, turn, group, body));
+            }
+            Schedule::Claimed { first, group, claims } => {
+                k.claimed(&name, (first, product(&extent)), claims, |k, turn| placed(k, turn, group, body));
             }
         }
     }

@@ -279,9 +279,13 @@ impl<'a> Printer<'a> {
                 self.loop_over_constants(&counter.var, body)?;
             }
             Stmt::For { counter, unroll, body } => {
-                let head = loop_head(counter);
+                let next = match unroll {
+                    Unroll::Claimed(next) => Some(register(self.program, *next, &Expr::constant(0))?),
+                    Unroll::Auto | Unroll::By(_) | Unroll::Full => None,
+                };
+                let head = loop_head(counter, next.as_deref());
                 let pragma = match unroll {
-                    Unroll::Auto => None,
+                    Unroll::Auto | Unroll::Claimed(_) => None,
                     Unroll::By(factor) => Some(format!("#pragma unroll {factor}")),
                     Unroll::Full => Some("#pragma unroll".to_string()),
                 };

@@ -71,6 +71,14 @@ impl Target {
         }
     }
 
+    /// Whether a CTA can take over the work of one that has not started (PTX ISA, "clusterlaunchcontrol": sm_100 and later).
+    pub fn has_claims(self) -> bool {
+        match self {
+            Target::Sm100a => true,
+            Target::Sm90a => false,
+        }
+    }
+
     /// Whether one instruction computes the maximum or minimum of three f32 (PTX ISA, `max` and `min`: sm_100 and later).
     pub fn has_max_of_three(self) -> bool {
         match self {

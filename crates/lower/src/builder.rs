@@ -310,8 +310,8 @@ impl Builder {
         self.program.owner(a) != self.program.owner(b) && !may_alias(a) && !may_alias(b)
     }
 
-    /// Holds in the first CTA of a pair.
-    pub(crate) fn is_first_of_pair(&self) -> Cond {
+    /// Holds in the first CTA of a cluster. A cluster of 2 may be a pair.
+    pub(crate) fn is_first_of_cluster(&self) -> Cond {
         let rank = HwIndex::Block(Dim::X).var(self.program.threads, &self.program.grid);
         Cond::Equal(Expr::var(&rank), Expr::constant(0))
     }

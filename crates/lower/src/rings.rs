@@ -12,6 +12,7 @@
 //! bytes are there, one of the empty barrier when all warps that consume have arrived. What a role does to a stage decides how it
 //! arrives, the same way in each of its holds ([`Filled`]).
 
+mod claims;
 mod drains;
 mod holds;
 mod lifetime;
@@ -79,7 +80,12 @@ struct Ended {
     role: Handle<Role>,
     side: Side,
     moves: Vec<StageMove>,
+    /// The next tile of the loop that it ends an iteration of.
+    next: Option<NextTile>,
 }
+
+/// The register for the next tile of a loop whose tiles are claimed, and the end of the loop.
+pub(crate) type NextTile = (Handle<RegArray>, Expr);
 
 /// What the copy engine brings to a stage, and to which CTAs.
 #[derive(Clone, Debug)]
@@ -224,23 +230,26 @@ impl Rings {
             Side::Consume => (pair.full, phase, "wait for a full stage"),
         };
         let mut body = vec![barrier_call(Inst::BarrierWait, (barrier, cursor.at()), Some(parity))];
-        if kernel.role_uses_tensor_memory(hold.role) {
+        if pair.responses.is_none() && kernel.role_uses_tensor_memory(hold.role) {
             body.push(Stmt::from(Call::plain(Inst::TensorFenceAfter)));
         }
         OpBlock::new(title.to_string(), None, body, plan).part(part).of(kernel.part_of_cta(hold.role))
     }
 
     /// A role gives a stage back. What it does then is known when all holds are: [`Rings::finish`] writes it.
-    pub(crate) fn end(&mut self, kernel: &Kernel, handle: Handle<Hold>) -> Option<OpBlock> {
+    pub(crate) fn end(&mut self, kernel: &Kernel, handle: Handle<Hold>, next: Option<&NextTile>) -> Option<OpBlock> {
         let at = self.open.iter().position(|open| open.hold == handle)?;
         let OpenHold { plan, moves, .. } = self.open.remove(at);
         let hold = &kernel.holds[handle];
         let role = hold.role?;
-        let part = match hold.side {
-            Side::Produce => "fill it, and publish it",
-            Side::Consume => "release it",
+        let next = next.filter(|_| kernel.rings[hold.ring].claims).cloned();
+        let part = match (hold.side, &next) {
+            (Side::Produce, None) => "fill it, and publish it",
+            (Side::Consume, None) => "release it",
+            (Side::Produce, Some(_)) => "claim the next tile",
+            (Side::Consume, Some(_)) => "go on with the next tile",
         };
-        self.ended.insert(plan, Ended { ring: hold.ring, role, side: hold.side, moves });
+        self.ended.insert(plan, Ended { ring: hold.ring, role, side: hold.side, moves, next });
         let body = Vec::new();
         Some(OpBlock::new(kernel.hold_title(hold), None, body, plan).part(part).of(kernel.part_of_cta(Some(role))))
     }
@@ -268,23 +277,29 @@ impl Rings {
                 }
                 return;
             }
-            let Some(Ended { ring, role, side, moves }) = ended.remove(&op.op) else { return };
+            let Some(Ended { ring, role, side, moves, next }) = ended.remove(&op.op) else { return };
             let pair = &all[ring.index()];
-            op.body = match side {
-                Side::Produce => pair.publish(builder, role, &moves),
-                Side::Consume => pair.release(builder, role),
+            op.body = match (side, &next) {
+                (Side::Produce, None) => pair.publish(builder, role, &moves),
+                (Side::Consume, None) => pair.release(builder, role),
+                (Side::Produce, Some(next)) => pair.claim(builder, role, next),
+                (Side::Consume, Some(next)) => pair.take_claimed(builder, role, next),
             };
-            if side == Side::Produce {
-                let facts = pair.issue_facts(role, &moves);
+            let facts = match (side, &next) {
+                (_, Some(next)) => Some(pair.claim_facts(builder, next, side)),
+                (Side::Produce, None) => Some(pair.issue_facts(role, &moves)),
+                (Side::Consume, None) => None,
+            };
+            if let Some(facts) = facts {
                 plans[op.op].considered = vec![VariantResult { variant: MBARRIERS, answer: Ok(facts) }];
             }
         });
         for (pair, (handle, ring)) in all.iter().zip(kernel.rings.iter()) {
             let facts = PlanFacts::without_accesses(pair.summary(kernel, ring), 0);
             plans[pair.plan].considered = vec![VariantResult { variant: MBARRIERS, answer: Ok(facts) }];
-            let payload = shared_memories(kernel, builder, handle).collect();
+            let payload = shared_memories(kernel, builder, handle).chain(pair.responses).collect();
             let (name, stages) = (ring.name.clone(), ring.stages);
-            let consumers = pair.arrivals(&builder.program)[1];
+            let consumers = pair.arrivals(builder)[1];
             let ring = Ring { name, payload, stages, full: pair.full, empty: Some(pair.empty), consumers };
             builder.program.rings.push(ring);
         }

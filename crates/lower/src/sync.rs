@@ -41,7 +41,7 @@ use tilewright_layout::axis::Scope;
 
 use accesses::AccessGroup;
 use block::OpSegment;
-use conflict::{Again, conflict};
+use conflict::{Again, Order, conflict};
 use touched::Touched;
 
 /// Inserts the barriers that are needed before the ops of `blocks`.
@@ -105,8 +105,12 @@ impl BarrierPass<'_> {
         self.walk(&mut block.body, pass);
         if pass == Pass::First && block.inner.counter.repeats() {
             self.mark_earlier(start, true);
-            let only_next = has_barrier(&block.body, self.widest(), role_of(&block.body));
-            let outer = self.again.replace(Again { counter: block.inner.counter.clone(), only_next });
+            let order = match has_barrier(&block.body, self.widest(), role_of(&block.body)) {
+                _ if block.inner.next.is_some() => Order::Any,
+                true => Order::Next,
+                false => Order::Later,
+            };
+            let outer = self.again.replace(Again { counter: block.inner.counter.clone(), order });
             self.walk(&mut block.body, Pass::Again);
             self.again = outer;
         }

@@ -24,7 +24,11 @@ const SWIZZLED_ROWS: i64 = 8;
 /// The most clusters, and rows of tiles of a group.
 const MOST_CTAS: i64 = 1 << 16;
 /// The most products of a batch, and the most rows and columns of tiles of each.
-pub(super) const MOST: i64 = 1 << 10;
+const MOST: i64 = 1 << 10;
+/// The most clusters along a dimension of a grid of clusters.
+const MOST_IN_GRID: i64 = (1 << 16) - 1;
+/// The most rows and columns of a single product.
+const MOST_SIZE: i64 = 1 << 20;
 
 /// The extents of a product, `batch` times `m` by `k` times `k` by `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,6 +114,18 @@ pub enum Activation {
     Silu,
 }
 
+/// Which clusters compute which tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheduler {
+    /// As many clusters as run at once, each of which computes every so many-th tile.
+    Persistent,
+    /// A cluster for each tile.
+    OneEach,
+    /// A cluster for each tile, of which those that run take over the tiles of others: cluster launch control of `sm_100a`. On `sm_90a`
+    /// each computes its own.
+    Claimed,
+}
+
 /// How a matrix product is computed. Fields may be set freely; [`MatmulConfig::check`] says what of it cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatmulConfig {
@@ -131,7 +147,9 @@ pub struct MatmulConfig {
     pub sums: i64,
     /// CTAs of a cluster, which have rows of their own and the same columns.
     pub cluster: i64,
-    /// Clusters, each of which computes every so many-th tile.
+    /// Which clusters compute which tiles.
+    pub scheduler: Scheduler,
+    /// Clusters that run at once, if they are persistent: each computes every so many-th tile.
     pub clusters: i64,
     /// Rows of tiles that clusters compute at the same time, so that they read the same columns of the right factor.
     pub group: i64,
@@ -175,6 +193,7 @@ impl MatmulConfig {
             stages: 4,
             sums: 2,
             cluster: 1,
+            scheduler: Scheduler::Persistent,
             clusters: super::machine::Machine::of(target).sms,
             group: 8,
             swapped: false,
@@ -237,12 +256,12 @@ impl MatmulConfig {
 
     /// Warps of a CTA, over all roles.
     pub fn warps(&self) -> i64 {
-        let adds = i64::from(self.epilogue.residual);
+        let others = i64::from(self.epilogue.residual) + i64::from(self.scheduler == Scheduler::Claimed);
         match self.target {
             // One loads, and two warpgroups multiply and store.
-            Target::Sm90a => 1 + adds + 8,
+            Target::Sm90a => 1 + others + 8,
             // One loads, one multiplies, and a warpgroup stores.
-            Target::Sm100a => 1 + adds + 1 + 4,
+            Target::Sm100a => 1 + others + 1 + 4,
         }
     }
 
@@ -257,8 +276,9 @@ impl MatmulConfig {
         let tile = self.columns.saturating_mul(ROWS * self.result.bytes());
         let tiles = 1 + i64::from(self.epilogue.residual);
         let rings = tiles + i64::from(self.target == Target::Sm100a);
-        // Two arrays of barriers for each ring, and the address of tensor memory.
-        let barriers = 2 * rings + i64::from(self.target == Target::Sm100a);
+        let claims = self.scheduler == Scheduler::Claimed && self.target == Target::Sm100a;
+        // Two arrays of barriers for each ring, the address of tensor memory, and the tiles that are claimed with their barriers.
+        let barriers = 2 * rings + i64::from(self.target == Target::Sm100a) + 3 * i64::from(claims);
         self.stages
             .saturating_mul(self.stage_bytes())
             .saturating_add(tile.saturating_mul(tiles))
@@ -291,7 +311,7 @@ impl MatmulConfig {
         at_most("bytes of shared memory of a CTA", self.shared_bytes(), self.target.shared_bytes(), SPECIFICATIONS);
         at_most("clusters", self.clusters, MOST_CTAS, TILES);
         at_most("rows of tiles of a group", self.group, MOST_CTAS, TILES);
-        at_most("parts of K", self.splits, MOST, TILES);
+        at_most("parts of K", self.splits, self.most(self.splits)[0], TILES);
         if self.target == Target::Sm100a {
             at_most("columns of tensor memory", self.tensor_columns(), 512, "PTX ISA, \"Tensor Memory Addressing\"");
             let limits_of_rows = self.against_wide_rows().into_iter().chain(self.against_rows_of_tf32());
@@ -404,11 +424,24 @@ impl MatmulConfig {
         self.against_shape(shape).is_none()
     }
 
+    /// The most products, and the most rows and columns of each as the instructions see them: tiles are counted in 32 bits. A grid with a
+    /// cluster for each tile has two dimensions beside that of the cluster.
+    pub(super) fn most(&self, products: i64) -> [i64; 3] {
+        let in_grid = self.cluster > 1 && self.scheduler != Scheduler::Persistent;
+        let [rows, columns] = [ROWS, self.columns].map(|side| MOST.saturating_mul(side));
+        match (products > 1, in_grid) {
+            (true, true) => [MOST_IN_GRID * self.cluster / MOST, rows, columns],
+            (true, false) => [MOST, rows, columns],
+            (false, true) => [1, MOST_SIZE, MOST_IN_GRID.saturating_mul(self.columns).min(MOST_SIZE)],
+            (false, false) => [1, MOST_SIZE, MOST_SIZE],
+        }
+    }
+
     /// Why the kernel does not take a product of this shape.
     fn against_shape(&self, shape: MatmulShape) -> Option<Limit> {
         let [rows, columns] = turned(self.swapped, [shape.m, shape.n]);
         let products = shape.batch.saturating_mul(self.splits);
-        let most = [MOST, MOST * ROWS, MOST.saturating_mul(self.columns)];
+        let most = self.most(products);
         let is_within = [products, rows, columns].iter().zip(most).all(|(size, most)| *size <= most);
         (products > 1 && !is_within).then(|| Limit {
             found: format!("{products} products of parts of K, of {rows} rows and {columns} columns"),
@@ -453,8 +486,8 @@ const SPECIFICATIONS: &str = "CUDA C++ Programming Guide, technical specificatio
 impl fmt::Display for MatmulConfig {
     /// `sm_100a bf16 n t bf16 pair 256x128x64 cluster 2 stages 4 sums 2 clusters 74 group 8 bias`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MatmulConfig { target, factor, result, columns, stages, sums, cluster, clusters, group, epilogue, .. } =
-            self;
+        let MatmulConfig { target, factor, result, columns, stages, sums, cluster, .. } = self;
+        let MatmulConfig { scheduler, clusters, group, epilogue, .. } = self;
         write!(f, "{target} {factor}")?;
         for is_transposed in self.transposed {
             f.write_str(if is_transposed { " t" } else { " n" })?;
@@ -466,7 +499,11 @@ impl fmt::Display for MatmulConfig {
         if *target == Target::Sm100a {
             write!(f, " sums {sums}")?;
         }
-        write!(f, " clusters {clusters} group {group}")?;
+        match scheduler {
+            Scheduler::Persistent => write!(f, " clusters {clusters} group {group}")?,
+            Scheduler::OneEach => f.write_str(" one each")?,
+            Scheduler::Claimed => write!(f, " claimed group {group}")?,
+        }
         if self.swapped {
             f.write_str(" swapped")?;
         }

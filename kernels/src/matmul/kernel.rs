@@ -2,14 +2,26 @@
 
 use tilewright::prelude::*;
 
-use super::config::{MOST, MatmulConfig, MatmulShape, ROWS};
+use super::config::{MatmulConfig, MatmulShape, ROWS, Scheduler};
 use super::operands::Operands;
 use crate::products::turned;
 
 /// The kernel for sizes like these: they are given at launch, and may be any that have the same powers of two up to 16 as divisors.
 pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
     let MatmulConfig {
-        target, factor, result, columns, stages, sums, cluster, clusters, group, swapped, splits, ..
+        target,
+        factor,
+        result,
+        columns,
+        stages,
+        sums,
+        cluster,
+        scheduler,
+        clusters,
+        group,
+        swapped,
+        splits,
+        ..
     } = MatmulConfig { splits: config.splits.max(1), ..*config };
     let (sum, step, part, is_pair) = (config.sum(), config.step(), config.part(), config.is_pair());
     // The left factor of the instructions, whose rows are lanes of tensor memory, and the right one.
@@ -24,18 +36,18 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
     // A CTA of a pair has half of the columns of the right factor.
     let own = if is_pair { columns / 2 } else { columns };
     kernel("matmul", |k| {
-        // The tiles of a batch are counted in 32 bits.
-        let most = if like.batch * splits > 1 {
-            turned(swapped, [ROWS, columns]).map(|side| MOST * side)
-        } else {
-            [1 << 20; 2]
-        };
-        let operands = Operands::declare(k, config, like, [(MOST / splits).max(1), most[0], most[1]]);
+        let [products, rows_of_left, columns_of_right] = config.most(like.batch * splits);
+        let [most_rows, most_columns] = turned(swapped, [rows_of_left, columns_of_right]);
+        let operands = Operands::declare(k, config, like, [(products / splits).max(1), most_rows, most_columns]);
         let Operands { batch, extents: [m, n, depth], a, b, residual, bias, c, .. } = operands;
         let ([left_factor, right_factor], [m, n]) = (turned(swapped, [a, b]), turned(swapped, [m, n]));
         let rank = k.cluster(cluster);
         let all = [batch.map_or(Expr::from(1), Expr::from) * splits, m.ceil_div(ROWS * cluster), n.ceil_div(columns)];
-        let tiles = Tiles::persistent(k, all, (clusters, group));
+        let tiles = match scheduler {
+            Scheduler::Persistent => Tiles::persistent(k, all, (clusters, group)),
+            Scheduler::OneEach => Tiles::one_per_cta(k, all),
+            Scheduler::Claimed => Tiles::claimed(k, all, group),
+        };
         // The rows of the left factor and the columns of the right one that a CTA multiplies.
         let sides =
             |[_, row, column]: [Expr; 3]| [at((row * cluster + rank) * ROWS, ROWS), at(column * columns, columns)];

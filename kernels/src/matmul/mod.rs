@@ -10,7 +10,7 @@ mod operands;
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
-pub use self::config::{Activation, Epilogue, Limit, MatmulConfig, MatmulShape};
+pub use self::config::{Activation, Epilogue, Limit, MatmulConfig, MatmulShape, Scheduler};
 pub use self::machine::Machine;
 pub use self::model::{Bound, Cost, MOST_RANKED};
 use crate::config::ShapeKey;
@@ -33,7 +33,8 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         EPILOGUE,
         RESULT,
         ShapeKey { name: "cluster", default: 1, about: "CTAs of a cluster, one below the other: 1, 2, 4 or 8" },
-        ShapeKey { name: "clusters", default: 4, about: "clusters, each of which computes every so many-th tile" },
+        SCHEDULER,
+        ShapeKey { name: "clusters", default: 4, about: "persistent clusters" },
         ShapeKey { name: "group", default: 8, about: "rows of tiles that are computed at the same time" },
         ShapeKey { name: "swapped", default: 1, about: "2: the factors are exchanged, for products of few rows" },
         ShapeKey { name: "splits", default: 1, about: "parts of k that are added in memory" },
@@ -53,6 +54,9 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         (BF16, &[("m", 257), ("n", 67), ("k", 129), ("columns", 64), ("epilogue", 2), ("clusters", 2)]),
         (E4M3, &[("m", 130), ("n", 260), ("k", 96), ("columns", 256), ("stages", 2), ("epilogue", 3), ("cluster", 2)]),
         (F32, &[("m", 257), ("n", 72), ("k", 68), ("layout", 21), ("columns", 64), ("epilogue", 2)]),
+        (BF16, &[("m", 520), ("n", 200), ("k", 136), ("columns", 64), ("scheduler", 3), ("group", 2)]),
+        (F16, &[("m", 515), ("n", 200), ("k", 200), ("columns", 64), ("cluster", 2), ("scheduler", 3)]),
+        (BF16, &[("m", 300), ("n", 200), ("k", 136), ("columns", 64), ("cluster", 2), ("scheduler", 2)]),
         (I8, &[("m", 512), ("n", 96), ("k", 272), ("columns", 48), ("epilogue", 3), ("clusters", 3)]),
         (BF16, &[("m", 520), ("n", 272), ("k", 192), ("cluster", 2), ("clusters", 2)]),
         (F16, &[("m", 640), ("n", 144), ("k", 128), ("columns", 64), ("cluster", 4), ("clusters", 1)]),
@@ -102,6 +106,11 @@ const EPILOGUE: ShapeKey = ShapeKey {
     default: 1,
     about: "1: none; 2: bias; 3: bias, relu; 4: bias, gelu; 5: bias, silu; 6: scale, residual",
 };
+const SCHEDULER: ShapeKey = ShapeKey {
+    name: "scheduler",
+    default: 1,
+    about: "1: persistent clusters; 2: a cluster for each tile; 3: clusters claim tiles from each other",
+};
 const RESULT: ShapeKey = ShapeKey {
     name: "result",
     default: 1,
@@ -130,8 +139,14 @@ impl MatmulConfig {
         let [columns, stages, sums, cluster, clusters, group, splits] =
             ["columns", "stages", "sums", "cluster", "clusters", "group", "splits"].map(|name| config.size(name));
         let swapped = config.size("swapped") == 2;
+        let scheduler = match config.size("scheduler") {
+            2 => Scheduler::OneEach,
+            3 => Scheduler::Claimed,
+            _ => Scheduler::Persistent,
+        };
         let asked = MatmulConfig::asked(config, target);
-        let product = MatmulConfig { columns, stages, sums, cluster, clusters, group, swapped, splits, ..asked };
+        let product =
+            MatmulConfig { columns, stages, sums, cluster, scheduler, clusters, group, swapped, splits, ..asked };
         MatmulConfig { result: result(config, &product), ..product }
     }
 

@@ -2,7 +2,7 @@
 
 use tilewright::prelude::*;
 
-use super::config::{MatmulConfig, MatmulShape, ROWS, STEP_BYTES};
+use super::config::{MatmulConfig, MatmulShape, ROWS, STEP_BYTES, Scheduler};
 use super::machine::Machine;
 use crate::blocks::ceil_div;
 use crate::products::turned;
@@ -98,7 +98,11 @@ impl MatmulConfig {
         let [_, rows, columns] = self.extents(shape);
         let steps = ceil_div(ceil_div(k, self.step()), splits);
         let tiles = self.tiles(shape).saturating_mul(splits);
-        let clusters = self.clusters.min(machine.sms / self.cluster.max(1)).min(tiles).max(1);
+        let held = match self.scheduler {
+            Scheduler::Persistent => self.clusters,
+            Scheduler::OneEach | Scheduler::Claimed => machine.sms,
+        };
+        let clusters = held.min(machine.sms / self.cluster.max(1)).min(tiles).max(1);
         let waves = ceil_div(tiles, clusters);
 
         let products = steps as f64 * self.step_seconds(&machine);
@@ -110,7 +114,10 @@ impl MatmulConfig {
         let epilogue = self.epilogue_seconds(&machine);
         let memory = self.memory_bytes(shape, [rows, columns], clusters) / machine.memory;
 
-        let (main, overlaps) = (products.max(loads), self.target == Target::Sm100a && self.sums > 1);
+        let (main, overlaps) = (
+            products.max(loads),
+            self.target == Target::Sm100a && self.sums > 1 && self.scheduler != Scheduler::OneEach,
+        );
         let tile = if overlaps { main.max(epilogue) } else { main + epilogue };
         let last = if overlaps { main.min(epilogue) } else { 0.0 };
         let busy = machine.latency + waves as f64 * tile + last;

@@ -108,3 +108,73 @@ fn only_inputs_are_unchanged() {
     });
     assert_mistake("an_unchanged_output", of_output);
 }
+
+/// Tiles that are claimed, after `visits`.
+fn that_claims(visits: impl FnOnce(&mut KernelBuilder, Tiles<2>, [Buffer; 2])) -> Kernel {
+    kernel("k", |k| {
+        let (x, y) = (k.input("x", F32, [512, 64]), k.output("y", F32, [512, 64]));
+        k.threads(64);
+        let tiles = Tiles::claimed(k, [Expr::from(8), Expr::from(1)], 1);
+        visits(k, tiles, [x, y]);
+    })
+}
+
+#[test]
+fn claimed_tiles_are_visited_by_roles() {
+    let outside = that_claims(|k, tiles, [x, y]| {
+        tiles.for_each(k, |k, [row, _]| {
+            let held = k.fragment("held", F32, [64, 64]);
+            k.copy(held, x.sub((at(row * 64, 64), ..)));
+            k.copy(y.sub((at(row * 64, 64), ..)), held);
+        });
+    });
+    assert_mistake("claimed_tiles_outside_of_roles", outside);
+}
+
+#[test]
+fn a_role_visits_claimed_tiles_once() {
+    let twice = that_claims(|k, tiles, [x, y]| {
+        k.role("move", 1, |k| {
+            for _ in 0..2 {
+                tiles.for_each(k, |k, [row, _]| {
+                    let held = k.fragment("held", F32, [64, 64]);
+                    k.copy(held, x.sub((at(row * 64, 64), ..)));
+                    k.copy(y.sub((at(row * 64, 64), ..)), held);
+                });
+            }
+        });
+    });
+    assert_mistake("claimed_tiles_visited_twice", twice);
+}
+
+#[test]
+fn claimed_tiles_are_not_visited_in_a_loop() {
+    let repeated = that_claims(|k, tiles, [x, y]| {
+        k.role("move", 1, |k| {
+            k.serial("t", 0..2, |k, t| {
+                tiles.for_each(k, |k, [row, _]| {
+                    let held = k.fragment("held", F32, [32, 64]);
+                    k.copy(held, x.sub((at(row * 64 + t * 32, 32), ..)));
+                    k.copy(y.sub((at(row * 64 + t * 32, 32), ..)), held);
+                });
+            });
+        });
+    });
+    assert_mistake("claimed_tiles_visited_in_a_loop", repeated);
+}
+
+#[test]
+fn nothing_is_carried_from_one_claimed_tile_to_another() {
+    let summed = that_claims(|k, tiles, [x, y]| {
+        k.role("sum", 1, |k| {
+            let (held, sums) = (k.fragment("held", F32, [64, 64]), k.fragment("sums", F32, [64, 64]));
+            k.fill(sums, 0);
+            tiles.for_each(k, |k, [row, _]| {
+                k.copy(held, x.sub((at(row * 64, 64), ..)));
+                k.parallel([64, 64], |k, [i, j]| k.store(sums, (i, j), sums.at((i, j)) + held.at((i, j))));
+                k.copy(y.sub((at(row * 64, 64), ..)), sums);
+            });
+        });
+    });
+    assert_mistake("a_sum_over_claimed_tiles", summed);
+}

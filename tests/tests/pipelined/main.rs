@@ -3,6 +3,7 @@
 mod additions;
 mod attention;
 mod boxes;
+mod claims;
 mod clusters;
 mod fills;
 mod gates;

@@ -74,7 +74,7 @@ const SHAPES: [[i64; 3]; 60] = [
 ];
 
 /// What else a product may be, by its name and its values. The first one is the dtype.
-const CHOICES: [(&str, &[i64]); 12] = [
+const CHOICES: [(&str, &[i64]); 13] = [
     ("dtype", &[0, 1, 2, 3, 4, 5]),
     ("layout", &[11, 12, 21, 22]),
     ("batch", &[1, 3]),
@@ -84,6 +84,7 @@ const CHOICES: [(&str, &[i64]); 12] = [
     ("epilogue", &[1, 2, 3, 4, 5, 6]),
     ("result", &[1, 2, 3, 4]),
     ("cluster", &[1, 2, 4]),
+    ("scheduler", &[1, 2, 3]),
     ("clusters", &[1, 3, 100]),
     ("swapped", &[1, 2]),
     // Elements between the rows of all matrices.

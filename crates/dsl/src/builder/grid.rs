@@ -41,6 +41,11 @@ impl KernelBuilder<'_> {
         std::array::from_fn(|at| Dim::ALL.get(first + at).map_or(Expr::from(0), block))
     }
 
+    /// Whether CTAs are in clusters.
+    pub(crate) fn has_cluster(&self) -> bool {
+        self.kernel.cluster.is_some()
+    }
+
     /// Lets so many CTAs, 1, 2, 4 or 8, be a cluster: they run at the same time. Returns the rank of the CTA in its cluster. Call it once,
     /// before [`KernelBuilder::grid`], which counts clusters then. With 1 there are no clusters, and the rank is 0.
     ///

@@ -26,10 +26,10 @@ impl Names<'_, '_> {
 impl<'k> KernelBuilder<'k> {
     /// `body`, in which the names that `values` gives are known.
     #[track_caller]
-    pub(crate) fn named<V>(
+    pub(crate) fn named<V, T>(
         &mut self,
         values: impl FnOnce(&mut Names<'_, 'k>) -> V,
-        body: impl FnOnce(&mut KernelBuilder<'k>, V),
+        body: impl FnOnce(&mut KernelBuilder<'k>, V) -> T,
     ) {
         let span = Span::here();
         let mut names = Names { builder: self, counters: Vec::new() };

@@ -56,7 +56,8 @@ impl<'k> KernelBuilder<'k> {
         let mut declared = RingBuffers { builder: self, buffers: Vec::new() };
         let payload = payload(&mut declared);
         let buffers = declared.buffers;
-        let handle = self.kernel.rings.push(tile::Ring { name: name.to_string(), stages, buffers, span });
+        let ring = tile::Ring { name: name.to_string(), stages, buffers, claims: false, span };
+        let handle = self.kernel.rings.push(ring);
         Ring { handle, kernel: self.nodes.identity(), payload }
     }
 

@@ -29,13 +29,18 @@ fn above(limit: i64, sum: &Expr) -> String {
     if than == -1 { format!("{} >= 0", grouped(of)) } else { format!("{} > {than}", grouped(of)) }
 }
 
-/// The head of a loop. The variable is a `long long` if it passes what an `int` holds before the loop ends.
-pub(super) fn loop_head(counter: &Counter) -> String {
+/// The head of a loop, the next value of which may be in a register. The variable is a `long long` if it passes what an `int` holds
+/// before the loop ends.
+pub(super) fn loop_head(counter: &Counter, next: Option<&str>) -> String {
     let Counter { var, begin, end, step } = counter;
     let name = var.name();
     let is_narrow = i32::try_from(var.range().hi.saturating_add(*step)).is_ok() && !needs_64_bits(begin);
     let kind = if is_narrow { "int" } else { "long long" };
-    let next = if *step == 1 { format!("++{name}") } else { format!("{name} += {step}") };
+    let next = match next {
+        Some(next) => format!("{name} = {next}"),
+        None if *step == 1 => format!("++{name}"),
+        None => format!("{name} += {step}"),
+    };
     let goes_on = condition(&Cond::Less(Expr::var(var), end.clone()));
     format!("for ({kind} {name} = {}; {goes_on}; {next})", c_index(begin))
 }

@@ -162,6 +162,9 @@ const fn adjacent(bytes: i64) -> MemoryOperand {
     MemoryOperand { bytes: Some(bytes), ..ATOMIC }
 }
 
+/// Bytes of the response to a claim (PTX ISA, "clusterlaunchcontrol.try_cancel").
+pub const RESPONSE_BYTES: i64 = 16;
+
 /// A barrier in shared memory: an element of 8 bytes.
 const BARRIER: MemoryOperand = MemoryOperand { may_be_global: false, ..ATOMIC };
 
@@ -680,6 +683,105 @@ instructions! {
             "__device__ __forceinline__ void mbarrier_expect(unsigned long long* barrier, int bytes) {",
             "  asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\"",
             "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))), \"r\"(bytes) : \"memory\");",
+            "}",
+        ],
+    }
+    /// A thread claims a tile: the work of a CTA that has not started, which then does not start. The response, 16 bytes, counts at
+    /// a barrier when it is there (PTX ISA, "clusterlaunchcontrol.try_cancel").
+    ClaimTile {
+        name: "claim_tile",
+        cuda: "claim_tile(&%, &%)",
+        ptx: "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128",
+        memory: const { &[filled(RESPONSE_BYTES), BARRIER] },
+        takes_any_argument: true,
+        targets: &[Target::Sm100a],
+        function: &[
+            "// Claims the tile of a CTA that has not started.",
+            "__device__ __forceinline__ void claim_tile(void* response, unsigned long long* barrier) {",
+            "  asm volatile(\"clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%0], [%1];\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(response))),",
+            "                  \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))) : \"memory\");",
+            "}",
+        ],
+    }
+    /// A thread claims a tile: the work of a cluster that has not started, which then does not start. All CTAs of the cluster of the
+    /// thread get the response at the same place, and count it at the barriers at the same place (PTX ISA,
+    /// "clusterlaunchcontrol.try_cancel", `.multicast::cluster::all`).
+    ClaimTileOfCluster {
+        name: "claim_tile_of_cluster",
+        cuda: "claim_tile_of_cluster(&%, &%)",
+        ptx: "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128",
+        memory: const { &[filled(RESPONSE_BYTES), BARRIER] },
+        takes_any_argument: true,
+        targets: &[Target::Sm100a],
+        function: &[
+            "// Claims the tile of a cluster that has not started, for all CTAs of this one.",
+            "__device__ __forceinline__ void claim_tile_of_cluster(void* response, unsigned long long* barrier) {",
+            "  asm volatile(\"clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes\"",
+            "               \".multicast::cluster::all.b128 [%0], [%1];\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(response))),",
+            "                  \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))) : \"memory\");",
+            "}",
+        ],
+    }
+    /// The tile in a response: the index along x of the CTA whose work was claimed, or the argument if none was left (PTX ISA,
+    /// "clusterlaunchcontrol.query_cancel").
+    ClaimedTile {
+        name: "claimed_tile",
+        cuda: "claimed_tile(&%, %)",
+        ptx: "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128",
+        result: Some(RegisterOperand::Word),
+        memory: const { &[MemoryOperand { effect: Effect::Read, ..filled(RESPONSE_BYTES) }] },
+        arguments: 1,
+        takes_any_argument: true,
+        issued_by: Scope::Warp,
+        targets: &[Target::Sm100a],
+        function: &[
+            "// The tile that a warp has claimed, or `none`.",
+            "__device__ __forceinline__ int claimed_tile(const void* response, int none) {",
+            "  int tile;",
+            "  asm volatile(\"{ .reg .b128 response;\\n\"",
+            "               \"  .reg .pred is_claimed;\\n\"",
+            "               \"  ld.shared.b128 response, [%1];\\n\"",
+            "               \"  clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 is_claimed, response;\\n\"",
+            "               \"  mov.b32 %0, %2;\\n\"",
+            "               \"  @is_claimed clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %0, response; }\"",
+            "               : \"=&r\"(tile)",
+            "               : \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(response))), \"r\"(none) : \"memory\");",
+            "  // All lanes have read the same: this tells the compiler.",
+            "  return __shfl_sync(0xffffffff, tile, 0);",
+            "}",
+        ],
+    }
+    /// The tile in a response: the index along y and z of the cluster whose work was claimed, where the first argument is the number
+    /// of clusters along y, or the second one if none was left (PTX ISA, "clusterlaunchcontrol.query_cancel").
+    ClaimedTileOfCluster {
+        name: "claimed_tile_of_cluster",
+        cuda: "claimed_tile_of_cluster(&%, %, %)",
+        ptx: "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128",
+        result: Some(RegisterOperand::Word),
+        memory: const { &[MemoryOperand { effect: Effect::Read, ..filled(RESPONSE_BYTES) }] },
+        arguments: 2,
+        takes_any_argument: true,
+        issued_by: Scope::Warp,
+        targets: &[Target::Sm100a],
+        function: &[
+            "// The tile that a warp has claimed, in rows of so many columns, or `none`.",
+            "__device__ __forceinline__ int claimed_tile_of_cluster(const void* response, int columns, int none) {",
+            "  int tile;",
+            "  asm volatile(\"{ .reg .b128 response;\\n\"",
+            "               \"  .reg .pred is_claimed;\\n\"",
+            "               \"  .reg .b32 column, row;\\n\"",
+            "               \"  ld.shared.b128 response, [%1];\\n\"",
+            "               \"  clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 is_claimed, response;\\n\"",
+            "               \"  mov.b32 %0, %3;\\n\"",
+            "               \"  @is_claimed clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 column, response;\\n\"",
+            "               \"  @is_claimed clusterlaunchcontrol.query_cancel.get_first_ctaid::z.b32.b128 row, response;\\n\"",
+            "               \"  @is_claimed mad.lo.s32 %0, row, %2, column; }\"",
+            "               : \"=&r\"(tile)",
+            "               : \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(response))), \"r\"(columns), \"r\"(none) : \"memory\");",
+            "  // All lanes have read the same: this tells the compiler.",
+            "  return __shfl_sync(0xffffffff, tile, 0);",
             "}",
         ],
     }

@@ -16,7 +16,7 @@ mod warp;
 mod wgmma;
 
 pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt, for_each_stmt_mut, widest_accesses};
-pub use inst::{Inst, InstInfo, MemoryOperand, RegisterOperand};
+pub use inst::{Inst, InstInfo, MemoryOperand, RESPONSE_BYTES, RegisterOperand};
 pub use mma::{MmaInfo, MmaInst};
 pub use packed::{Packed, are_rounded, halves, is_pair, is_word};
 pub use program::{Call, Cond, Memory, MemorySpace, Mma, Note, Program, Stmt, TURN, Unroll, conjunction, has_turns};

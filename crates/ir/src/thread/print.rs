@@ -215,6 +215,7 @@ impl Program {
                         Unroll::Auto => String::new(),
                         Unroll::By(factor) => format!(" unrolled by {factor}"),
                         Unroll::Full => " unrolled".to_string(),
+                        Unroll::Claimed(next) => format!(" then {}", self.registers[*next].name),
                     };
                     writeln!(f, "for {counter}{unrolled}")?;
                     self.print_body(f, body, depth + 1)?;

@@ -360,6 +360,8 @@ pub enum Unroll {
     /// Completely: `#pragma unroll`. The loop variable is a constant in each iteration, so it may stand in the index of
     /// a register.
     Full,
+    /// Not at all: at the end of an iteration, this register has the next value, or the end of the loop.
+    Claimed(Handle<RegArray>),
 }
 
 /// A statement.

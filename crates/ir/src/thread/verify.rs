@@ -130,7 +130,8 @@ impl Checker<'_> {
             }
             Stmt::For { counter, unroll, body } => {
                 self.counter(counter);
-                if *unroll != Unroll::Auto && indexes_with(body, &counter.var) {
+                let is_unrolled = matches!(unroll, Unroll::By(_) | Unroll::Full);
+                if is_unrolled && indexes_with(body, &counter.var) {
                     self.iterations(counter, *unroll, body);
                 } else {
                     self.branch(divergence, body);

@@ -52,10 +52,12 @@ impl Kernel {
         self.ops.iter().any(|(_, op)| op.role == Some(role) && Kernel::is_of_pair(op))
     }
 
-    /// Whether a role that leads a pair is on this side of a ring.
+    /// Whether a role that leads a pair is on this side of a ring of buffers. Claimed tiles are those of the whole cluster.
     pub fn is_led(&self, ring: Handle<Ring>, side: Side) -> bool {
         let mut holds = self.holds.iter().map(|(_, hold)| hold);
-        holds.any(|hold| hold.ring == ring && hold.side == side && hold.role.is_some_and(|role| self.leads(role)))
+        !self.rings[ring].claims
+            && holds
+                .any(|hold| hold.ring == ring && hold.side == side && hold.role.is_some_and(|role| self.leads(role)))
     }
 
     /// The variables of loops that may count differently in the CTAs of a cluster, and the rank.

@@ -77,6 +77,8 @@ pub struct Kernel {
     pub moves_registers: Option<Span>,
     /// Whether it may begin before the launch before it has ended, and what it does not wait for.
     pub overlap: Option<Overlap>,
+    /// The rings of claimed tiles that were left out, since the target has no claims ([`Kernel::without_claims`]).
+    pub unclaimed: Vec<Ring>,
     /// Whether a product and the sum around it are fused into one operation, rounded once; see
     /// [`crate::tile::prepare`].
     pub contracts: bool,
@@ -157,6 +159,9 @@ pub enum Unroll {
     /// `pipelined`: a loop whose shared buffers have this many stages, or as many as the compiler chooses, so that copies to
     /// them may run one iteration less ahead of what uses them ([`Kernel::fills`]). Its results are those of a serial loop.
     Pipelined(Option<i64>),
+    /// `claimed`: a loop over tiles. A launch has a CTA for each value, or a cluster, whose own value is where the loop begins; those
+    /// that run take over the values of others that have not started. Each value is taken once, by whichever CTA claims it.
+    Claimed,
 }
 
 /// A loop around ops.
@@ -209,6 +214,7 @@ impl Kernel {
             always_shares: false,
             moves_registers: None,
             overlap: None,
+            unclaimed: Vec::new(),
             contracts: true,
             build_findings: Vec::new(),
         }

@@ -12,6 +12,7 @@ use crate::tile::combiner::Combiner;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, ScalarParameter, Size, Stmt, Unroll};
 use crate::tile::op::Op;
+use crate::tile::ring::CLAIMED_TILES;
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord, Value};
@@ -99,7 +100,8 @@ impl fmt::Display for Kernel {
         }
         for (_, ring) in self.rings.iter() {
             let names: Vec<&str> = ring.buffers.iter().map(|buffer| self.buffers[*buffer].name.as_str()).collect();
-            writeln!(f, "  ring {}: {} in {}", ring.name, names.join(", "), counted(ring.stages, "stage"))?;
+            let carried = if ring.claims { CLAIMED_TILES.to_string() } else { names.join(", ") };
+            writeln!(f, "  ring {}: {carried} in {}", ring.name, counted(ring.stages, "stage"))?;
         }
         print_body(f, self, &self.body, 1)
     }
@@ -136,6 +138,7 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
                     Unroll::Full => (format!("unroll {counter}"), depth + 1),
                     Unroll::Pipelined(None) => (format!("pipelined {counter}"), depth + 1),
                     Unroll::Pipelined(Some(stages)) => (format!("pipelined {stages} {counter}"), depth + 1),
+                    Unroll::Claimed => (format!("claimed {counter}"), depth + 1),
                 };
                 writeln!(f, "{:indent$}{line}", "")?;
                 print_body(f, kernel, body, inside)?;

@@ -17,6 +17,9 @@ use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::{Op, OpKind};
 use crate::tile::role::Role;
 
+/// What the stages of a ring carry that [`Ring::claims`].
+pub const CLAIMED_TILES: &str = "claimed tiles";
+
 /// Buffers that several roles share, in stages.
 #[derive(Clone, Debug)]
 pub struct Ring {
@@ -26,6 +29,9 @@ pub struct Ring {
     pub stages: i64,
     /// What a stage carries: shared buffers, each with a copy in every stage.
     pub buffers: Vec<Handle<Buffer>>,
+    /// Whether a stage carries, in place of buffers, the next tile of a claimed loop: a role claims it in the hold that produces, and
+    /// the loops of all roles go on with it where they consume.
+    pub claims: bool,
     /// Where it was written.
     pub span: Span,
 }

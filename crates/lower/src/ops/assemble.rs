@@ -80,7 +80,9 @@ impl KernelLowering<'_> {
                         parts.extend(once(&inner.counter, role, body));
                     } else {
                         let body = self.in_branches(body, role);
-                        parts.push((role, ThreadStmt::For { counter: inner.counter, unroll: Unroll::Auto, body }));
+                        parts.extend(inner.next.map(|next| (role, ThreadStmt::Declare(next))));
+                        let unroll = inner.next.map_or(Unroll::Auto, Unroll::Claimed);
+                        parts.push((role, ThreadStmt::For { counter: inner.counter, unroll, body }));
                     }
                 }
                 Block::If(branches) => {
@@ -130,7 +132,7 @@ impl KernelLowering<'_> {
     fn in_leading_cta(&self, stmt: ThreadStmt) -> ThreadStmt {
         match stmt {
             ThreadStmt::Role { role, body } if self.builder.leading.contains(&role) => {
-                let cond = self.builder.is_first_of_pair();
+                let cond = self.builder.is_first_of_cluster();
                 ThreadStmt::Role { role, body: vec![ThreadStmt::If { cond, body }] }
             }
             other => other,

@@ -19,7 +19,7 @@ use super::variants::{all_names, variants};
 use crate::builder::Builder;
 use crate::conditions::merged;
 use crate::refusal::{MOST_STATEMENTS, too_many_statements};
-use crate::rings::Rings;
+use crate::rings::{NextTile, Rings};
 use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
 use crate::variant::{AcrossLoop, Choice, choose};
 
@@ -45,6 +45,9 @@ pub(super) struct KernelLowering<'a> {
     pub(super) loops: usize,
     /// Loops and branches around the current statement.
     pub(super) depth: usize,
+    /// The register for the next tile of the innermost loop around the current statement, if its tiles are claimed, and the end of
+    /// the loop.
+    pub(super) claims: Option<NextTile>,
     /// Statements of the ops lowered so far.
     pub(super) statements: usize,
     /// The ops that are spread over the loops around the current statement.
@@ -152,17 +155,24 @@ impl KernelLowering<'_> {
                 let (spread, mut blocks) = self.before_loop(inner, unrolled);
                 let (outer, count) = (self.trips.clone(), spread.len());
                 self.spread_ops.extend(spread);
-                self.trips = self.trips.clone() * self.most_trips(counter);
+                let is_claimed = inner.unroll == Unroll::Claimed;
+                // All CTAs together go through the values of a claimed loop once.
+                if !is_claimed {
+                    self.trips = self.trips.clone() * self.most_trips(counter);
+                }
+                let next = is_claimed.then(|| self.builder.next_tile());
+                let around = std::mem::replace(&mut self.claims, next.map(|next| (next, counter.end.clone())));
                 let ahead = self.pipelined(inner);
                 let deeper = usize::from(inner.unroll != Unroll::Once);
                 self.depth += deeper;
                 let (body, ahead) = self.loop_body(inner, ahead, unrolled);
                 self.depth -= deeper;
+                self.claims = around;
                 self.trips = outer;
                 self.loops += 1;
                 let counter = counter.map_bounds(&|bound| substituted_expr(bound, unrolled));
                 let is_name = inner.unroll == Unroll::Once;
-                let inner = LoopRef { is_name, ..LoopRef::new(self.loops, counter) };
+                let inner = LoopRef { is_name, next, ..LoopRef::new(self.loops, counter) };
                 blocks.push(Block::Loop(LoopBlock { inner, barrier: None, body, ahead }));
                 blocks.extend(self.after_loop(count));
                 blocks

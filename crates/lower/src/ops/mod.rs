@@ -19,15 +19,19 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::Expr;
+use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
 use tilewright_ir::thread::Program;
-use tilewright_ir::tile::KernelsByRole;
-use tilewright_ir::{Target, VerifiedKernel};
+use tilewright_ir::tile::{KernelsByRole, Ring};
+use tilewright_ir::{Kernel, Target, VerifiedKernel};
 
 use self::kernel_lowering::KernelLowering;
 use crate::builder::Builder;
 use crate::in_flight::with_waits;
 use crate::rings::{RingHolds, Rings};
 use crate::sync::derive_barriers;
+
+/// What becomes of claimed tiles on a target that has no claims.
+const OWN_TILE: &str = "own tile";
 
 /// Lowers a kernel to the program of one thread. Errors: ops to which no variant applies, with the reasons of every
 /// variant.
@@ -36,6 +40,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
     let kernel = kernels.whole();
     let (mut builder, mut plans) = (Builder::new(kernel, target), Vec::new());
     let rings = Rings::of(kernel, &mut builder, &mut plans);
+    plans.extend(kernel.unclaimed.iter().map(|ring| own_tile(kernel, ring, target)));
     let mut lowering = KernelLowering {
         kernel,
         kernels: &kernels,
@@ -50,6 +55,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         loops: 0,
         statements: 0,
         depth: 0,
+        claims: None,
         spread_ops: Vec::new(),
     };
     let mut blocks = lowering.body(&kernel.body, &[]);
@@ -73,6 +79,15 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         return Err(blocked);
     }
     lowering.finish(blocks)
+}
+
+/// The plan of claimed tiles on a target that has no claims.
+fn own_tile(kernel: &Kernel, ring: &Ring, target: Target) -> OpPlan {
+    let title = ring.span.titled(&format!("ring {}", ring.name));
+    let plan = OpPlan::new(title, ring.span, kernel.in_all_ctas(Expr::constant(kernel.warps())), OWN_TILE);
+    let summary = format!("each CTA computes its own tile: {target} cannot claim those of others");
+    let facts = PlanFacts::without_accesses(summary, 0);
+    OpPlan { considered: vec![VariantResult { variant: OWN_TILE, answer: Ok(facts) }], ..plan }
 }
 
 /// The error for shared memory that exceeds the limit with the scratch of ops, which follows the kernel's own buffers; the

@@ -29,7 +29,7 @@ impl KernelLowering<'_> {
 
     /// The block in which a role gives a stage back; `None` if it holds none, which no verified kernel does.
     pub(super) fn end_hold(&mut self, handle: Handle<Hold>) -> Option<OpBlock> {
-        self.rings.end(self.kernels.whole(), handle)
+        self.rings.end(self.kernels.whole(), handle, self.claims.as_ref())
     }
 
     /// The role that produces the current stage of a ring, and that ring, if an op writes to it.

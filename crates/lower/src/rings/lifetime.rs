@@ -23,7 +23,7 @@ pub(super) fn begin_block(
     let first = all.first()?.plan;
     let mut inits = Vec::new();
     for (pair, (_, ring)) in all.iter().zip(kernel.rings.iter()) {
-        let [full, empty] = pair.arrivals(&builder.program);
+        let [full, empty] = pair.arrivals(builder);
         let stage = Var::new(builder.fresh("stage"), 0, ring.stages - 1);
         let at = Expr::var(&stage);
         let init =

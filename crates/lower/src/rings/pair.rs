@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tilewright_diag::{counted, counted_as};
 use tilewright_expr::Expr;
 use tilewright_ir::plan::{OpPlan, PlanFacts};
-use tilewright_ir::thread::{Call, Cond, Cursor, EngineWay, Inst, Memory, Program, Reach, Stmt};
-use tilewright_ir::tile::{Hold, Kernel, PAIR, Role, Side};
+use tilewright_ir::thread::{Call, Cond, Cursor, EngineWay, Inst, Memory, RESPONSE_BYTES, Reach, Stmt};
+use tilewright_ir::tile::{CLAIMED_TILES, Kernel, PAIR, Role, Side};
 use tilewright_ir::{Handle, HwIndex, tile};
 use tilewright_layout::access::LANES;
 
@@ -31,6 +31,8 @@ pub(crate) struct BarrierPair {
     is_read_by_products: bool,
     /// Whether a stage has sums in tensor memory.
     has_sums: bool,
+    /// Where the responses to claims of tiles arrive, if the ring has those.
+    pub(super) responses: Option<Handle<Memory>>,
     /// Which CTAs of a cluster use the stages of each other.
     pub(super) across: Across,
 }
@@ -160,33 +162,44 @@ impl BarrierPair {
         let (full, empty) = (barriers("full"), barriers("empty"));
         let names = ["stage", "phase"].map(|what| builder.fresh(&format!("{}_{what}", ring.name)));
         let cursor = builder.program.cursors.push(Cursor::new(names, ring.stages));
-        let is_consumer = |hold: &&Hold| hold.ring == handle && hold.side == Side::Consume;
-        let consumers = kernel.holds.iter().map(|(_, hold)| hold).filter(is_consumer);
-        let consumers = consumers.filter_map(|hold| Some((hold.role?, Used::default()))).collect();
+        let roles = |side: Side| {
+            let holds = kernel.holds.iter().map(|(_, hold)| hold);
+            holds.filter(move |hold| (hold.ring, hold.side) == (handle, side)).filter_map(|hold| hold.role)
+        };
+        // The hardware brings responses, which the role that asked for them reads, too.
+        let claiming = || roles(Side::Produce).filter(|_| ring.claims);
+        let consumers = roles(Side::Consume).chain(claiming()).map(|role| (role, Used::default())).collect();
+        let producers = claiming().map(|role| (role, Filled { engine: true, ..Filled::default() })).collect();
+        let responses = ring.claims.then(|| builder.responses(&ring.name, ring.stages, ring.span));
         let has_sums = ring.buffers.iter().any(|buffer| kernel.is_in_tensor_memory(*buffer));
         BarrierPair {
             plan: plans.len() - 1,
             full,
             empty,
             cursor,
-            producers: BTreeMap::new(),
+            producers,
             consumers,
             is_read_by_products: kernel.is_read_by_products(handle),
             has_sums,
+            responses,
             across: match (kernel.is_led(handle, Side::Consume), kernel.is_led(handle, Side::Produce)) {
                 (true, _) => Across::Factors,
                 (false, true) => Across::Sums,
+                (false, false) if ring.claims && kernel.cluster_ctas() > 1 => Across::Shared,
                 (false, false) => Across::Own,
             },
         }
     }
 
     /// How often threads arrive in a phase: at the full barrier, and at the empty one.
-    pub(super) fn arrivals(&self, program: &Program) -> [i64; 2] {
-        let (roles, ctas) = (&program.roles, self.releasing_ctas(program.cluster));
-        let full = self.producers.iter().map(|(role, filled)| filled.arrivals(roles[*role].warps)).sum();
-        let empty: i64 = self.consumers.iter().map(|(role, used)| used.arrivals(roles[*role].warps)).sum();
-        [full, ctas * empty]
+    pub(super) fn arrivals(&self, builder: &Builder) -> [i64; 2] {
+        let Builder { program, leading, .. } = builder;
+        let full = self.producers.iter().map(|(role, filled)| filled.arrivals(program.roles[*role].warps)).sum();
+        let of = |(role, used): (&Handle<Role>, &Used)| {
+            let ctas = self.releasing_ctas(program.cluster, leading.contains(role));
+            ctas * used.arrivals(program.roles[*role].warps)
+        };
+        [full, self.consumers.iter().map(of).sum()]
     }
 
     /// Whether the first warp of a role does all that the role does with a stage: it issues copies or products.
@@ -197,10 +210,11 @@ impl BarrierPair {
         }
     }
 
-    /// From how many CTAs of a cluster of so many a stage is released.
-    fn releasing_ctas(&self, cluster: i64) -> i64 {
+    /// From how many CTAs of a cluster of so many a role releases a stage. It may run in the first CTA of each pair only.
+    fn releasing_ctas(&self, cluster: i64, leads: bool) -> i64 {
         match self.across {
             Across::Own | Across::Factors => 1,
+            Across::Shared if leads && self.responses.is_some() => cluster / PAIR,
             Across::Shared => cluster,
             Across::Sums => PAIR,
         }
@@ -246,7 +260,7 @@ impl BarrierPair {
             _ => barrier_call(Inst::BarrierExpect, full, Some(Expr::constant(bytes))),
         };
         match self.across {
-            Across::Factors => under(&[builder.is_first_of_pair()], vec![announced]),
+            Across::Factors => under(&[builder.is_first_of_cluster()], vec![announced]),
             Across::Own | Across::Shared | Across::Sums => vec![announced],
         }
     }
@@ -305,19 +319,27 @@ impl BarrierPair {
         let warps = |role: &Handle<Role>| kernel.roles[*role].warps;
         let full: Vec<String> =
             self.producers.iter().map(|(role, filled)| by(role, filled.arrivals(warps(role)))).collect();
-        let ctas = self.releasing_ctas(kernel.cluster_ctas());
-        let empty: Vec<String> =
-            self.consumers.iter().map(|(role, used)| by(role, ctas * used.arrivals(warps(role)))).collect();
+        let released = |(role, used): (&Handle<Role>, &Used)| {
+            let ctas = self.releasing_ctas(kernel.cluster_ctas(), kernel.leads(*role));
+            by(role, ctas * used.arrivals(warps(role)))
+        };
+        let empty: Vec<String> = self.consumers.iter().map(released).collect();
         let across = match self.across {
             Across::Own => "",
+            Across::Shared if self.responses.is_some() => {
+                "; the first CTA of the cluster claims tiles for all, which release a stage"
+            }
             Across::Shared => "; copies go to several CTAs of the cluster, all of which release a stage",
             Across::Factors => "; the first CTA of the pair multiplies the stages of both",
             Across::Sums => "; the first CTA of the pair computes the sums of both, which both release",
         };
+        let (carried, size) = match ring.claims {
+            true => (CLAIMED_TILES.to_string(), format!("{RESPONSE_BYTES} B each")),
+            false => (names.join(", "), size),
+        };
         format!(
-            "{} of {}, {size}; full after {}, empty after {}{across}",
+            "{} of {carried}, {size}; full after {}, empty after {}{across}",
             counted(ring.stages, "stage"),
-            names.join(", "),
             full.join(" and "),
             empty.join(" and ")
         )

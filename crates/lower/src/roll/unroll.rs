@@ -49,7 +49,7 @@ fn bounded_stmt(stmt: Stmt, most: i64) -> (Stmt, i64) {
                 other => other,
             };
             let copies = match unroll {
-                Unroll::Auto => 1,
+                Unroll::Auto | Unroll::Claimed(_) => 1,
                 Unroll::By(factor) => factor,
                 Unroll::Full => trips,
             };

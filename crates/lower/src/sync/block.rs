@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Barrier;
-use tilewright_ir::thread::{Cond, Inst, Stmt, Value, for_each_stmt};
+use tilewright_ir::thread::{Cond, Inst, RegArray, Stmt, Value, for_each_stmt};
 use tilewright_ir::tile::{EngineOffers, Role};
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::axis::Scope;
@@ -22,12 +22,14 @@ pub(crate) struct LoopRef {
     pub(crate) names: Vec<(Var, Expr)>,
     /// Whether this is the name of an expression rather than a loop.
     pub(crate) is_name: bool,
+    /// The register that has the next value at the end of an iteration, if it is a loop over tiles that are claimed.
+    pub(crate) next: Option<Handle<RegArray>>,
 }
 
 impl LoopRef {
     /// A loop in which nothing is named.
     pub(crate) fn new(id: usize, counter: Counter) -> LoopRef {
-        LoopRef { id, counter, names: Vec::new(), is_name: false }
+        LoopRef { id, counter, names: Vec::new(), is_name: false, next: None }
     }
 }
 

@@ -16,8 +16,19 @@ use crate::trace::Env;
 pub(super) struct Again {
     /// What the loop counts through.
     pub(super) counter: Counter,
-    /// Whether only the next iteration has to be compared.
-    pub(super) only_next: bool,
+    /// Which iterations may follow the first one before a barrier does.
+    pub(super) order: Order,
+}
+
+/// Which iterations of a loop may follow one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The next one.
+    Next,
+    /// The next one, and all after that.
+    Later,
+    /// Any other one: the values of a claimed loop are in no order.
+    Any,
 }
 
 /// The scope in which `later` has to be ordered after `earlier`, and why; `None` if program order suffices.
@@ -127,12 +138,35 @@ fn agree<'v>(a: &Env, b: &Env, mut vars: impl Iterator<Item = &'v Var>) -> bool 
 /// Whether accesses with these values of the common loops can happen in this order: in the same iteration, or with the
 /// first in an earlier one of the loop `again`.
 fn related(a: &Env, b: &Env, shared: &[&Var], again: Option<&Again>) -> bool {
-    let Some(Again { counter, only_next }) = again else { return agree(a, b, shared.iter().copied()) };
+    let Some(Again { counter, order }) = again else { return agree(a, b, shared.iter().copied()) };
     let around = shared.iter().copied().take_while(|var| **var != counter.var);
     let is_later = match (value(a, &counter.var), value(b, &counter.var)) {
-        (Some(a), Some(b)) if *only_next => b - a == counter.step,
-        (Some(a), Some(b)) => a < b,
+        (Some(a), Some(b)) => match order {
+            Order::Next => b - a == counter.step,
+            Order::Later => a < b,
+            Order::Any => a != b,
+        },
         _ => true,
     };
     is_later && agree(a, b, around)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_iterations_that_follow_one_depend_on_the_loop() {
+        let var = Var::multiple_of("t", 0, 8, 2);
+        let counter = Counter::of(var.clone());
+        let follows = |order: Order, [first, second]: [i64; 2]| {
+            let again = Again { counter: counter.clone(), order };
+            let of = |value: i64| vec![(var.clone(), value)];
+            related(&of(first), &of(second), &[&var], Some(&again))
+        };
+        let found = |order| [[2, 4], [2, 6], [4, 2], [2, 2]].map(|values| follows(order, values));
+        assert_eq!(found(Order::Next), [true, false, false, false]);
+        assert_eq!(found(Order::Later), [true, true, false, false]);
+        assert_eq!(found(Order::Any), [true, true, true, false]);
+    }
 }

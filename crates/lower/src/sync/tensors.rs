@@ -13,7 +13,7 @@ use tilewright_ir::thread::{Call, Memory, Program, Regs, Stmt, for_each_expr};
 use tilewright_ir::{Counter, Handle, HwIndex};
 
 use super::accesses::AccessGroup;
-use super::conflict::Again;
+use super::conflict::{Again, Order};
 use super::pitch::{Facts, PITCH, Place};
 use super::touched::{ByteRange, Conflict, byte_ranges, meet};
 use crate::trace::{Env, trace};
@@ -108,23 +108,27 @@ impl Scene<'_> {
     /// How far apart the bases of the two may be, in bytes, as far as they can meet at all: those of `later` behind those of
     /// `earlier`.
     fn distances(&self, shift: i64, earlier: &Relative, later: &Relative) -> Option<Vec<i64>> {
-        let Some(Again { counter, only_next }) = self.again else { return Some(vec![0]) };
+        let Some(Again { counter, order }) = self.again else { return Some(vec![0]) };
         let apart = shift.checked_mul(counter.step)?;
         let columns = earlier.columns.into_iter().chain(later.columns).reduce(Columns::with);
         let within_row = match columns {
             Some(columns) => self.within_row(apart, columns)?,
             None => None,
         };
-        if *only_next || apart == 0 {
+        if *order == Order::Next || apart == 0 {
             return Some(vec![apart]);
         }
         let (Some(before), Some(after)) = (ByteRange::around(&earlier.bytes), ByteRange::around(&later.bytes)) else {
             return Some(Vec::new());
         };
-        let reach = if apart > 0 { before.end - after.start } else { after.end - before.start };
-        let reach = within_row.unwrap_or(reach);
-        let turns = reach.max(0).div_euclid(apart.abs()).checked_add(1)?.min(counter.most_trips());
-        (turns <= MOST_PAIRS).then(|| (1..=turns).map(|turn| turn * apart).collect())
+        let up_to = |apart: i64| {
+            let reach = if apart > 0 { before.end - after.start } else { after.end - before.start };
+            let reach = within_row.unwrap_or(reach);
+            let turns = reach.max(0).div_euclid(apart.abs()).checked_add(1)?.min(counter.most_trips());
+            (turns <= MOST_PAIRS).then(|| (1..=turns).map(move |turn| turn * apart))
+        };
+        let back = if *order == Order::Any { Some(up_to(-apart)?) } else { None };
+        Some(up_to(apart)?.chain(back.into_iter().flatten()).collect())
     }
 
     /// How far apart two iterations may be in bytes and meet, if they differ in the column alone. `None` if columns may exceed a

@@ -8,7 +8,7 @@ use super::checker::Checker;
 use crate::arena::Handle;
 use crate::hw_index::HwIndex;
 use crate::thread::effects::for_each_stmt;
-use crate::thread::inst::Inst;
+use crate::thread::inst::{Inst, RESPONSE_BYTES};
 use crate::thread::program::{Cond, Memory, MemorySpace, Stmt};
 use crate::thread::ring::{RUN_UNIT, TensorCopy, TensorPart};
 
@@ -103,6 +103,9 @@ impl Checker<'_> {
                     if let (Some(barrier), Some(bytes)) = (call.memory.first(), constant(call.arguments.first())) {
                         sums.add(barrier, [times * bytes, 0]);
                     }
+                }
+                Stmt::Inst(call) if matches!(call.inst, Inst::ClaimTile | Inst::ClaimTileOfCluster) => {
+                    call.memory.iter().skip(1).for_each(|barrier| sums.add(barrier, [0, times * RESPONSE_BYTES]));
                 }
                 Stmt::TensorCopy(copy) => {
                     let bytes = times * copy.bytes * copy.reach().bringers();

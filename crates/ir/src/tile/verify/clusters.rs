@@ -132,6 +132,9 @@ fn wrong_ring(kernel: &Kernel, handle: Handle<Ring>) -> Option<Diagnostic> {
         kernel.holds.iter().map(|(_, hold)| hold).filter(move |hold| hold.ring == handle && hold.side == side)
     };
     let leads = |hold: &&Hold| hold.role.is_some_and(|role| kernel.leads(role));
+    if ring.claims {
+        return None;
+    }
     for side in [Side::Consume, Side::Produce] {
         let (one, other) = (of_ring(side).find(leads), of_ring(side).find(|hold| !leads(hold)));
         if let (Some(_), Some(other)) = (one, other) {

@@ -40,7 +40,7 @@ fn check_ring(kernel: &Kernel, ring: &Ring, found: &mut Vec<Diagnostic>) {
         let message = format!("the ring `{}` cannot have {} stages", ring.name, ring.stages);
         found.push(wrong(message, "a ring has 1 stage or more; with 2 or more, one is filled while another is used"));
     }
-    if ring.buffers.is_empty() {
+    if ring.buffers.is_empty() && !ring.claims {
         let message = format!("the stages of the ring `{}` carry nothing", ring.name);
         found.push(wrong(
             message,

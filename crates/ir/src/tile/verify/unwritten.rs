@@ -7,7 +7,8 @@ use tilewright_diag::{Diagnostic, Span};
 use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Direction, Space};
 use crate::tile::element::ElementStmt;
-use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::fills::for_each_loop;
+use crate::tile::kernel::{Kernel, Stmt, Unroll};
 use crate::tile::op::{Effect, Op};
 use crate::tile::value::Value;
 
@@ -15,7 +16,7 @@ use crate::tile::value::Value;
 /// updated but that no statement writes; once each. Reads of memory before it is written are found only when the kernel runs:
 /// a loop may write for its next iteration.
 pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
-    let mut first = Walk { kernel, is_known: BTreeSet::new(), written: BTreeSet::new(), found: Vec::new() };
+    let mut first = Walk::new(kernel, BTreeSet::new());
     first.body(&kernel.body);
     let begins_with_values = |buffer: &Buffer| match buffer.space {
         Space::Global(direction) => direction != Direction::Output,
@@ -25,13 +26,33 @@ pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
         begins_with_values(buffer) || buffer.space != Space::Fragment && first.written.contains(storage)
     };
     let is_known = kernel.buffers.iter().filter(is_known).map(|(storage, _)| storage).collect();
-    let mut walk = Walk { kernel, is_known, written: BTreeSet::new(), found: Vec::new() };
+    let mut walk = Walk::new(kernel, is_known);
     walk.body(&kernel.body);
     found.extend(walk.found);
 }
 
+/// Reports what is read in a loop over claimed tiles, and what only an earlier iteration has written: it is not known which tile that
+/// was; once each.
+pub(super) fn check_claimed(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
+    for_each_loop(&kernel.body, &mut |inner| {
+        if inner.unroll == Unroll::Claimed {
+            let mut first = Walk::new(kernel, BTreeSet::new());
+            first.body(&inner.body);
+            let is_known = |storage: &Handle<Buffer>| {
+                !first.written.contains(storage) || matches!(kernel.buffers[*storage].space, Space::Global(_))
+            };
+            let is_known = kernel.buffers.iter().map(|(storage, _)| storage).filter(is_known).collect();
+            let mut walk = Walk { tiles: Some(inner.span), ..Walk::new(kernel, is_known) };
+            walk.body(&inner.body);
+            found.extend(walk.found);
+        }
+    });
+}
+
 struct Walk<'a> {
     kernel: &'a Kernel,
+    /// The loop over claimed tiles, if it is the body of one.
+    tiles: Option<Span>,
     /// Storages that have values where the walk is, or were reported.
     is_known: BTreeSet<Handle<Buffer>>,
     /// Storages that statements write, whatever was in them.
@@ -40,6 +61,10 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    fn new(kernel: &Kernel, is_known: BTreeSet<Handle<Buffer>>) -> Walk<'_> {
+        Walk { kernel, tiles: None, is_known, written: BTreeSet::new(), found: Vec::new() }
+    }
+
     fn body(&mut self, body: &[Stmt]) {
         for stmt in body {
             match stmt {
@@ -117,7 +142,17 @@ impl Walk<'_> {
         if !self.is_known.insert(storage) {
             return;
         }
-        let message = format!("`{}` is {how}, but nothing has been written to it", self.kernel.buffers[buffer].name);
+        let name = &self.kernel.buffers[buffer].name;
+        if let Some(tiles) = self.tiles {
+            let message = format!("`{name}` is {how} before it is written for a tile that is claimed");
+            let finding = Diagnostic::error("K0291", message).label(span, format!("{how} here"));
+            let finding = finding.label(tiles, "for each tile").label(declared.span, "declared here");
+            let help =
+                "what an earlier tile has left there depends on who claims which tile: write it for each tile first";
+            self.found.push(finding.help(help));
+            return;
+        }
+        let message = format!("`{name}` is {how}, but nothing has been written to it");
         let help = match declared.space {
             Space::Global(_) => {
                 "an output begins with any values; declare it with k.accumulator, which begins at 0, or with k.inout"

@@ -1,0 +1,76 @@
+//! Loops over tiles that CTAs claim from each other.
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_ir::Handle;
+use tilewright_ir::tile::{self, Side, Stmt, Unroll};
+
+use super::KernelBuilder;
+use crate::expr::Expr;
+use crate::loop_range::LoopRange;
+use crate::nodes;
+
+impl<'k> KernelBuilder<'k> {
+    /// A ring in which a role tells the others which tile it has claimed.
+    #[track_caller]
+    pub(crate) fn ring_of_claims(&mut self, stages: i64) -> Handle<tile::Ring> {
+        let (name, buffers) = (self.free_name("tiles"), Vec::new());
+        self.kernel.rings.push(tile::Ring { name, stages, buffers, claims: true, span: Span::here() })
+    }
+
+    /// A role of one warp that claims one tile after the other until none is left, and tells the other roles.
+    #[track_caller]
+    pub(crate) fn role_of_claims(&mut self, range: impl LoopRange, claims: Handle<tile::Ring>) {
+        let (name, span) = (self.free_name("turn"), Span::here());
+        self.role("claim", 1, |k| k.over_claimed((&name, span), range, (claims, Side::Produce), |_, _| ()));
+    }
+
+    /// A loop over the tiles that are claimed for the CTA, the first of which is its own.
+    #[track_caller]
+    pub(crate) fn claimed<T>(
+        &mut self,
+        name: &str,
+        range: impl LoopRange,
+        claims: Handle<tile::Ring>,
+        body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
+    ) {
+        match self.against_visit(claims, Span::here()) {
+            Some(finding) => nodes::mistake(finding),
+            None => self.over_claimed((name, Span::here()), range, (claims, Side::Consume), body),
+        }
+    }
+
+    /// Why claimed tiles cannot be visited here, if they cannot.
+    fn against_visit(&self, claims: Handle<tile::Ring>, span: Span) -> Option<Diagnostic> {
+        let wrong = |message: String| Diagnostic::error("K0291", message).label(span, "visited here");
+        let Some(role) = self.role else {
+            let finding = wrong("claimed tiles are visited outside of roles".to_string());
+            return Some(
+                finding.help("write it in a role: k.role(\"compute\", 4, |k| tiles.for_each(k, |k, tile| ..))"),
+            );
+        };
+        if let Some(outer) = self.loops.last() {
+            let finding = wrong(format!("claimed tiles are visited inside of the loop `{outer}`"));
+            return Some(finding.help("a tile is claimed once: write the loop inside of the visit"));
+        }
+        let is_earlier = |hold: &&tile::Hold| (hold.ring, hold.role) == (claims, Some(role));
+        let earlier = self.kernel.holds.iter().map(|(_, hold)| hold).find(is_earlier)?;
+        let finding = wrong(format!("the role `{}` visits the claimed tiles twice", self.kernel.roles[role].name));
+        let finding = finding.label(earlier.span, "first visited here");
+        Some(finding.help("a tile is claimed once: do all that the role does for it in one visit"))
+    }
+
+    /// A loop whose iterations end with the hold of a role, from which the next iteration has its value.
+    fn over_claimed<T>(
+        &mut self,
+        (name, span): (&str, Span),
+        range: impl LoopRange,
+        (claims, side): (Handle<tile::Ring>, Side),
+        body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
+    ) {
+        self.repeat_at(span, name, range, (Unroll::Claimed, None), |k, value| {
+            body(k, value);
+            let hold = k.begin_hold(claims, side, span);
+            k.push(Stmt::End(hold));
+        });
+    }
+}
