@@ -120,7 +120,7 @@ impl Machine<'_> {
             | Stmt::Role { .. }
             | Stmt::Elect { .. }
             | Stmt::TensorCopy(_)
-            | Stmt::Advance(_)
+            | Stmt::Advance { .. }
             | Stmt::WarpgroupMma(_)
             | Stmt::TensorMma(_)
             | Stmt::TensorLoad(_)

@@ -90,10 +90,11 @@ fn flags(config: &MatmulConfig, of: &Config) -> String {
         ("clusters", config.clusters),
         ("group", config.group),
         ("swapped", 1 + i64::from(config.swapped)),
+        ("turns", 1 + i64::from(config.turns)),
         ("splits", config.splits),
     ];
     // The epilogue and the result are those that were asked for.
-    let asked = ["epilogue", "result", "sums"].map(|name| (name, of.size(name)));
+    let asked = ["epilogue", "result", "sums", "scheduler"].map(|name| (name, of.size(name)));
     let sizes = sizes
         .into_iter()
         .chain(asked)

@@ -16,7 +16,7 @@ use tilewright_diag::{Diagnostic, Span, in_op, is_in_op};
 use tilewright_expr::Var;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{
-    self, Direction, If, Kernel, Loop, OpKind, Overlap, Parallel, Role, ScalarParameter, Space, Stmt, Unroll,
+    self, Direction, If, Kernel, Loop, OpKind, Overlap, Parallel, Part, Role, ScalarParameter, Space, Stmt, Unroll,
 };
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
@@ -83,6 +83,21 @@ pub struct ScopeRef<'b, 'k> {
     scope: Scope,
     /// The warp that executes the op, if one was named.
     warp: Option<i64>,
+}
+
+/// How a loop is executed.
+pub(crate) struct LoopKind {
+    pub(crate) unroll: Unroll,
+    /// The variant that the user asks for.
+    pub(crate) variant: Option<String>,
+    /// Which iterations its role executes, if not all.
+    pub(crate) part: Option<Part>,
+}
+
+impl From<Unroll> for LoopKind {
+    fn from(unroll: Unroll) -> LoopKind {
+        LoopKind { unroll, variant: None, part: None }
+    }
 }
 
 /// A parallel loop that was just added, to set more options of it.
@@ -290,7 +305,7 @@ impl<'k> KernelBuilder<'k> {
         range: impl LoopRange,
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
-        self.repeat(name, range, (Unroll::No, None), body);
+        self.repeat(name, range, Unroll::No.into(), body);
     }
 
     /// A loop that is fully unrolled in CUDA.
@@ -301,7 +316,7 @@ impl<'k> KernelBuilder<'k> {
         range: impl LoopRange,
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
-        self.repeat(name, range, (Unroll::Full, None), body);
+        self.repeat(name, range, Unroll::Full.into(), body);
     }
 
     /// A loop whose copies from tensors to shared buffers run ahead of what uses them: each buffer has `stages` stages, a
@@ -316,7 +331,7 @@ impl<'k> KernelBuilder<'k> {
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
         let Stages { count, variant } = stages.into();
-        self.repeat(name, range, (Unroll::Pipelined(count), variant), body);
+        self.repeat(name, range, LoopKind { variant, ..Unroll::Pipelined(count).into() }, body);
     }
 
     #[track_caller]
@@ -324,10 +339,10 @@ impl<'k> KernelBuilder<'k> {
         &mut self,
         name: &str,
         range: impl LoopRange,
-        (unroll, variant): (Unroll, Option<String>),
+        kind: LoopKind,
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
-        self.repeat_at(Span::here(), name, range, (unroll, variant), body);
+        self.repeat_at(Span::here(), name, range, kind, body);
     }
 
     fn repeat_at<T>(
@@ -335,14 +350,14 @@ impl<'k> KernelBuilder<'k> {
         span: Span,
         name: &str,
         range: impl LoopRange,
-        (unroll, variant): (Unroll, Option<String>),
+        LoopKind { unroll, variant, part }: LoopKind,
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
         let Some((counter, first)) = range.bounds().counter(name, span) else { return };
         self.loops.push(name.to_string());
         let body = self.inside(span, |k| body(k, Expr::of_loop(&counter.var) + first));
         self.loops.pop();
-        self.kernel.body.push(Stmt::Loop(Loop { counter, unroll, variant, body, span }));
+        self.kernel.body.push(Stmt::Loop(Loop { counter, unroll, variant, part, place: Vec::new(), body, span }));
     }
 
     /// Unordered iterations over `extents`, divided among the threads of the CTA.

@@ -1,7 +1,8 @@
 //! Which CTA computes which tile of a result, for all roles alike.
 
+use tilewright_expr::{Node, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::Ring;
+use tilewright_ir::tile::{Part, Ring};
 
 use crate::builder::{KernelBuilder, Names};
 use crate::expr::Expr;
@@ -102,20 +103,74 @@ impl<const N: usize> Tiles<N> {
         k: &mut KernelBuilder<'k>,
         body: impl FnOnce(&mut KernelBuilder<'k>, [Expr; N]) -> T,
     ) {
-        let (extent, name) = (self.extent, k.free_name("turn"));
-        let placed = |k: &mut KernelBuilder<'k>, turn: Expr, group: i64, body| {
-            k.named(|names: &mut Names<'_, '_>| place(names, turn, (extent, group)), body);
+        self.visit(k, None, body);
+    }
+
+    /// Visits every `of`-th tile of this CTA, from number `index` on, in the role that calls it; `of` roles together visit all. While one
+    /// stores its tile, another multiplies the next one ("ping-pong").
+    ///
+    /// A role passes the stages of rings that the others consume for their tiles, as many as it consumes for one of its own. So stages
+    /// are filled for all tiles in order, by a role that visits them with [`for_each`](Tiles::for_each).
+    #[track_caller]
+    pub fn for_every<'k, T>(
+        &self,
+        k: &mut KernelBuilder<'k>,
+        [index, of]: [i64; 2],
+        body: impl FnOnce(&mut KernelBuilder<'k>, [Expr; N]) -> T,
+    ) {
+        let against = match self.schedule {
+            Schedule::Persistent { .. } => None,
+            Schedule::One(_) => Some("each CTA has one tile"),
+            Schedule::Claimed { .. } => Some("which tile is next is known only when it is claimed"),
         };
+        let part = (of != 1).then_some(Part { index, of });
+        if k.takes_turn(part, against) {
+            self.visit(k, part, body);
+        }
+    }
+
+    /// Visits the tiles of this CTA, or a part of them.
+    #[track_caller]
+    fn visit<'k, T>(
+        &self,
+        k: &mut KernelBuilder<'k>,
+        part: Option<Part>,
+        body: impl FnOnce(&mut KernelBuilder<'k>, [Expr; N]) -> T,
+    ) {
+        let (extent, name) = (self.extent, k.free_name("turn"));
+        let mut vars = Vec::new();
         match self.schedule {
             Schedule::One(tile) => _ = body(k, tile),
             Schedule::Persistent { first, ctas, group } => {
-                k.serial(&name, (first, product(&extent)).step(ctas), |k, turn| placed(k, turn, group, body));
+                let range = (first, product(&extent)).step(ctas);
+                k.in_turn(&name, range, part, |k, turn| at_place(k, (extent, group), turn, &mut vars, body));
             }
             Schedule::Claimed { first, group, claims } => {
-                k.claimed(&name, (first, product(&extent)), claims, |k, turn| placed(k, turn, group, body));
+                let range = (first, product(&extent));
+                k.claimed(&name, range, claims, |k, turn| at_place(k, (extent, group), turn, &mut vars, body));
             }
         }
+        k.set_place(&name, vars);
     }
+}
+
+/// `body`, for the tile with this number; the variables that name its place are added.
+#[track_caller]
+fn at_place<'k, const N: usize, T>(
+    k: &mut KernelBuilder<'k>,
+    order: ([Expr; N], i64),
+    number: Expr,
+    vars: &mut Vec<Var>,
+    body: impl FnOnce(&mut KernelBuilder<'k>, [Expr; N]) -> T,
+) {
+    let named = |names: &mut Names<'_, '_>| place(names, number, order);
+    k.named(named, |k, tile| {
+        vars.extend(tile.iter().filter_map(|at| match at.resolved().node() {
+            Node::Var(var) => Some(var.clone()),
+            _ => None,
+        }));
+        body(k, tile)
+    });
 }
 
 fn product(extent: &[Expr]) -> Expr {

@@ -353,7 +353,7 @@ impl<'a> Printer<'a> {
                 let call = wgmma::call(self.program, self.uses, product)?;
                 self.line(format_args!("{call};"));
             }
-            Stmt::Advance(cursor) => self.advance(&self.program.cursors[*cursor]),
+            Stmt::Advance { cursor, by } => self.advance(&self.program.cursors[*cursor], by),
             Stmt::Inst(call) if wrapped::is_wrapped(&call.inst.info()) => {
                 let text = self.wrapped_call(call)?;
                 self.line(format_args!("{text};"));
@@ -416,9 +416,20 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// A warp goes on to the next stage of a ring.
-    fn advance(&mut self, cursor: &Cursor) {
+    /// A warp goes on by so many stages of a ring.
+    fn advance(&mut self, cursor: &Cursor, by: &Expr) {
         let (stage, phase, stages) = (cursor.stage.name(), cursor.phase.name(), cursor.stages);
+        if by.as_const() != Some(1) {
+            let by = c_index(by);
+            if stages == 1 {
+                self.line(format_args!("{phase} ^= {by} & 1;"));
+                return;
+            }
+            self.line(format_args!("{stage} += {by};"));
+            self.line(format_args!("{phase} ^= {stage}/{stages} & 1;"));
+            self.line(format_args!("{stage} %= {stages};"));
+            return;
+        }
         if stages == 1 {
             self.line(format_args!("{phase} ^= 1;"));
             return;

@@ -115,7 +115,7 @@ impl<'a> Tally<'a> {
                 self.value(&load.from);
                 self.add(times);
             }
-            Stmt::Mma(_) | Stmt::Advance(_) => self.add(times),
+            Stmt::Mma(_) | Stmt::Advance { .. } => self.add(times),
             Stmt::Role { body, .. } | Stmt::Elect { body } => {
                 self.add(times);
                 self.body(body);

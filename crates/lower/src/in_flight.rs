@@ -31,12 +31,12 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Barrier, OpPlan};
 use tilewright_ir::thread::{Call, Inst, Memory, Stmt, Value, for_each_stmt};
 use tilewright_ir::tile::EngineMove;
-use tilewright_ir::{Counter, Handle, Scalar};
+use tilewright_ir::{Handle, Scalar};
 
 use crate::builder::{Builder, regs};
 use crate::engine::barrier_call;
 use crate::pipeline::Team;
-use crate::sync::{Block, LoopBlock, OpBlock, name_in};
+use crate::sync::{Block, LoopBlock, LoopRef, OpBlock, name_in};
 use arriving::{Arriving, Awaited};
 use by_engine::Load;
 use groups::{Group, Needed, Pending, Threads, Used};
@@ -150,9 +150,9 @@ struct Waits<'a> {
     /// Whether there are asynchronous products.
     has_products: bool,
     /// The loops around those that the walk has seen, by their plans.
-    around: BTreeMap<usize, Vec<Counter>>,
+    around: BTreeMap<usize, Vec<LoopRef>>,
     /// The loops around the current block.
-    loops: Vec<Counter>,
+    loops: Vec<LoopRef>,
 }
 
 impl Waits<'_> {
@@ -186,7 +186,7 @@ impl Waits<'_> {
     }
 
     fn repeat(&mut self, inner: &mut LoopBlock, state: &mut State, places: bool) {
-        self.loops.push(inner.inner.counter.clone());
+        self.loops.push(inner.inner.clone());
         // Where an iteration begins, what is in flight is that before the loop, or that after another iteration.
         while inner.inner.counter.repeats() {
             let (before, mut after) = (state.clone(), state.clone());
@@ -199,7 +199,7 @@ impl Waits<'_> {
         let mut after = state.clone();
         self.walk(&mut inner.body, &mut after, places);
         self.loops.pop();
-        match inner.inner.counter.is_never_empty() {
+        match inner.inner.is_never_empty() {
             true => *state = after,
             false => state.meet(after),
         }
@@ -370,7 +370,10 @@ impl Waits<'_> {
 
     /// Whether what an earlier copy stores needs no order with what an op stores, if both are copies to tensors.
     fn is_apart(&self, earlier: usize, op: &OpBlock) -> bool {
-        let stored = |plan, loops| Some(Stored { plan, moved: self.stores.get(&plan)?, loops });
+        let stored = |plan, loops| {
+            let moved = self.stores.get(&plan)?;
+            Some(Stored { plan, moved, memory: self.builder.memory(moved.tensor), loops })
+        };
         let before = self.around.get(&earlier).and_then(|loops| stored(earlier, loops));
         let both = before.zip(stored(op.op, &self.loops));
         both.is_some_and(|(before, after)| before.is_apart(&after))

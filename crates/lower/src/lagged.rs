@@ -104,7 +104,7 @@ fn later(builder: &Builder, (pair, role): (&BarrierPair, Handle<Role>), mut inne
         let groups = count as i64 - 2;
         let is_later = Cond::Less(begin.clone(), Expr::var(var));
         let release = under(&[is_later], arrive(before(cursor)));
-        op.body = std::iter::once(wait(groups)).chain(release).chain([Stmt::Advance(pair.cursor)]).collect();
+        op.body = std::iter::once(wait(groups)).chain(release).chain([Stmt::advance(pair.cursor)]).collect();
         let exists = Cond::Less(begin.clone(), end.clone());
         let last = under(&[exists], arrive(before(cursor)));
         let body = std::iter::once(wait(0)).chain(last).collect();

@@ -17,14 +17,16 @@ mod drains;
 mod holds;
 mod lifetime;
 mod pair;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
 use tilewright_ir::thread::{
-    Call, Inst, Memory, Reach, RegArray, Ring, Stmt, TensorMemory, for_each_stmt, for_each_stmt_mut,
+    Call, Cursor, Inst, Memory, Reach, RegArray, Ring, Stmt, TensorMemory, for_each_stmt, for_each_stmt_mut,
 };
 use tilewright_ir::tile::{EngineMove, Hold, Kernel, Role, Side};
 use tilewright_ir::{Handle, tile};
@@ -35,6 +37,7 @@ pub(crate) use self::holds::RingHolds;
 use self::lifetime::{begin_block, end_block, read_of_address};
 use self::pair::Across;
 pub(crate) use self::pair::BarrierPair;
+use self::turns::with_turns;
 use crate::builder::Builder;
 use crate::engine::barrier_call;
 use crate::lagged::lagged;
@@ -109,6 +112,17 @@ impl Rings {
             builder.program.tensor_memory = Some(TensorMemory { slot, base, columns, is_of_pair });
         }
         Rings { all, ..Rings::default() }
+    }
+
+    /// Where warps are in a ring, and its plan.
+    pub(crate) fn cursor_of(&self, ring: Handle<tile::Ring>) -> (Handle<Cursor>, usize) {
+        let pair = &self.all[ring.index()];
+        (pair.cursor, pair.plan)
+    }
+
+    /// The error for roles that use a ring in turns, and do not release a stage equally often.
+    pub(crate) fn uneven(&self, kernel: &Kernel) -> Vec<Diagnostic> {
+        self.all.iter().zip(kernel.rings.iter()).filter_map(|(pair, (_, ring))| pair.uneven(kernel, ring)).collect()
     }
 
     /// The place of the hold of a role in the open ones, if it is one of the ring of a buffer.
@@ -302,8 +316,10 @@ impl Rings {
             let consumers = pair.arrivals(builder)[1];
             let ring = Ring { name, payload, stages, full: pair.full, empty: Some(pair.empty), consumers };
             builder.program.rings.push(ring);
+            builder.program.rings.extend(pair.turns.map(|turns| turns.ring(&kernel.rings[handle].name)));
         }
-        let mut blocks = lagged(kernel, builder, (&all, &holds), blocks);
+        let blocks = lagged(kernel, builder, (&all, &holds), blocks);
+        let mut blocks = with_turns(builder, &all, blocks);
         for_each_op(&mut blocks, &mut |op| wait_for_clusters(&all, &mut op.body));
         if let (Some(tensor), Some(first)) = (&builder.program.tensor_memory, all.first()) {
             let facts = plans[first.plan].considered.iter_mut().filter_map(|known| known.answer.as_mut().ok());

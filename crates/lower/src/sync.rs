@@ -27,7 +27,8 @@ mod tensors;
 mod touched;
 
 pub(crate) use block::{
-    Block, Branch, Flight, FlightWay, IfBlock, LoopBlock, LoopRef, OpBlock, RequiredBarrier, for_each_op, role_of,
+    Block, Branch, Flight, FlightWay, IfBlock, LoopBlock, LoopPart, LoopRef, OpBlock, RequiredBarrier, for_each_op,
+    role_of,
 };
 
 pub(crate) use names::name_in;
@@ -107,8 +108,8 @@ impl BarrierPass<'_> {
             self.mark_earlier(start, true);
             let order = match has_barrier(&block.body, self.widest(), role_of(&block.body)) {
                 _ if block.inner.next.is_some() => Order::Any,
-                true => Order::Next,
-                false => Order::Later,
+                true if block.inner.part.is_none() => Order::Next,
+                true | false => Order::Later,
             };
             let outer = self.again.replace(Again { counter: block.inner.counter.clone(), order });
             self.walk(&mut block.body, Pass::Again);
@@ -120,7 +121,7 @@ impl BarrierPass<'_> {
         let mut missing = None;
         let before = self.pending.clone();
         self.find_missing(&block.body, &mut missing);
-        if !block.inner.counter.is_never_empty() {
+        if !block.inner.is_never_empty() {
             self.pending = before;
         }
         self.loops.pop();
@@ -147,7 +148,7 @@ impl BarrierPass<'_> {
                     self.loops.push(inner.inner.clone());
                     let before = self.pending.clone();
                     self.find_missing(&inner.body, missing);
-                    if !inner.inner.counter.is_never_empty() {
+                    if !inner.inner.is_never_empty() {
                         self.pending = before;
                     }
                     self.loops.pop();
@@ -334,7 +335,7 @@ fn has_barrier(body: &[Block], widest: Scope, role: Option<Handle<Role>>) -> boo
         Block::Op(op) => in_op(op),
         Block::Loop(inner) => {
             inner.barrier.as_ref().is_some_and(|(barrier, _)| is_widest(barrier))
-                || (inner.inner.counter.is_never_empty() && has_barrier(&inner.body, widest, role))
+                || (inner.inner.is_never_empty() && has_barrier(&inner.body, widest, role))
         }
         Block::If(branches) => in_op(&branches.first),
     })

@@ -87,7 +87,7 @@ impl Scan<'_> {
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
             Stmt::Move { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => {}
             Stmt::TensorMma(_) | Stmt::TensorLoad(_) => {}
-            Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) => {}
+            Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance { .. } => {}
         }
     }
 

@@ -145,6 +145,9 @@ pub struct MatmulConfig {
     pub stages: i64,
     /// Stages of the sums in tensor memory; on `sm_90a`, sums are in registers.
     pub sums: i64,
+    /// Whether each of the two warpgroups of `sm_90a` has a tile of its own, and one stores while the other multiplies ("ping-pong");
+    /// else, they compute a tile together. On `sm_100a` it means nothing.
+    pub turns: bool,
     /// CTAs of a cluster, which have rows of their own and the same columns.
     pub cluster: i64,
     /// Which clusters compute which tiles.
@@ -192,6 +195,7 @@ impl MatmulConfig {
             columns: 128,
             stages: 4,
             sums: 2,
+            turns: false,
             cluster: 1,
             scheduler: Scheduler::Persistent,
             clusters: super::machine::Machine::of(target).sms,
@@ -242,6 +246,11 @@ impl MatmulConfig {
         self.factor == F32 && self.is_mn_major()[1]
     }
 
+    /// Whether warpgroups compute tiles in turns.
+    pub(super) fn takes_turns(&self) -> bool {
+        self.turns && self.target == Target::Sm90a
+    }
+
     /// Whether each CTA of a cluster copies a part of the right factor for all of them. Parts along columns consist of the 8 rows that
     /// a swizzle permutes.
     pub fn shares_columns(&self) -> bool {
@@ -258,6 +267,8 @@ impl MatmulConfig {
     pub fn warps(&self) -> i64 {
         let others = i64::from(self.epilogue.residual) + i64::from(self.scheduler == Scheduler::Claimed);
         match self.target {
+            // Registers move from the warpgroup of those that load.
+            Target::Sm90a if self.takes_turns() => 4 + 8,
             // One loads, and two warpgroups multiply and store.
             Target::Sm90a => 1 + others + 8,
             // One loads, one multiplies, and a warpgroup stores.
@@ -274,8 +285,9 @@ impl MatmulConfig {
     /// Bytes of the shared memory of a CTA.
     pub fn shared_bytes(&self) -> i64 {
         let tile = self.columns.saturating_mul(ROWS * self.result.bytes());
-        let tiles = 1 + i64::from(self.epilogue.residual);
-        let rings = tiles + i64::from(self.target == Target::Sm100a);
+        let loaded = i64::from(self.epilogue.residual);
+        let tiles = loaded + if self.takes_turns() { 2 } else { 1 };
+        let rings = 1 + loaded + i64::from(self.target == Target::Sm100a);
         let claims = self.scheduler == Scheduler::Claimed && self.target == Target::Sm100a;
         // Two arrays of barriers for each ring, the address of tensor memory, and the tiles that are claimed with their barriers.
         let barriers = 2 * rings + i64::from(self.target == Target::Sm100a) + 3 * i64::from(claims);
@@ -316,7 +328,10 @@ impl MatmulConfig {
             at_most("columns of tensor memory", self.tensor_columns(), 512, "PTX ISA, \"Tensor Memory Addressing\"");
             let limits_of_rows = self.against_wide_rows().into_iter().chain(self.against_rows_of_tf32());
             limits.extend(self.against_unit().into_iter().chain(limits_of_rows));
-        } else if self.columns % 8 != 0 {
+        } else if self.takes_turns() {
+            at_most("columns of a tile of one warpgroup", self.columns, 128, "its sums are in registers");
+        }
+        if self.target == Target::Sm90a && self.columns % 8 != 0 {
             let (found, legal) = (format!("columns of a tile: {}", self.columns), "multiples of 8".to_string());
             limits.push(Limit { found, legal, source: "PTX ISA, \"Matrix shape\" of wgmma and mma" });
         }
@@ -332,7 +347,7 @@ impl MatmulConfig {
             let found = format!("{what}: {count}");
             limits.push(Limit { found, legal: "1 or more".to_string(), source: "nothing is computed otherwise" });
         }
-        limits.extend(self.against_splits());
+        limits.extend(self.against_splits().into_iter().chain(self.against_turns()));
         if ![1, 2, 4, 8].contains(&self.cluster) {
             let found = format!("CTAs of a cluster: {}", self.cluster);
             limits.push(Limit { found, legal: "1, 2, 4 or 8".to_string(), source: SPECIFICATIONS });
@@ -351,6 +366,15 @@ impl MatmulConfig {
             (false, _) => ("an epilogue of parts of sums".to_string(), "`scale` only: the parts are added in memory"),
         };
         Some(Limit { found, legal: legal.to_string(), source: "each part of K passes through the epilogue" })
+    }
+
+    /// Tiles that warpgroups cannot have in turns.
+    fn against_turns(&self) -> Option<Limit> {
+        (self.takes_turns() && self.scheduler != Scheduler::Persistent).then(|| Limit {
+            found: "a single tile for warpgroups that take turns".to_string(),
+            legal: "persistent clusters".to_string(),
+            source: "each warpgroup computes every second tile of its CTA",
+        })
     }
 
     /// Whether M of the left factor of the instructions, and N of the right one, are contiguous.
@@ -498,6 +522,9 @@ impl fmt::Display for MatmulConfig {
         write!(f, " cluster {cluster} stages {stages}")?;
         if *target == Target::Sm100a {
             write!(f, " sums {sums}")?;
+        }
+        if self.takes_turns() {
+            f.write_str(" turns")?;
         }
         match scheduler {
             Scheduler::Persistent => write!(f, " clusters {clusters} group {group}")?,

@@ -87,16 +87,16 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
                 factors.consume(k, |k, (left, right)| k.gemm_async(sums, left, right).with(gemm));
             });
         };
-        let out = k.shared("out", result, turned(swapped, [ROWS, columns]));
         // Some columns of the sums of a tile, from `first` on.
         let finish = |k: &mut KernelBuilder,
                       (tile, first): ([Expr; 3], Expr),
                       extra: Option<Buffer>,
-                      sum_at: &dyn Fn(Expr, Expr) -> Value| {
+                      sum_at: &dyn Fn(Expr, Expr) -> Value,
+                      (out, suffix): (Buffer, &str)| {
             let (bias_length, bias_at) =
                 if swapped { (ROWS, sides(tile)[0]) } else { (part, at(tile[2] * columns + first, part)) };
             let bias = bias.map(|bias| {
-                let held = k.fragment("held_bias", sum, [bias_length]);
+                let held = k.fragment(&format!("held_bias{suffix}"), sum, [bias_length]);
                 k.copy(held, bias.sub((bias_at,)));
                 held
             });
@@ -108,7 +108,10 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
                 k.store(out, (row, column), element);
             });
         };
-        let store = |k: &mut KernelBuilder, tile: [Expr; 3]| {
+        let tile_in = |k: &mut KernelBuilder, suffix: &str| {
+            k.shared(&format!("out{suffix}"), result, turned(swapped, [ROWS, columns]))
+        };
+        let store = |k: &mut KernelBuilder, tile: [Expr; 3], out: Buffer| {
             let part = c.sub(tile[0] / splits, tile_of(tile));
             if splits > 1 {
                 k.atomic_add(part, out);
@@ -117,22 +120,30 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
             }
         };
         match target {
+            // Two warpgroups share a tile, or each has a tile of its own: one multiplies while the other stores.
             Target::Sm90a => {
-                k.role("multiply", 8, |k| {
-                    tiles.for_each(k, |k, tile| {
-                        let sums = k.fragment("sums", sum, [ROWS, columns]);
-                        add_products(k, sums);
-                        let extra = added.as_ref().map(|added| added.wait(k));
-                        let added = extra.as_ref().map(|extra| extra.buffers);
-                        k.unroll("p", 0..columns / part, |k, p| {
-                            finish(k, (tile, p * part), added, &|i, j| sums.at((i, p * part + j)));
+                let together: &[(&str, i64, &str)] = &[("multiply", 8, "")];
+                let in_turns: &[(&str, i64, &str)] = &[("even", 4, "_even"), ("odd", 4, "_odd")];
+                let roles = if config.takes_turns() { in_turns } else { together };
+                for (turn, (name, warps, suffix)) in roles.iter().enumerate() {
+                    let out = tile_in(k, suffix);
+                    k.role(name, *warps, |k| {
+                        tiles.for_every(k, [turn as i64, roles.len() as i64], |k, tile| {
+                            let sums = k.fragment(&format!("sums{suffix}"), sum, [ROWS, columns]);
+                            add_products(k, sums);
+                            let extra = added.as_ref().map(|added| added.wait(k));
+                            let added = extra.as_ref().map(|extra| extra.buffers);
+                            k.unroll("p", 0..columns / part, |k, p| {
+                                finish(k, (tile, p * part), added, &|i, j| sums.at((i, p * part + j)), (out, suffix));
+                            });
+                            extra.into_iter().for_each(|extra| extra.release(k));
+                            store(k, tile, out);
                         });
-                        extra.into_iter().for_each(|extra| extra.release(k));
-                        store(k, tile);
                     });
-                });
+                }
             }
             Target::Sm100a => {
+                let out = tile_in(k, "");
                 let acc = k.ring("acc", sums, |r| r.tensor("sums", sum, [ROWS, columns]));
                 k.role("multiply", 1, |k| {
                     tiles.for_each(k, |k, _| acc.produce(k, add_products));
@@ -146,15 +157,18 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
                         k.unroll("p", 0..columns / part, |k, p| {
                             let held = k.fragment("held", sum, [ROWS, part]);
                             k.copy(held, stage.buffers.sub((.., at(p * part, part))));
-                            finish(k, (tile, p * part), added, &|i, j| held.at((i, j)));
+                            finish(k, (tile, p * part), added, &|i, j| held.at((i, j)), (out, ""));
                         });
                         stage.release(k);
                         extra.into_iter().for_each(|extra| extra.release(k));
-                        store(k, tile);
+                        store(k, tile, out);
                     });
                 });
             }
         }
         k.threads(32 * config.warps());
+        if config.takes_turns() {
+            k.move_registers();
+        }
     })
 }

@@ -30,6 +30,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "columns", default: 128, about: "columns of a tile of 128 rows" },
         ShapeKey { name: "stages", default: 4, about: "stages of 128 bytes of each row of the factors" },
         ShapeKey { name: "sums", default: 2, about: "stages of sums in tensor memory" },
+        ShapeKey { name: "turns", default: 1, about: "2: the warpgroups of sm_90a compute tiles in turns" },
         EPILOGUE,
         RESULT,
         ShapeKey { name: "cluster", default: 1, about: "CTAs of a cluster, one below the other: 1, 2, 4 or 8" },
@@ -57,6 +58,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         (BF16, &[("m", 520), ("n", 200), ("k", 136), ("columns", 64), ("scheduler", 3), ("group", 2)]),
         (F16, &[("m", 515), ("n", 200), ("k", 200), ("columns", 64), ("cluster", 2), ("scheduler", 3)]),
         (BF16, &[("m", 300), ("n", 200), ("k", 136), ("columns", 64), ("cluster", 2), ("scheduler", 2)]),
+        (F16, &[("m", 520), ("n", 200), ("k", 136), ("columns", 64), ("turns", 2), ("epilogue", 6)]),
         (I8, &[("m", 512), ("n", 96), ("k", 272), ("columns", 48), ("epilogue", 3), ("clusters", 3)]),
         (BF16, &[("m", 520), ("n", 272), ("k", 192), ("cluster", 2), ("clusters", 2)]),
         (F16, &[("m", 640), ("n", 144), ("k", 128), ("columns", 64), ("cluster", 4), ("clusters", 1)]),
@@ -138,15 +140,26 @@ impl MatmulConfig {
     pub fn of(config: &Config, target: Target) -> MatmulConfig {
         let [columns, stages, sums, cluster, clusters, group, splits] =
             ["columns", "stages", "sums", "cluster", "clusters", "group", "splits"].map(|name| config.size(name));
-        let swapped = config.size("swapped") == 2;
+        let [swapped, turns] = ["swapped", "turns"].map(|name| config.size(name) == 2);
         let scheduler = match config.size("scheduler") {
             2 => Scheduler::OneEach,
             3 => Scheduler::Claimed,
             _ => Scheduler::Persistent,
         };
         let asked = MatmulConfig::asked(config, target);
-        let product =
-            MatmulConfig { columns, stages, sums, cluster, scheduler, clusters, group, swapped, splits, ..asked };
+        let product = MatmulConfig {
+            columns,
+            stages,
+            sums,
+            turns,
+            cluster,
+            scheduler,
+            clusters,
+            group,
+            swapped,
+            splits,
+            ..asked
+        };
         MatmulConfig { result: result(config, &product), ..product }
     }
 

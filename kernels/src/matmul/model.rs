@@ -114,10 +114,12 @@ impl MatmulConfig {
         let epilogue = self.epilogue_seconds(&machine);
         let memory = self.memory_bytes(shape, [rows, columns], clusters) / machine.memory;
 
-        let (main, overlaps) = (
-            products.max(loads),
-            self.target == Target::Sm100a && self.sums > 1 && self.scheduler != Scheduler::OneEach,
-        );
+        let main = products.max(loads);
+        let has_next = match self.target {
+            Target::Sm100a => self.sums > 1,
+            Target::Sm90a => self.takes_turns(),
+        };
+        let overlaps = has_next && self.scheduler != Scheduler::OneEach;
         let tile = if overlaps { main.max(epilogue) } else { main + epilogue };
         let last = if overlaps { main.min(epilogue) } else { 0.0 };
         let busy = machine.latency + waves as f64 * tile + last;
@@ -210,7 +212,8 @@ impl MatmulConfig {
                 let in_groups = GROUPS.map(|group| MatmulConfig { group, swapped: false, splits: 1, ..*self });
                 let for_few =
                     FOR_FEW_TILES.map(|(swapped, splits)| MatmulConfig { group: GROUPS[0], swapped, splits, ..*self });
-                let configs = in_groups.iter().chain(&for_few).filter_map(|config| config.with(cluster, columns));
+                let configs =
+                    in_groups.iter().chain(&for_few).filter_map(|config| config.with([cluster, columns], shape));
                 // Parts of K are for clusters that have no tile otherwise.
                 let is_for = |config: &MatmulConfig| config.splits == 1 || config.tiles(shape) < config.clusters;
                 let configs = configs.filter(|config| config.holds(shape) && is_for(config));
@@ -221,12 +224,16 @@ impl MatmulConfig {
         all
     }
 
-    /// The configuration with as many stages as there is room for; `None` if it cannot be.
-    fn with(&self, cluster: i64, columns: i64) -> Option<MatmulConfig> {
+    /// The configuration with as many stages as there is room for, and with turns where these are faster; `None` if it cannot be.
+    fn with(&self, [cluster, columns]: [i64; 2], shape: MatmulShape) -> Option<MatmulConfig> {
         let clusters = Machine::of(self.target).sms / cluster;
-        let config = MatmulConfig { cluster, columns, clusters, stages: 1, ..*self };
-        let room = self.target.shared_bytes() - config.shared_bytes();
-        let stages = 1 + room.max(0) / config.stage_bytes();
-        MatmulConfig { stages, ..config }.check().ok()
+        let may_turn: &[bool] = if self.target == Target::Sm90a { &[false, true] } else { &[false] };
+        let all = may_turn.iter().filter_map(|turns| {
+            let config = MatmulConfig { cluster, columns, clusters, turns: *turns, stages: 1, ..*self };
+            let room = self.target.shared_bytes() - config.shared_bytes();
+            let stages = 1 + room.max(0) / config.stage_bytes();
+            MatmulConfig { stages, ..config }.check().ok()
+        });
+        all.min_by(|a, b| a.cost(shape).seconds.total_cmp(&b.cost(shape).seconds))
     }
 }

@@ -302,7 +302,7 @@ impl Machine<'_> {
                 | Stmt::TensorLoad(_)
                 | Stmt::Elect { .. }
                 | Stmt::Role { .. }
-                | Stmt::Advance(_) => {
+                | Stmt::Advance { .. } => {
                     return Err("a statement that this machine does not know".to_string());
                 }
             }

@@ -178,3 +178,86 @@ fn nothing_is_carried_from_one_claimed_tile_to_another() {
     });
     assert_mistake("a_sum_over_claimed_tiles", summed);
 }
+
+/// A role that loads, and what visits tiles in turns.
+fn in_turns(visits: impl FnOnce(&mut KernelBuilder, Tiles<2>, Ring<Buffer>, Buffer)) -> Kernel {
+    kernel("k", |k| {
+        let (x, y) = (k.input("x", F32, [512, 64]), k.output("y", F32, [512, 64]));
+        k.threads(160);
+        let tiles = Tiles::persistent(k, [Expr::from(8), Expr::from(1)], (2, 1));
+        let ring = k.ring("ring", 2, |r| r.shared("held", F32, [64, 64]));
+        k.role("load", 1, |k| {
+            tiles.for_each(k, |k, [row, _]| ring.produce(k, |k, held| k.copy(held, x.sub((at(row * 64, 64), ..)))));
+        });
+        visits(k, tiles, ring, y);
+    })
+}
+
+/// A role that stores every so many-th tile.
+fn stores(k: &mut KernelBuilder, (tiles, ring, y): (Tiles<2>, Ring<Buffer>, Buffer), name: &str, turn: [i64; 2]) {
+    k.role(name, 1, |k| {
+        tiles.for_every(k, turn, |k, [row, _]| {
+            ring.consume(k, |k, held| {
+                let of_role = k.fragment(&format!("of_{name}"), F32, [64, 64]);
+                k.copy(of_role, held);
+                k.copy(y.sub((at(row * 64, 64), ..)), of_role);
+            });
+        });
+    });
+}
+
+#[test]
+fn all_turns_are_taken() {
+    assert_mistake(
+        "a_turn_that_no_role_takes",
+        in_turns(|k, tiles, ring, y| stores(k, (tiles, ring, y), "even", [0, 2])),
+    );
+}
+
+#[test]
+fn a_turn_is_taken_once() {
+    let both = in_turns(|k, tiles, ring, y| {
+        for (name, turn) in [("even", 0), ("odd", 1), ("other", 1)] {
+            stores(k, (tiles, ring, y), name, [turn, 2]);
+        }
+    });
+    assert_mistake("a_turn_that_two_roles_take", both);
+}
+
+#[test]
+fn turns_are_counted_from_zero() {
+    assert_mistake(
+        "a_turn_that_there_is_not",
+        in_turns(|k, tiles, ring, y| stores(k, (tiles, ring, y), "even", [2, 2])),
+    );
+}
+
+#[test]
+fn a_role_that_takes_turns_consumes() {
+    let filled = in_turns(|k, tiles, ring, y| {
+        let turned = k.ring("turned", 2, |r| r.shared("of_role", F32, [64, 64]));
+        for (name, turn) in [("even", 0), ("odd", 1)] {
+            k.role(name, 1, |k| {
+                tiles.for_every(k, [turn, 2], |k, _| {
+                    ring.consume(k, |k, held| turned.produce(k, |k, of_role| k.copy(of_role, held)));
+                });
+            });
+        }
+        k.role("store", 1, |k| {
+            tiles.for_each(k, |k, [row, _]| {
+                turned.consume(k, |k, of_role| k.copy(y.sub((at(row * 64, 64), ..)), of_role));
+            });
+        });
+    });
+    assert_mistake("stages_that_are_filled_in_turns", filled);
+}
+
+#[test]
+fn claimed_tiles_are_not_visited_in_turns() {
+    let claimed = that_claims(|k, tiles, [_, y]| {
+        k.role("even", 1, |k| {
+            tiles.for_every(k, [0, 2], |k, [row, _]| k.fill(y.sub((at(row * 64, 64), ..)), 0));
+        });
+    });
+    assert_mistake("claimed_tiles_in_turns", claimed);
+}

@@ -5,7 +5,7 @@ use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{Device, HostTensor, run_watched};
 use tilewright::vgpu;
-use tilewright_kernels::{Activation, Epilogue, MatmulConfig, MatmulShape};
+use tilewright_kernels::{Activation, Epilogue, MatmulConfig, MatmulShape, Scheduler};
 use tilewright_tests::machine_code::{count, disassemble, find, gaps};
 
 use super::{built_or_skipped, number};
@@ -29,6 +29,8 @@ fn configurations() -> Vec<(MatmulConfig, usize)> {
         MatmulConfig { factor: I8, result: I32, stages: 3, ..blackwell },
         MatmulConfig { columns: 32, stages: 8, swapped: true, epilogue: whole, ..blackwell },
         MatmulConfig { columns: 64, swapped: true, splits: 4, result: F32, ..blackwell },
+        MatmulConfig { scheduler: Scheduler::Claimed, ..blackwell },
+        MatmulConfig { scheduler: Scheduler::Claimed, columns: 256, cluster: 2, ..blackwell },
     ];
     let of_hopper = [
         hopper,
@@ -37,6 +39,8 @@ fn configurations() -> Vec<(MatmulConfig, usize)> {
         MatmulConfig { factor: E4M3, result: F32, stages: 3, ..hopper },
         MatmulConfig { columns: 32, stages: 8, swapped: true, epilogue: whole, ..hopper },
         MatmulConfig { columns: 64, splits: 4, result: F32, ..hopper },
+        MatmulConfig { turns: true, cluster: 2, ..hopper },
+        MatmulConfig { turns: true, epilogue: whole, stages: 3, ..hopper },
     ];
     of_blackwell.map(|config| (config, 2)).into_iter().chain(of_hopper.map(|config| (config, 12))).collect()
 }

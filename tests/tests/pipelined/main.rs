@@ -23,6 +23,7 @@ mod stores;
 mod stores_of_roles;
 mod tensor_memory;
 mod tiles;
+mod turns;
 mod warpgroups;
 
 use std::collections::BTreeSet;

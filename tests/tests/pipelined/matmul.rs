@@ -74,13 +74,14 @@ const SHAPES: [[i64; 3]; 60] = [
 ];
 
 /// What else a product may be, by its name and its values. The first one is the dtype.
-const CHOICES: [(&str, &[i64]); 13] = [
+const CHOICES: [(&str, &[i64]); 14] = [
     ("dtype", &[0, 1, 2, 3, 4, 5]),
     ("layout", &[11, 12, 21, 22]),
     ("batch", &[1, 3]),
     ("columns", &[32, 48, 64, 128]),
     ("stages", &[1, 2, 4]),
     ("sums", &[1, 2]),
+    ("turns", &[1, 2]),
     ("epilogue", &[1, 2, 3, 4, 5, 6]),
     ("result", &[1, 2, 3, 4]),
     ("cluster", &[1, 2, 4]),
@@ -164,12 +165,19 @@ fn config(shape: &[i64; 3], choices: &[i64]) -> Config {
         entry().config(Some(entry().dtypes[choices[0] as usize]), given).expect("a configuration")
     };
     let config = with(&given);
-    if MatmulConfig::of(&config, Target::Sm100a).limits().is_empty() {
-        return config;
+    let mut set = |name: &str, value: i64| {
+        given.iter_mut().filter(|(known, _)| known == name).for_each(|(_, known)| *known = value);
+    };
+    if !MatmulConfig::of(&config, Target::Sm90a).limits().is_empty() {
+        // Warpgroups take turns where a CTA has several tiles.
+        assert_ne!(config.size("scheduler"), 1, "{config}");
+        set("turns", 1);
     }
-    // Rows of tf32 along N are whole atoms of 32 elements. Nothing else is refused.
-    assert_eq!(config.dtype, F32, "{config}");
-    given.iter_mut().filter(|(name, _)| name == "columns").for_each(|(_, columns)| *columns = 32);
+    if !MatmulConfig::of(&config, Target::Sm100a).limits().is_empty() {
+        // Rows of tf32 along N are whole atoms of 32 elements. Nothing else is refused.
+        assert_eq!(config.dtype, F32, "{config}");
+        set("columns", 32);
+    }
     with(&given)
 }
 

@@ -1,10 +1,10 @@
-//! Loops over tiles that CTAs claim from each other.
+//! Loops over tiles that CTAs claim from each other, or that roles visit in turns.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{self, Side, Stmt, Unroll};
+use tilewright_ir::tile::{self, Part, Side, Stmt, Unroll};
 
-use super::KernelBuilder;
+use super::{KernelBuilder, LoopKind};
 use crate::expr::Expr;
 use crate::loop_range::LoopRange;
 use crate::nodes;
@@ -59,6 +59,42 @@ impl<'k> KernelBuilder<'k> {
         Some(finding.help("a tile is claimed once: do all that the role does for it in one visit"))
     }
 
+    /// Whether the current role may visit such a part of tiles, against which something may be; otherwise, that is a mistake.
+    #[track_caller]
+    pub(crate) fn takes_turn(&self, part: Option<Part>, against: Option<&str>) -> bool {
+        let (Some(Part { index, of }), span) = (part, Span::here()) else { return true };
+        let wrong = |message: String| Diagnostic::error("K0292", message).label(span, "visited here");
+        let finding = if let Some(against) = against {
+            let finding = wrong(format!("tiles are visited in turns, and {against}"));
+            finding.help("use Tiles::persistent, or visit all tiles of the CTA with tiles.for_each")
+        } else if self.role.is_none() {
+            let finding = wrong("tiles are visited in turns outside of roles".to_string());
+            finding.help("write it in a role: k.role(\"even\", 4, |k| tiles.for_every(k, [0, 2], |k, tile| ..))")
+        } else if let Some(outer) = self.loops.last() {
+            let finding = wrong(format!("tiles are visited in turns inside of the loop `{outer}`"));
+            finding.help("write the loop inside of the visit")
+        } else if !(0..of).contains(&index) {
+            let finding = wrong(format!("there is no turn {index} of {of}"));
+            finding.help("turns are counted from 0 on: [0, 2] and [1, 2] are the two of two roles")
+        } else {
+            return true;
+        };
+        nodes::mistake(finding);
+        false
+    }
+
+    /// A loop of which the current role executes a part, if it does not execute all of it.
+    #[track_caller]
+    pub(crate) fn in_turn<T>(
+        &mut self,
+        name: &str,
+        range: impl LoopRange,
+        part: Option<Part>,
+        body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
+    ) {
+        self.repeat(name, range, LoopKind { part, ..Unroll::No.into() }, body);
+    }
+
     /// A loop whose iterations end with the hold of a role, from which the next iteration has its value.
     fn over_claimed<T>(
         &mut self,
@@ -67,7 +103,7 @@ impl<'k> KernelBuilder<'k> {
         (claims, side): (Handle<tile::Ring>, Side),
         body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
-        self.repeat_at(span, name, range, (Unroll::Claimed, None), |k, value| {
+        self.repeat_at(span, name, range, Unroll::Claimed.into(), |k, value| {
             body(k, value);
             let hold = k.begin_hold(claims, side, span);
             k.push(Stmt::End(hold));

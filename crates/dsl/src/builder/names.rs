@@ -1,6 +1,7 @@
 //! Names for expressions: they stand for them in CUDA and in plans.
 
 use tilewright_diag::Span;
+use tilewright_expr::Var;
 use tilewright_ir::Counter;
 use tilewright_ir::tile::{Loop, Stmt, Unroll};
 
@@ -24,6 +25,15 @@ impl Names<'_, '_> {
 }
 
 impl<'k> KernelBuilder<'k> {
+    /// Says which variables name the place of a tile in the loop `name`, which was just added.
+    pub(crate) fn set_place(&mut self, name: &str, place: Vec<Var>) {
+        if let Some(Stmt::Loop(inner)) = self.kernel.body.last_mut()
+            && inner.counter.var.name() == name
+        {
+            inner.place = place;
+        }
+    }
+
     /// `body`, in which the names that `values` gives are known.
     #[track_caller]
     pub(crate) fn named<V, T>(
@@ -39,8 +49,11 @@ impl<'k> KernelBuilder<'k> {
         self.loops.extend(counters.iter().map(|counter| counter.var.name().to_string()));
         let body = self.inside(span, |k| body(k, values));
         self.loops.truncate(outer);
-        let around =
-            |body, counter| vec![Stmt::Loop(Loop { counter, unroll: Unroll::Once, variant: None, body, span })];
+        let named = |body, counter| {
+            let (unroll, place) = (Unroll::Once, Vec::new());
+            Stmt::Loop(Loop { counter, unroll, variant: None, part: None, place, body, span })
+        };
+        let around = |body, counter| vec![named(body, counter)];
         let body = counters.into_iter().rev().fold(body, around);
         self.kernel.body.extend(body);
     }

@@ -139,7 +139,7 @@ impl Stmt {
             | Stmt::Role { .. }
             | Stmt::Elect { .. }
             | Stmt::TensorCopy(_)
-            | Stmt::Advance(_) => {}
+            | Stmt::Advance { .. } => {}
         }
     }
 
@@ -171,7 +171,7 @@ impl Stmt {
             Stmt::Inst(call) => call.to.iter_mut().chain(&mut call.from).for_each(regs),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
             Stmt::If { .. } | Stmt::Unless { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {}
-            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance { .. } => {}
         }
         self.values_mut().iter_mut().for_each(|value| value.for_each_register_mut(visit));
     }
@@ -215,7 +215,7 @@ impl Stmt {
             Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => ([None, None], None),
             Stmt::IfValue { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => ([None, None], None),
             Stmt::Assign { .. } | Stmt::AssignPair { .. } => ([None, None], None),
-            Stmt::LetValue { .. } | Stmt::Mma(_) | Stmt::TensorLoad(_) | Stmt::Advance(_) => ([None, None], None),
+            Stmt::LetValue { .. } | Stmt::Mma(_) | Stmt::TensorLoad(_) | Stmt::Advance { .. } => ([None, None], None),
         };
         own.into_iter().flatten().chain(call.into_iter().flat_map(Call::accesses))
     }
@@ -265,7 +265,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => {}
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => {}
             Stmt::Unless { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } | Stmt::LetValue { .. } => {}
-            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance { .. } => {}
         }
     }
 
@@ -278,9 +278,11 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &[],
-            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {
-                &[]
-            }
+            Stmt::Assign { .. }
+            | Stmt::Role { .. }
+            | Stmt::Elect { .. }
+            | Stmt::TensorCopy(_)
+            | Stmt::Advance { .. } => &[],
             Stmt::AssignPair { .. }
             | Stmt::Mma(_)
             | Stmt::WarpgroupMma(_)
@@ -298,9 +300,11 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => &mut [],
-            Stmt::Assign { .. } | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance(_) => {
-                &mut []
-            }
+            Stmt::Assign { .. }
+            | Stmt::Role { .. }
+            | Stmt::Elect { .. }
+            | Stmt::TensorCopy(_)
+            | Stmt::Advance { .. } => &mut [],
             Stmt::AssignPair { .. }
             | Stmt::Mma(_)
             | Stmt::WarpgroupMma(_)
@@ -325,7 +329,7 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &[],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &[],
             Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &[],
-            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) | Stmt::WarpgroupMma(_) => &[],
+            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance { .. } | Stmt::WarpgroupMma(_) => &[],
             Stmt::TensorMma(_) | Stmt::TensorLoad(_) => &[],
         }
     }
@@ -340,7 +344,9 @@ impl Stmt {
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => &mut [],
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &mut [],
             Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &mut [],
-            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance(_) | Stmt::WarpgroupMma(_) => &mut [],
+            Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance { .. } | Stmt::WarpgroupMma(_) => {
+                &mut []
+            }
             Stmt::TensorMma(_) | Stmt::TensorLoad(_) => &mut [],
         }
     }
@@ -375,8 +381,9 @@ impl Stmt {
                 factors.chain([&product.sums]).for_each(visit);
             }
             Stmt::TensorLoad(load) => visit(&load.from),
+            Stmt::Advance { by, .. } => visit(by),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
-            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } => {}
         }
     }
 
@@ -403,8 +410,9 @@ impl Stmt {
                 product.shared_mut().into_iter().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(visit);
             }
             Stmt::TensorLoad(load) => visit(&mut load.from),
+            Stmt::Advance { by, .. } => visit(by),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
-            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } => {}
         }
     }
 
@@ -423,7 +431,7 @@ impl Stmt {
             }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => {}
-            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
+            Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance { .. } => {}
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) => {}
             Stmt::TensorLoad(_) => {}
         }
@@ -439,7 +447,7 @@ impl Stmt {
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => Scope::Thread,
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => Scope::Thread,
             Stmt::Mma(_) | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => Scope::Thread,
-            Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Advance(_) => Scope::Thread,
+            Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Advance { .. } => Scope::Thread,
         }
     }
 

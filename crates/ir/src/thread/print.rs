@@ -264,9 +264,10 @@ impl Program {
                 }
                 Stmt::TensorLoad(load) => writeln!(f, "{} = tensor[{}]", self.regs(&load.to), load.from)?,
                 Stmt::WarpgroupMma(product) => writeln!(f, "{}", self.warpgroup_mma(product))?,
-                Stmt::Advance(cursor) => {
+                Stmt::Advance { cursor, by } => {
                     let Cursor { stage, phase, stages } = &self.cursors[*cursor];
-                    writeln!(f, "advance {}, {} of {stages}", stage.name(), phase.name())?;
+                    let by = if by.as_const() == Some(1) { String::new() } else { format!(" by {by}") };
+                    writeln!(f, "advance {}, {} of {stages}{by}", stage.name(), phase.name())?;
                 }
                 Stmt::Inst(call) => writeln!(f, "{}", self.call(call))?,
             }

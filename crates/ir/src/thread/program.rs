@@ -289,6 +289,11 @@ pub fn conjunction<'a>(cond: &'a Cond, body: &'a [Stmt]) -> (Vec<&'a Cond>, &'a 
 }
 
 impl Stmt {
+    /// A warp goes on to the next stage of a ring.
+    pub fn advance(cursor: Handle<Cursor>) -> Stmt {
+        Stmt::Advance { cursor, by: Expr::constant(1) }
+    }
+
     /// The statements inside it: of an op, a loop or a branch.
     pub fn inner(&self) -> &[Stmt] {
         match self {
@@ -314,7 +319,7 @@ impl Stmt {
             | Stmt::TensorMma(_)
             | Stmt::TensorLoad(_)
             | Stmt::TensorCopy(_)
-            | Stmt::Advance(_)
+            | Stmt::Advance { .. }
             | Stmt::Inst(_) => &[],
         }
     }
@@ -332,7 +337,7 @@ impl Stmt {
             Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => None,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => None,
             Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => None,
-            Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Advance(_) => None,
+            Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Advance { .. } => None,
         }
     }
 
@@ -499,8 +504,13 @@ pub enum Stmt {
     TensorLoad(Box<TensorLoad>),
     /// The copy engine copies a box of a tensor to shared memory.
     TensorCopy(Box<TensorCopy>),
-    /// A warp goes on to the next stage of a ring.
-    Advance(Handle<Cursor>),
+    /// A warp goes on by some stages of a ring.
+    Advance {
+        /// Where it is.
+        cursor: Handle<Cursor>,
+        /// How many stages.
+        by: Expr,
+    },
     /// An instruction of the table.
     Inst(Box<Call>),
 }

@@ -189,11 +189,11 @@ impl Checker<'_> {
                     self.report("V0320", format!("`{}` cannot have every value of `{value}`", var.name()));
                 }
             }
-            Stmt::Advance(cursor) if self.divergence == Divergence::Lanes => {
+            Stmt::Advance { cursor, .. } if self.divergence.max(divergence) == Divergence::Lanes => {
                 let name = self.program.cursors[*cursor].stage.name();
                 self.report("V0315", format!("lanes of a warp may disagree on `{name}`"));
             }
-            Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Advance(_) => {}
+            Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Advance { .. } => {}
         }
     }
 

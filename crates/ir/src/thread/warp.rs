@@ -97,15 +97,15 @@ impl WarpState {
         &self.active
     }
 
-    /// Goes on to the next stage of a ring, if it is known where the warp is in it.
-    pub fn advance(&mut self, cursor: &Cursor) {
+    /// Goes on by so many stages of a ring, if it is known where the warp is in it.
+    pub fn advance(&mut self, cursor: &Cursor, by: i64) {
         let of = |var: &Var| self.known.iter().position(|(known, _)| known == var);
         let (stage, phase) = (of(&cursor.stage), of(&cursor.phase));
-        let next = stage.map_or(0, |at| (self.known[at].1[0] + 1) % cursor.stages);
+        let next = stage.map_or(0, |at| self.known[at].1[0]) + by;
         if let Some(at) = stage {
-            self.known[at].1 = [next; LANES];
+            self.known[at].1 = [next % cursor.stages; LANES];
         }
-        if let Some(at) = phase.filter(|_| next == 0) {
+        if let Some(at) = phase.filter(|_| next / cursor.stages % 2 == 1) {
             self.known[at].1 = self.known[at].1.map(|phase| 1 - phase);
         }
     }

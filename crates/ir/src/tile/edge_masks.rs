@@ -23,7 +23,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::combiner::Combiner;
 use crate::tile::dimensions::Dimensions;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
-use crate::tile::kernel::{If, Kernel, Loop, Stmt, Unroll};
+use crate::tile::kernel::{If, Kernel, Loop, Stmt};
 use crate::tile::op::{Effect, Op, OpClass, OpKind};
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
@@ -160,8 +160,7 @@ impl Masks {
         self.is_final = false;
         // While what is valid at the beginning of a loop around is not known yet, one walk has to do: an op inside `n` loops is
         // looked at `MOST_WALKS * n` times, not a power of that.
-        // Nothing is carried from one claimed tile to another.
-        let carries = is_final && inner.unroll != Unroll::Claimed;
+        let carries = is_final && inner.carries();
         for _ in 0..if carries { MOST_WALKS } else { 0 } {
             let head = self.state.clone();
             self.body(inner.body.clone());

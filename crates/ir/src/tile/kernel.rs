@@ -164,6 +164,16 @@ pub enum Unroll {
     Claimed,
 }
 
+/// The iterations number `index`, `index + of`, `index + 2*of` and so on of a loop, from 0 on. As many roles as `of` says execute all of
+/// them together. Each passes the stages of rings that the others use in theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The first iteration.
+    pub index: i64,
+    /// How many roles there are.
+    pub of: i64,
+}
+
 /// A loop around ops.
 #[derive(Clone, Debug)]
 pub struct Loop {
@@ -173,10 +183,22 @@ pub struct Loop {
     pub unroll: Unroll,
     /// The variant that the user asks for, if it is pipelined.
     pub variant: Option<String>,
+    /// Which of the iterations its role executes, if other roles execute the rest.
+    pub part: Option<Part>,
+    /// Variables that name the place of a tile in its body, if it is a loop over tiles: in two iterations, one of them differs.
+    pub place: Vec<Var>,
     /// What is repeated.
     pub body: Vec<Stmt>,
     /// Where it was written.
     pub span: Span,
+}
+
+impl Loop {
+    /// Whether an iteration may use what an earlier one has left in fragments and shared memory: it does not if it is not known which one
+    /// that was, or if another role executed it.
+    pub fn carries(&self) -> bool {
+        self.unroll != Unroll::Claimed && self.part.is_none()
+    }
 }
 
 impl Kernel {

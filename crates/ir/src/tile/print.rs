@@ -10,7 +10,7 @@ use crate::tile::atomic::{Atomic, AtomicChange};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::combiner::Combiner;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
-use crate::tile::kernel::{If, Kernel, Loop, ScalarParameter, Size, Stmt, Unroll};
+use crate::tile::kernel::{If, Kernel, Loop, Part, ScalarParameter, Size, Stmt, Unroll};
 use crate::tile::op::Op;
 use crate::tile::ring::CLAIMED_TILES;
 use crate::tile::role::Role;
@@ -131,7 +131,7 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
     for stmt in body {
         match stmt {
             Stmt::Op(op) => print_op(f, kernel, &kernel.ops[*op], depth)?,
-            Stmt::Loop(Loop { counter, unroll, body, .. }) => {
+            Stmt::Loop(Loop { counter, unroll, part, body, .. }) => {
                 let (line, inside) = match unroll {
                     Unroll::No => (format!("serial {counter}"), depth + 1),
                     Unroll::Once => (format!("let {} = {}", counter.var.name(), counter.begin), depth),
@@ -140,7 +140,8 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
                     Unroll::Pipelined(Some(stages)) => (format!("pipelined {stages} {counter}"), depth + 1),
                     Unroll::Claimed => (format!("claimed {counter}"), depth + 1),
                 };
-                writeln!(f, "{:indent$}{line}", "")?;
+                let part = part.map_or(String::new(), |Part { index, of }| format!(" part {index} of {of}"));
+                writeln!(f, "{:indent$}{line}{part}", "")?;
                 print_body(f, kernel, body, inside)?;
             }
             Stmt::Parallel(parallel) => print_parallel(f, kernel, &kernel.parallels[*parallel], depth)?,

@@ -4,7 +4,9 @@
 //! that consumes takes the next one. What a role gets does not depend on how many stages there are or on how far another role
 //! is: only the number of stages that are on their way does. All roles that take part go through the same sequence of stages.
 
-use tilewright_diag::Span;
+use std::collections::BTreeMap;
+
+use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::descriptor::SwizzlePattern;
@@ -13,7 +15,8 @@ use crate::arena::Handle;
 use crate::counter::Counter;
 use crate::target::SHARED_ALIGNMENT;
 use crate::tile::buffer::Buffer;
-use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::fills::for_each_loop;
+use crate::tile::kernel::{Kernel, Part, Stmt, Unroll};
 use crate::tile::op::{Op, OpKind};
 use crate::tile::role::Role;
 
@@ -127,6 +130,51 @@ impl Kernel {
         self.sequence_of(&self.body, (ring, role), 0)
     }
 
+    /// How many stages of each ring the holds in a body go through. Error: they cannot be counted before.
+    pub fn stages_in(&self, body: &[Stmt]) -> Result<Vec<(Handle<Ring>, Expr)>, Box<Diagnostic>> {
+        let mut of: Vec<&Hold> = Vec::new();
+        self.holds_in(body, &mut |hold| {
+            if !of.iter().any(|known| (known.ring, known.role) == (hold.ring, hold.role)) {
+                of.push(hold);
+            }
+        });
+        let stages = |hold: &Hold| {
+            let sequence = hold.role.map_or_else(Sequence::none, |role| self.sequence_of(body, (hold.ring, role), 0));
+            let message = format!("how many stages of `{}` a tile has is not known before", self.rings[hold.ring].name);
+            let finding = Diagnostic::error("K0292", message).label(hold.span, format!("{sequence} of them"));
+            let help = "a role passes the stages of the tiles of other roles at once: let their number be an expression of the tile";
+            if sequence.sums.is_empty() { Ok((hold.ring, sequence.count)) } else { Err(Box::new(finding.help(help))) }
+        };
+        of.into_iter().map(stages).collect()
+    }
+
+    fn holds_in<'a>(&'a self, body: &'a [Stmt], visit: &mut dyn FnMut(&'a Hold)) {
+        for stmt in body {
+            match stmt {
+                Stmt::Begin(hold) => visit(&self.holds[*hold]),
+                Stmt::Loop(inner) => self.holds_in(&inner.body, visit),
+                // Holds are under no conditions.
+                Stmt::If(_) | Stmt::End(_) | Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => {}
+            }
+        }
+    }
+
+    /// The roles that use the stages of a ring in turns.
+    pub fn parts(&self, ring: Handle<Ring>) -> BTreeMap<Handle<Role>, Part> {
+        self.holds_in_parts(ring).into_iter().filter_map(|(hold, part)| Some((hold.role?, part))).collect()
+    }
+
+    /// The holds of a ring in loops that roles execute in turns.
+    pub(super) fn holds_in_parts(&self, ring: Handle<Ring>) -> Vec<(&Hold, Part)> {
+        let mut found = Vec::new();
+        for_each_loop(&self.body, &mut |inner| {
+            if let Some(part) = inner.part {
+                self.holds_in(&inner.body, &mut |hold| found.extend((hold.ring == ring).then_some((hold, part))));
+            }
+        });
+        found
+    }
+
     fn sequence_of(&self, body: &[Stmt], of: (Handle<Ring>, Handle<Role>), depth: usize) -> Sequence {
         let mut all = Sequence::none();
         for stmt in body {
@@ -136,6 +184,10 @@ impl Kernel {
                     if (hold.ring, hold.role) == (of.0, Some(of.1)) {
                         all.count = all.count + 1;
                     }
+                }
+                Stmt::Loop(inner) if inner.unroll == Unroll::Once => {
+                    let Counter { var, begin, .. } = &inner.counter;
+                    all.add(self.sequence_of(&inner.body, of, depth).substituted(var, begin));
                 }
                 Stmt::Loop(inner) => {
                     all.add(self.sequence_of(&inner.body, of, depth + 1).repeated(&inner.counter, depth))

@@ -99,7 +99,7 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
     check_body(&kernels, &kernel.body, &mut Vec::new(), &mut Vec::new(), &mut found);
     if found.is_empty() {
         unwritten::check(&kernel, &mut found);
-        unwritten::check_claimed(&kernel, &mut found);
+        unwritten::check_carried(&kernel, &mut found);
     }
     if found.is_empty() { Ok(VerifiedKernel(kernel)) } else { Err(found) }
 }

@@ -6,45 +6,64 @@
 use num_integer::Integer;
 use tilewright_expr::linear::linear;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Counter;
+use tilewright_ir::thread::Memory;
 use tilewright_ir::tile::EngineMove;
+use tilewright_ir::{Counter, Handle};
+
+use crate::sync::LoopRef;
 
 /// A tile that a copy stores to a tensor, in the loops around the copy.
 pub(super) struct Stored<'a> {
     /// The plan of the copy.
     pub(super) plan: usize,
     pub(super) moved: &'a EngineMove,
-    pub(super) loops: &'a [Counter],
+    /// The tensor.
+    pub(super) memory: Handle<Memory>,
+    pub(super) loops: &'a [LoopRef],
 }
 
 impl Stored<'_> {
     /// Whether each iteration of each loop stores a tile of its own: for each loop there is a dimension in which the tile
     /// moves on by its side or more, whatever the other loops do.
     fn differs_in_each_iteration(&self) -> bool {
-        let several = self.loops.iter().filter(|counter| counter.repeats());
+        let several =
+            self.loops.iter().filter(|around| around.counter.repeats() && !around.own.contains_key(&self.memory));
         let EngineMove { starts, sides, .. } = self.moved;
         let moves_on = |start: &Expr, side: i64, counter: &Counter| {
-            let others = self.loops.iter().filter(|other| other.var != counter.var);
-            let depends_on_others = others.into_iter().any(|other| start.mentions(&other.var));
+            let others = self.loops.iter().filter(|other| other.counter.var != counter.var);
+            let depends_on_others = others.into_iter().any(|other| start.mentions(&other.counter.var));
             !depends_on_others
                 && factor(start, &counter.var)
                     .is_some_and(|factor| factor.saturating_mul(counter.step).saturating_abs() >= side)
         };
-        several.into_iter().all(|counter| starts.iter().zip(sides).any(|(start, side)| moves_on(start, *side, counter)))
+        several
+            .into_iter()
+            .all(|around| starts.iter().zip(sides).any(|(start, side)| moves_on(start, *side, &around.counter)))
     }
 
     /// Whether the copies of two plans are in no need of an order, whatever the iterations of both are: both combine in
     /// the same way, or they never store to the same elements.
     pub(super) fn is_apart(&self, other: &Stored<'_>) -> bool {
         let combines_alike = self.moved.combined.is_some() && self.moved.combined == other.moved.combined;
-        combines_alike || if self.plan == other.plan { self.differs_in_each_iteration() } else { self.is_beside(other) }
+        combines_alike
+            || if self.plan == other.plan {
+                self.differs_in_each_iteration()
+            } else {
+                self.is_beside(other) || self.is_in_other_turn(other)
+            }
+    }
+
+    /// Whether the two are in the turns of different roles.
+    fn is_in_other_turn(&self, other: &Stored<'_>) -> bool {
+        let is_apart = |a: &LoopRef| other.loops.iter().any(|b| a.is_in_other_turn(b, self.memory));
+        self.memory == other.memory && self.loops.iter().any(is_apart)
     }
 
     /// Whether in some dimension the tiles of two copies are never at the same places.
     fn is_beside(&self, other: &Stored<'_>) -> bool {
         let (a, b) = (self.moved, other.moved);
         let is_same_tensor = (a.tensor, a.start, &a.extents, &a.strides) == (b.tensor, b.start, &b.extents, &b.strides);
-        let loops: Vec<&Counter> = self.loops.iter().chain(other.loops).collect();
+        let loops: Vec<&Counter> = self.loops.iter().chain(other.loops).map(|around| &around.counter).collect();
         let mut dimensions = a.starts.iter().zip(&b.starts).zip(a.sides.iter().zip(&b.sides));
         is_same_tensor
             && dimensions.any(|((first, second), (of_first, of_second))| {

@@ -3,7 +3,7 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::plan::PlanFacts;
-use tilewright_ir::thread::{Call, Inst, Note, Program, Stmt as ThreadStmt, Unroll, for_each_expr};
+use tilewright_ir::thread::{Call, Cursor, Inst, Note, Program, Stmt as ThreadStmt, Unroll, for_each_expr};
 use tilewright_ir::tile::Role;
 use tilewright_ir::{Counter, Handle, Scalar};
 
@@ -14,7 +14,7 @@ use crate::builder::regs;
 use crate::elements::ELEMENTS;
 use crate::pairs::paired;
 use crate::roll::rolled;
-use crate::sync::{Block, Branch, LoopBlock, OpBlock, RequiredBarrier, role_of};
+use crate::sync::{Block, Branch, LoopBlock, LoopPart, OpBlock, RequiredBarrier, role_of};
 use crate::unwritten::unwritten;
 
 impl KernelLowering<'_> {
@@ -80,6 +80,10 @@ impl KernelLowering<'_> {
                         parts.extend(once(&inner.counter, role, body));
                     } else {
                         let body = self.in_branches(body, role);
+                        let body = match inner.part {
+                            Some(part) => self.own_iterations(*part, body),
+                            None => body,
+                        };
                         parts.extend(inner.next.map(|next| (role, ThreadStmt::Declare(next))));
                         let unroll = inner.next.map_or(Unroll::Auto, Unroll::Claimed);
                         parts.push((role, ThreadStmt::For { counter: inner.counter, unroll, body }));
@@ -97,6 +101,20 @@ impl KernelLowering<'_> {
             }
         }
         parts
+    }
+
+    /// An iteration of a loop of which a role executes some, and passes the stages of the others.
+    fn own_iterations(&mut self, LoopPart { is_own, passed, .. }: LoopPart, body: Vec<ThreadStmt>) -> Vec<ThreadStmt> {
+        let pass = |(cursor, plan, by): (Handle<Cursor>, usize, Expr)| {
+            let (title, span) = (&self.plans[plan].title, self.plans[plan].span);
+            let title = format!("{title}: pass the stages of another role");
+            let note = Note { title, details: Vec::new(), span, plan };
+            let note = self.builder.program.notes.push(note);
+            ThreadStmt::Op { note, body: vec![ThreadStmt::Advance { cursor, by }] }
+        };
+        let passed: Vec<ThreadStmt> = passed.into_iter().map(pass).collect();
+        let pass = (!passed.is_empty()).then(|| ThreadStmt::Unless { conds: vec![is_own.clone()], body: passed });
+        std::iter::once(ThreadStmt::If { cond: is_own, body }).chain(pass).collect()
     }
 
     /// A barrier before an op or a loop, with its reason in the plan of an op.

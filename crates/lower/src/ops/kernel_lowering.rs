@@ -8,8 +8,8 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{OpPlan, VariantResult};
 use tilewright_ir::thread::{Cond, RegArray, for_each_stmt};
 use tilewright_ir::tile::{
-    Buffer, If, Kernel, KernelsByRole, Loop, Op, OpKind, Role, Stmt, TensorColumns, Tile, Unroll, iteration_exists,
-    tile_title,
+    Buffer, If, Kernel, KernelsByRole, Loop, Op, OpKind, Part, Role, Stmt, TensorColumns, Tile, Unroll,
+    iteration_exists, tile_title,
 };
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
@@ -20,7 +20,7 @@ use crate::builder::Builder;
 use crate::conditions::merged;
 use crate::refusal::{MOST_STATEMENTS, too_many_statements};
 use crate::rings::{NextTile, Rings};
-use crate::sync::{Block, LoopBlock, LoopRef, OpBlock};
+use crate::sync::{Block, LoopBlock, LoopPart, LoopRef, OpBlock};
 use crate::variant::{AcrossLoop, Choice, choose};
 
 /// A kernel while it is lowered.
@@ -158,7 +158,8 @@ impl KernelLowering<'_> {
                 let is_claimed = inner.unroll == Unroll::Claimed;
                 // All CTAs together go through the values of a claimed loop once.
                 if !is_claimed {
-                    self.trips = self.trips.clone() * self.most_trips(counter);
+                    let executed = self.most_trips(counter).ceil_div(inner.part.map_or(1, |part| part.of));
+                    self.trips = self.trips.clone() * executed;
                 }
                 let next = is_claimed.then(|| self.builder.next_tile());
                 let around = std::mem::replace(&mut self.claims, next.map(|next| (next, counter.end.clone())));
@@ -172,7 +173,10 @@ impl KernelLowering<'_> {
                 self.loops += 1;
                 let counter = counter.map_bounds(&|bound| substituted_expr(bound, unrolled));
                 let is_name = inner.unroll == Unroll::Once;
-                let inner = LoopRef { is_name, next, ..LoopRef::new(self.loops, counter) };
+                let part = inner.part.and_then(|part| self.part(part, inner, &counter));
+                let own = self.kernels.whole().own_blocks(inner);
+                let own = own.into_iter().map(|(tensor, blocks)| (self.builder.memory(tensor), blocks)).collect();
+                let inner = LoopRef { is_name, next, part, own, ..LoopRef::new(self.loops, counter) };
                 blocks.push(Block::Loop(LoopBlock { inner, barrier: None, body, ahead }));
                 blocks.extend(self.after_loop(count));
                 blocks
@@ -180,6 +184,26 @@ impl KernelLowering<'_> {
             true => {
                 self.not_pipelined(inner);
                 values().flat_map(|value| self.iteration(inner, value, unrolled)).collect()
+            }
+        }
+    }
+
+    /// Which iterations the role of a loop executes, and what it passes in the others.
+    fn part(&mut self, part: Part, inner: &Loop, counter: &Counter) -> Option<Box<LoopPart>> {
+        let Part { index, of } = part;
+        let number = normalize(&(Expr::var(&counter.var) - counter.begin.clone())) / counter.step;
+        let is_own = Cond::Equal(normalize(&(number % of)), Expr::constant(index));
+        match self.kernels.whole().stages_in(&inner.body) {
+            Ok(stages) => {
+                let passed = stages.into_iter().map(|(ring, count)| {
+                    let (cursor, plan) = self.rings.cursor_of(ring);
+                    (cursor, plan, count)
+                });
+                Some(Box::new(LoopPart { part, is_own, passed: passed.collect() }))
+            }
+            Err(finding) => {
+                self.found.push(*finding);
+                None
             }
         }
     }

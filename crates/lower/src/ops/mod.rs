@@ -62,6 +62,8 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
     let mut holds = RingHolds::default();
     if lowering.found.is_empty() {
         blocks = lowering.rotated(blocks);
+        let uneven = lowering.rings.uneven(kernel);
+        lowering.found.extend(uneven);
         let KernelLowering { builder, plans, found, rings, .. } = &mut lowering;
         (blocks, holds) = std::mem::take(rings).finish(kernel, builder, plans, blocks);
         blocks = with_waits(builder, plans, found, blocks);

@@ -117,7 +117,7 @@ impl Check<'_> {
             | Stmt::Role { .. }
             | Stmt::Elect { .. }
             | Stmt::TensorCopy(_)
-            | Stmt::Advance(_) => {
+            | Stmt::Advance { .. } => {
                 Err(Reason::new("threads exchange elements on the way", "elements that a thread moves by itself"))
             }
             Stmt::Store { .. } | Stmt::Move { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => {

@@ -50,7 +50,7 @@ fn are_waited_for(kernel: &Kernel, all: &[BarrierPair], body: &[Stmt], role: Han
         }
         Stmt::Loop(inner) => match are_waited_for(kernel, all, &inner.body, role) {
             // The loop may be empty.
-            Some(true) if known == Some(false) && !inner.counter.is_never_empty() => known,
+            Some(true) if known == Some(false) && !(inner.part.is_none() && inner.counter.is_never_empty()) => known,
             None => known,
             found => found,
         },
@@ -65,6 +65,6 @@ fn drain(builder: &mut Builder, pair: &BarrierPair, stages: i64) -> Vec<ThreadSt
     let cursor = &builder.program.cursors[pair.cursor];
     let parity = normalize(&(1 - Expr::var(&cursor.phase)));
     let wait = barrier_call(Inst::BarrierWait, (pair.empty, cursor.at()), Some(parity));
-    let body = vec![wait, ThreadStmt::Advance(pair.cursor)];
+    let body = vec![wait, ThreadStmt::advance(pair.cursor)];
     vec![ThreadStmt::For { counter: Counter::of(stage), unroll: Unroll::Auto, body }]
 }

@@ -30,6 +30,12 @@ pub(super) fn begin_block(
             |memory, arrivals| barrier_call(Inst::BarrierInit, (memory, at.clone()), Some(Expr::constant(arrivals)));
         let body = vec![init(pair.full, full), init(pair.empty, empty)];
         inits.push(Stmt::For { counter: Counter::of(stage), unroll: Unroll::Auto, body });
+        if let Some(turns) = pair.turns {
+            let turn = Var::new(builder.fresh("turn"), 0, turns.of - 1);
+            let place = (turns.barriers, Expr::var(&turn));
+            let init = barrier_call(Inst::BarrierInit, place, Some(Expr::constant(turns.warps)));
+            inits.push(Stmt::For { counter: Counter::of(turn), unroll: Unroll::Auto, body: vec![init] });
+        }
     }
     inits.push(Stmt::from(Call::plain(Inst::BarrierInitFence)));
     let team = Team::of(&builder.program, None);

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use tilewright_diag::{counted, counted_as};
+use tilewright_diag::{Diagnostic, counted, counted_as};
 use tilewright_expr::Expr;
 use tilewright_ir::plan::{OpPlan, PlanFacts};
 use tilewright_ir::thread::{Call, Cond, Cursor, EngineWay, Inst, Memory, RESPONSE_BYTES, Reach, Stmt};
-use tilewright_ir::tile::{CLAIMED_TILES, Kernel, PAIR, Role, Side};
+use tilewright_ir::tile::{CLAIMED_TILES, Kernel, PAIR, Part, Role, Side};
 use tilewright_ir::{Handle, HwIndex, tile};
 use tilewright_layout::access::LANES;
 
+use super::turns::Turns;
 use super::{MBARRIERS, StageMove};
 use crate::builder::Builder;
 use crate::conditions::under;
@@ -27,6 +28,10 @@ pub(crate) struct BarrierPair {
     pub(super) producers: BTreeMap<Handle<Role>, Filled>,
     /// How each role that consumes uses stages.
     pub(super) consumers: BTreeMap<Handle<Role>, Used>,
+    /// The roles that take turns with others.
+    parts: BTreeMap<Handle<Role>, Part>,
+    /// The barriers at which they wait for these.
+    pub(super) turns: Option<Turns>,
     /// Whether asynchronous products read the stages.
     is_read_by_products: bool,
     /// Whether a stage has sums in tensor memory.
@@ -101,7 +106,7 @@ impl Filled {
 }
 
 /// Each warp of a role arrives at a barrier, after what its first lane has done.
-fn by_one_lane(builder: &Builder, role: Handle<Role>, arrive: Stmt) -> Vec<Stmt> {
+pub(super) fn by_one_lane(builder: &Builder, role: Handle<Role>, arrive: Stmt) -> Vec<Stmt> {
     under(&[Cond::Equal(lane_of(builder, role), Expr::constant(0))], vec![arrive])
 }
 
@@ -179,6 +184,8 @@ impl BarrierPair {
             cursor,
             producers,
             consumers,
+            parts: kernel.parts(handle),
+            turns: Turns::of(kernel, builder, handle),
             is_read_by_products: kernel.is_read_by_products(handle),
             has_sums,
             responses,
@@ -196,10 +203,35 @@ impl BarrierPair {
         let Builder { program, leading, .. } = builder;
         let full = self.producers.iter().map(|(role, filled)| filled.arrivals(program.roles[*role].warps)).sum();
         let of = |(role, used): (&Handle<Role>, &Used)| {
+            // Of those that take turns, one uses a stage.
+            if self.parts.get(role).is_some_and(|part| part.index > 0) {
+                return 0;
+            }
             let ctas = self.releasing_ctas(program.cluster, leading.contains(role));
             ctas * used.arrivals(program.roles[*role].warps)
         };
         [full, self.consumers.iter().map(of).sum()]
+    }
+
+    /// The error for roles that take turns, and do not release a stage equally often.
+    pub(super) fn uneven(&self, kernel: &Kernel, ring: &tile::Ring) -> Option<Diagnostic> {
+        let mut arrivals = self.parts.keys().filter_map(|role| {
+            let used = self.consumers.get(role)?;
+            Some((role, used.arrivals(kernel.roles[*role].warps)))
+        });
+        let (first, of_first) = arrivals.next()?;
+        let (other, of_other) = arrivals.find(|(_, count)| *count != of_first)?;
+        let [one, two] = [first, other].map(|role| &kernel.roles[*role]);
+        let message =
+            format!("the roles `{}` and `{}` release stages of `{}` in different ways", one.name, two.name, ring.name);
+        let finding = Diagnostic::error("K0292", message);
+        let by = |count: i64| format!("{} for each stage", counted(count, "arrival"));
+        let finding = finding.label(one.span, by(of_first)).label(two.span, by(of_other));
+        Some(
+            finding.help(
+                "roles that take turns have as many warps, and use a stage alike: by products, or by their threads",
+            ),
+        )
     }
 
     /// Whether the first warp of a role does all that the role does with a stage: it issues copies or products.
@@ -247,7 +279,7 @@ impl BarrierPair {
         if filled.products {
             body.extend(self.by_products(builder, (role, Side::Produce), full.1));
         }
-        body.push(Stmt::Advance(self.cursor));
+        body.push(Stmt::advance(self.cursor));
         body
     }
 
@@ -278,7 +310,7 @@ impl BarrierPair {
             body.push(Stmt::from(Call::plain(Inst::SyncWarp)));
             body.extend(self.release_by_warps(builder, role, stage));
         }
-        body.push(Stmt::Advance(self.cursor));
+        body.push(Stmt::advance(self.cursor));
         body
     }
 
@@ -323,7 +355,11 @@ impl BarrierPair {
             let ctas = self.releasing_ctas(kernel.cluster_ctas(), kernel.leads(*role));
             by(role, ctas * used.arrivals(warps(role)))
         };
-        let empty: Vec<String> = self.consumers.iter().map(released).collect();
+        let takes_turns = |(role, _): &(&Handle<Role>, &Used)| self.parts.contains_key(role);
+        let (in_turn, always): (Vec<_>, Vec<_>) = self.consumers.iter().partition(takes_turns);
+        let in_turn = in_turn.into_iter().map(released).collect::<Vec<_>>().join(" or ");
+        let always = always.into_iter().map(released);
+        let empty: Vec<String> = always.chain((!in_turn.is_empty()).then_some(in_turn)).collect();
         let across = match self.across {
             Across::Own => "",
             Across::Shared if self.responses.is_some() => {

@@ -185,7 +185,7 @@ pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Place, &mut
         Stmt::WarpgroupMma(product) => {
             product.shared_mut().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(plain);
         }
-        Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance(_) => {}
+        Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance { .. } => {}
     }
     stmt.inner_mut().iter_mut().for_each(|inner| for_each_number(inner, visit));
 }

@@ -1,12 +1,13 @@
 //! The kernel's body while barriers are derived.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Barrier;
-use tilewright_ir::thread::{Cond, Inst, RegArray, Stmt, Value, for_each_stmt};
-use tilewright_ir::tile::{EngineOffers, Role};
+use tilewright_ir::thread::{Cond, Cursor, Inst, Memory, RegArray, Stmt, Value, for_each_stmt};
+use tilewright_ir::tile::{Blocks, EngineOffers, Part, Role};
 use tilewright_ir::{Counter, Handle};
 use tilewright_layout::axis::Scope;
 
@@ -24,12 +25,44 @@ pub(crate) struct LoopRef {
     pub(crate) is_name: bool,
     /// The register that has the next value at the end of an iteration, if it is a loop over tiles that are claimed.
     pub(crate) next: Option<Handle<RegArray>>,
+    /// Which iterations the role executes, if not all.
+    pub(crate) part: Option<Box<LoopPart>>,
+    /// The tensors of which each iteration accesses blocks of its own.
+    pub(crate) own: BTreeMap<Handle<Memory>, Blocks>,
+}
+
+/// The iterations of a loop that a role executes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoopPart {
+    pub(crate) part: Part,
+    /// It holds for those.
+    pub(crate) is_own: Cond,
+    /// The stages of rings that the role passes in each of the others, with the plans of the rings.
+    pub(crate) passed: Vec<(Handle<Cursor>, usize, Expr)>,
 }
 
 impl LoopRef {
     /// A loop in which nothing is named.
     pub(crate) fn new(id: usize, counter: Counter) -> LoopRef {
-        LoopRef { id, counter, names: Vec::new(), is_name: false, next: None }
+        LoopRef { id, counter, names: Vec::new(), is_name: false, next: None, part: None, own: BTreeMap::new() }
+    }
+
+    /// Whether no iteration of this loop accesses the same elements of a tensor as one of another loop does, since roles execute them in
+    /// turns.
+    pub(crate) fn is_in_other_turn(&self, other: &LoopRef, memory: Handle<Memory>) -> bool {
+        let part = |of: &LoopRef| of.part.as_ref().map(|part| part.part);
+        let in_turns = part(self).zip(part(other)).is_some_and(|(a, b)| a.of == b.of && a.index != b.index);
+        let range = |of: &LoopRef| {
+            let Counter { var: _, begin, end, step } = of.counter.clone();
+            (begin, end, step)
+        };
+        let blocks = self.own.get(&memory);
+        in_turns && range(self) == range(other) && blocks.is_some() && blocks == other.own.get(&memory)
+    }
+
+    /// Whether it has an iteration that the role executes, whatever sizes and outer variables are.
+    pub(crate) fn is_never_empty(&self) -> bool {
+        self.part.is_none() && self.counter.is_never_empty()
     }
 }
 

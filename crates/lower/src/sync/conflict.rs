@@ -6,6 +6,7 @@ use tilewright_ir::{Counter, Handle};
 use tilewright_layout::axis::Scope;
 
 use super::accesses::AccessGroup;
+use super::block::LoopRef;
 use super::names::name_in;
 use super::tensors::in_tensors;
 use super::touched::{Conflict, Touched, meet};
@@ -39,7 +40,8 @@ pub(super) fn conflict(
     again: Option<&Again>,
     widest: Scope,
 ) -> Option<(Scope, String)> {
-    let common = earlier.touched.common(&later.touched);
+    let mut common = earlier.touched.common(&later.touched);
+    common.retain(|(memory, _)| !are_of_other_tiles(*memory, [earlier, later], again));
     if common.is_empty() {
         return None;
     }
@@ -133,6 +135,15 @@ fn agree<'v>(a: &Env, b: &Env, mut vars: impl Iterator<Item = &'v Var>) -> bool 
         (Some(a), Some(b)) => a == b,
         _ => true,
     })
+}
+
+/// Whether accesses to a tensor are those of different tiles: in different iterations of a loop over tiles, or in the turns of roles.
+fn are_of_other_tiles(memory: Handle<Memory>, [earlier, later]: [&AccessGroup; 2], again: Option<&Again>) -> bool {
+    let is_repeated = |around: &&LoopRef| again.is_some_and(|again| again.counter == around.counter);
+    let mut in_both = earlier.loops.iter().filter(|around| later.loops.contains(around));
+    let in_turns = |a: &LoopRef| later.loops.iter().any(|b| a.is_in_other_turn(b, memory));
+    in_both.find(is_repeated).is_some_and(|around| around.own.contains_key(&memory))
+        || earlier.loops.iter().any(in_turns)
 }
 
 /// Whether accesses with these values of the common loops can happen in this order: in the same iteration, or with the

@@ -260,7 +260,7 @@ impl Reader<'_> {
                 Stmt::Load { memory, .. } | Stmt::Store { memory, .. } => self.scene.is_other(*memory).then_some(())?,
                 // A variable that they define is in no rest.
                 Stmt::Lookup { .. } | Stmt::LetValue { .. } => {}
-                Stmt::TensorCopy(_) | Stmt::Advance(_) => {}
+                Stmt::TensorCopy(_) | Stmt::Advance { .. } => {}
                 Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
                 Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) => {}
                 Stmt::TensorMma(_) | Stmt::TensorLoad(_) => {}

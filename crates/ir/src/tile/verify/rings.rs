@@ -7,7 +7,7 @@ use tilewright_diag::{Diagnostic, Span};
 use super::identifiers::check_name;
 use crate::arena::Handle;
 use crate::tile::buffer::Buffer;
-use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::kernel::{Kernel, Part, Stmt};
 use crate::tile::op::Effect;
 use crate::tile::ring::{Hold, Ring, Side};
 use crate::tile::role::Role;
@@ -255,6 +255,9 @@ fn check_roles(kernel: &Kernel, handle: Handle<Ring>, found: &mut Vec<Diagnostic
             return;
         }
     }
+    if let Some(finding) = wrong_parts(kernel, handle, &roles) {
+        return found.push(finding);
+    }
     let Some(((first, hold), rest)) = roles.split_first() else { return };
     let expected = kernel.sequence(handle, *first);
     for (role, other) in rest {
@@ -271,4 +274,50 @@ fn check_roles(kernel: &Kernel, handle: Handle<Ring>, found: &mut Vec<Diagnostic
             );
         }
     }
+}
+
+/// The error for roles that take turns, if there are not as many as they say, or if they fill stages.
+fn wrong_parts(kernel: &Kernel, handle: Handle<Ring>, roles: &[(Handle<Role>, &Hold)]) -> Option<Diagnostic> {
+    let (ring, parts) = (&kernel.rings[handle], kernel.parts(handle));
+    let in_turn: Vec<(&Role, &Hold, Part)> =
+        roles.iter().filter_map(|(role, hold)| Some((&kernel.roles[*role], *hold, *parts.get(role)?))).collect();
+    let (first, hold, Part { of, .. }) = in_turn.first()?;
+    let wrong = |message: String, hold: &Hold| Diagnostic::error("K0292", message).label(hold.span, "here");
+    if let Some((role, hold, _)) = in_turn.iter().find(|(_, hold, _)| hold.side == Side::Produce) {
+        let message = format!("the role `{}` fills stages of `{}` for some tiles only", role.name, ring.name);
+        let help =
+            "one role fills a buffer of a stage: fill the stages of all tiles in it, or use a ring for each role";
+        return Some(wrong(message, hold).help(help));
+    }
+    if let Some((role, hold, part)) = in_turn.iter().find(|(_, _, part)| part.of != *of) {
+        let message =
+            format!("the roles `{}` and `{}` take turns with {of} and {} roles", first.name, role.name, part.of);
+        return Some(wrong(message, hold).help("give all roles that take turns at a ring the same number of roles"));
+    }
+    let in_parts = kernel.holds_in_parts(handle);
+    let is_other = |hold: &&Hold| {
+        let part = hold.role.and_then(|role| parts.get(&role));
+        let known = in_parts.iter().find(|(known, _)| std::ptr::eq(*known, *hold)).map(|(_, part)| part);
+        hold.ring == handle && part.is_some() && part != known
+    };
+    if let Some(hold) = kernel.holds.iter().map(|(_, hold)| hold).find(is_other) {
+        let message = format!("a role uses stages of `{}` in turns, and others besides", ring.name);
+        return Some(wrong(message, hold).help("let the role use all stages of the ring in the same turn"));
+    }
+    let turns = |index: i64| in_turn.iter().filter(move |(_, _, part)| part.index == index);
+    for index in 0..*of {
+        let message = match turns(index).map(|(role, ..)| &role.name).collect::<Vec<_>>()[..] {
+            [_] => continue,
+            [] => format!("no role uses the stages of `{}` in turn {index} of {of}", ring.name),
+            [one, two, ..] => {
+                format!("the roles `{one}` and `{two}` both take turn {index} of {of} at `{}`", ring.name)
+            }
+        };
+        let help = format!(
+            "a stage is used by one of the roles that take turns: let a role take each turn from 0 to {}",
+            of - 1
+        );
+        return Some(wrong(message, hold).help(help));
+    }
+    None
 }

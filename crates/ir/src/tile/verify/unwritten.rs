@@ -8,7 +8,7 @@ use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Direction, Space};
 use crate::tile::element::ElementStmt;
 use crate::tile::fills::for_each_loop;
-use crate::tile::kernel::{Kernel, Stmt, Unroll};
+use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::{Effect, Op};
 use crate::tile::value::Value;
 
@@ -31,11 +31,10 @@ pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     found.extend(walk.found);
 }
 
-/// Reports what is read in a loop over claimed tiles, and what only an earlier iteration has written: it is not known which tile that
-/// was; once each.
-pub(super) fn check_claimed(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
+/// Reports what is read in a loop of which iterations are independent, and what only an earlier iteration has written; once each.
+pub(super) fn check_carried(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     for_each_loop(&kernel.body, &mut |inner| {
-        if inner.unroll == Unroll::Claimed {
+        if !inner.carries() {
             let mut first = Walk::new(kernel, BTreeSet::new());
             first.body(&inner.body);
             let is_known = |storage: &Handle<Buffer>| {
@@ -51,7 +50,7 @@ pub(super) fn check_claimed(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
 
 struct Walk<'a> {
     kernel: &'a Kernel,
-    /// The loop over claimed tiles, if it is the body of one.
+    /// The loop, if it is the body of one of which iterations are independent.
     tiles: Option<Span>,
     /// Storages that have values where the walk is, or were reported.
     is_known: BTreeSet<Handle<Buffer>>,
@@ -144,7 +143,7 @@ impl Walk<'_> {
         }
         let name = &self.kernel.buffers[buffer].name;
         if let Some(tiles) = self.tiles {
-            let message = format!("`{name}` is {how} before it is written for a tile that is claimed");
+            let message = format!("`{name}` is {how} before it is written for a tile");
             let finding = Diagnostic::error("K0291", message).label(span, format!("{how} here"));
             let finding = finding.label(tiles, "for each tile").label(declared.span, "declared here");
             let help =
