@@ -261,3 +261,24 @@ fn claimed_tiles_are_not_visited_in_turns() {
     });
     assert_mistake("claimed_tiles_in_turns", claimed);
 }
+
+/// Two roles in turns, each of which passes a tile through shared memory; through the same, if they share it.
+fn through_shared_memory(is_shared: bool) -> Kernel {
+    in_turns(|k, tiles, ring, y| {
+        let both = k.shared("both", F32, [64, 64]);
+        for (name, turn) in [("even", 0), ("odd", 1)] {
+            let through = if is_shared || turn == 0 { both } else { k.shared("other", F32, [64, 64]) };
+            k.role(name, 2, |k| {
+                tiles.for_every(k, [turn, 2], |k, [row, _]| {
+                    ring.consume(k, |k, held| k.copy(through, held));
+                    k.copy_async(y.sub((at(row * 64, 64), ..)), through);
+                });
+            });
+        }
+    })
+}
+
+#[test]
+fn roles_in_turns_do_not_share_memory() {
+    assert_mistake("shared_memory_of_two_turns", through_shared_memory(true));
+}

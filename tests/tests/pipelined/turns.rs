@@ -79,3 +79,27 @@ fn every_barrier_of_turns_is_needed() {
         assert!(are_missed(&report, &SURVIVORS), "{of}, {stages}: {report:#?}");
     }
 }
+
+/// Each of two roles moves a tile through shared memory of its own, and stores it by the copy engine.
+#[test]
+fn roles_move_tiles_through_memory_of_their_own() {
+    let moved = kernel("moved", |k| {
+        let (x, y) = (k.input("x", F32, [4 * SIDE, 4 * SIDE]), k.output("y", F32, [4 * SIDE, 4 * SIDE]));
+        let tiles = Tiles::persistent(k, [Expr::from(4), Expr::from(4)], (1, 3));
+        let part = |[row, column]: [Expr; 2]| (at(row * SIDE, SIDE), at(column * SIDE, SIDE));
+        k.threads(64);
+        let own = ["even", "odd"].map(|name| k.shared(name, F32, [SIDE, SIDE]));
+        for (turn, through) in own.into_iter().enumerate() {
+            k.role(&format!("role{turn}"), 1, |k| {
+                tiles.for_every(k, [turn as i64, 2], |k, tile| {
+                    k.copy(through, x.sub(part(tile)));
+                    k.copy_async(y.sub(part(tile)), through);
+                });
+            });
+        }
+    });
+    let artifact = compiled(moved);
+    assert!(!artifact.cuda().contains("bulk_wait<0>"), "{}", artifact.cuda());
+    let x = tensor(F32, &[4 * SIDE, 4 * SIDE], number);
+    products::check(&artifact, &(vec![], vec![x.clone()], x), 10);
+}
