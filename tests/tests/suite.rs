@@ -48,6 +48,7 @@ mod old_elements;
 mod on_gpu;
 mod open_layouts;
 mod other_compilers;
+mod own_blocks;
 mod own_ops;
 mod pairs;
 mod parameters;

@@ -10,6 +10,7 @@ use tilewright_lower::serial_loops;
 
 use crate::chosen::Chosen;
 use crate::launch_shape::LaunchShape;
+use crate::memory_map::memory_map;
 use crate::parameter::Parameter;
 use crate::sizes;
 use crate::stage::Stage;
@@ -198,8 +199,13 @@ impl Artifact {
             Stage::Graph => self.inferred().dot(self.kernel.kernel()),
             Stage::Thread => self.program.program().to_string(),
             Stage::Plan => {
+                let map = memory_map(self.kernel.kernel(), self.program.program());
                 let storage = self.chosen.storage_text(self.kernel.kernel());
-                storage.into_iter().chain(self.plans().iter().map(OpPlan::to_string)).collect::<Vec<_>>().join("\n")
+                map.into_iter()
+                    .chain(storage)
+                    .chain(self.plans().iter().map(OpPlan::to_string))
+                    .collect::<Vec<_>>()
+                    .join("\n")
             }
             Stage::Cuda => self.cuda().to_string(),
         }

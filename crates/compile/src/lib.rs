@@ -6,6 +6,7 @@ mod artifact;
 mod chosen;
 mod claims;
 mod launch_shape;
+mod memory_map;
 mod parameter;
 mod registers;
 mod report;
@@ -51,9 +52,10 @@ impl Options {
 
 /// Compiles a kernel to CUDA text. Errors: everything that is wrong with the kernel, at the user's lines.
 pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagnostic>> {
-    let kernel = if options.target.has_claims() { kernel } else { kernel.without_claims() };
     let kernel = tile::verify(Kernel { widest_global: options.target.widest_global(), ..kernel }, options.target)?;
-    let kernel = tile::with_producer(tile::prepare(kernel), options.target, options.lower.variant.as_deref());
+    let kernel = tile::prepare(kernel);
+    let kernel = if options.target.has_claims() { kernel } else { kernel.without_claims() };
+    let kernel = tile::with_producer(kernel, options.target, options.lower.variant.as_deref());
     let Lowered { kernel, inferred, program, accesses } = fitting(kernel, options)?;
     let program = thread::verify(program)?;
     let inferred = vectors::as_lowered(inferred, kernel.kernel(), program.program());

@@ -74,7 +74,13 @@ impl Artifact {
         }
         let help = match has_holes {
             true => "write strides on `reg` that leave no holes, or omit the layout",
-            false => "share the tile among more threads, use a smaller one, or keep it in shared memory",
+            false if self.kernel().roles.is_empty() || self.kernel().moves_registers.is_some() => {
+                "share the tile among more threads, use a smaller one, or keep it in shared memory"
+            }
+            false => {
+                "share the tile among more threads, use a smaller one, keep it in shared memory, or let roles that hold little give \
+                 registers to the others: k.move_registers()"
+            }
         };
         Ok(Some(finding.help(help)))
     }

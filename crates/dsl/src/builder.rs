@@ -1,10 +1,10 @@
-mod claims;
 mod grid;
 mod map;
 mod names;
 mod refuse;
 mod rings;
 mod roles;
+mod tile_loops;
 mod tuples;
 
 pub(crate) use names::Names;

@@ -67,6 +67,7 @@ impl<const N: usize> Tiles<N> {
     #[track_caller]
     pub fn persistent(k: &mut KernelBuilder<'_>, extent: [Expr; N], (ctas, group): (i64, i64)) -> Tiles<N> {
         const { Self::IS_PLACE };
+        let ctas = k.some_ctas(ctas);
         let [first] = k.grid([product(&extent).at_most(ctas)]);
         Tiles { extent, schedule: Schedule::Persistent { first, ctas, group: group.max(1) } }
     }

@@ -282,3 +282,68 @@ fn through_shared_memory(is_shared: bool) -> Kernel {
 fn roles_in_turns_do_not_share_memory() {
     assert_mistake("shared_memory_of_two_turns", through_shared_memory(true));
 }
+
+#[test]
+fn sums_of_several_claimed_tiles_are_not_accumulated() {
+    let accumulated = that_claims(|k, tiles, [x, y]| {
+        k.role("sum", 1, |k| {
+            let (held, sums) = (k.fragment("held", F32, [64, 64]), k.fragment("sums", F32, [64]));
+            k.fill(sums, 0);
+            tiles.for_each(k, |k, [row, _]| {
+                k.copy(held, x.sub((at(row * 64, 64), ..)));
+                k.reduce(Sum, sums, held, 1).accumulate();
+                k.parallel([64], |k, [i]| k.store(y, (row * 64 + i, 0), sums.at((i,))));
+            });
+        });
+    });
+    assert_mistake("a_reduction_over_claimed_tiles", accumulated);
+}
+
+#[test]
+fn tiles_are_divided_among_some_ctas() {
+    let none = kernel("k", |k| {
+        let y = k.output("y", F32, [512, 64]);
+        let tiles = Tiles::persistent(k, [Expr::from(8), Expr::from(1)], (0, 1));
+        tiles.for_each(k, |k, [row, _]| k.fill(y.sub((at(row * 64, 64), ..)), 0));
+    });
+    assert_mistake("tiles_of_no_cta", none);
+}
+
+#[test]
+fn products_are_done_before_their_factors_are_written_again() {
+    let rewritten = kernel("k", |k| {
+        let (a, b) = (k.input("a", BF16, [128, 256]), k.input("b", BF16, [256, 64]));
+        let c = k.output("c", F32, [128, 64]);
+        k.threads(288);
+        let ring = k.ring("ring", 2, |r| (r.shared("left", BF16, [128, 64]), r.shared("right", BF16, [64, 64])));
+        let acc = k.ring("acc", 1, |r| r.tensor("sums", F32, [128, 64]));
+        let own = k.shared("own", BF16, [128, 64]);
+        k.role("load", 1, |k| {
+            k.serial("t", 0..4, |k, t| {
+                ring.produce(k, |k, (left, right)| {
+                    k.copy(left, a.sub((.., at(t * 64, 64))));
+                    k.copy(right, b.sub((at(t * 64, 64), ..)));
+                });
+            });
+        });
+        k.role("multiply", 4, |k| {
+            acc.produce(k, |k, sums| {
+                k.fill(sums, 0);
+                k.serial("t", 0..4, |k, _| {
+                    ring.consume(k, |k, (left, right)| {
+                        k.parallel([128, 64], |k, [i, j]| k.store(own, (i, j), left.at((i, j)) * 2.0));
+                        k.gemm_async(sums, own, right);
+                    });
+                });
+            });
+        });
+        k.role("store", 4, |k| {
+            acc.consume(k, |k, sums| {
+                let held = k.fragment("held", F32, [128, 64]);
+                k.copy(held, sums);
+                k.copy(c, held);
+            });
+        });
+    });
+    assert_mistake("a_factor_that_products_may_still_read", rewritten);
+}

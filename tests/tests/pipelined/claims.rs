@@ -145,3 +145,13 @@ fn shared_memory_of_a_tile_is_free_when_the_next_one_begins() {
     let launch = (vec![("m", m), ("n", n)], vec![tensor(F32, &[m, n], number)], tensor(F32, &[m, n], element));
     products::check(&compiled(by_parity, Target::Sm100a), &launch, 20);
 }
+
+/// On a target without claims, the plan says what becomes of them.
+#[test]
+fn the_plan_of_hopper_says_that_each_cta_has_one_tile() {
+    let artifact = compiled(moved(1, false), Target::Sm90a);
+    let plan = artifact.plans().iter().find(|plan| plan.title == "ring tiles").expect("a plan");
+    let facts = plan.facts().expect("facts");
+    assert_eq!(facts.summary, "each CTA computes its own tile: sm_90a cannot claim those of others");
+    assert!(!artifact.cuda().contains("for (int turn"), "{}", artifact.cuda());
+}

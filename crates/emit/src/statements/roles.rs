@@ -12,21 +12,25 @@ impl Printer<'_> {
     /// Prints the branches of roles at the beginning of a list of statements, and returns the rest of it.
     pub(super) fn roles<'s>(&mut self, mut rest: &'s [Stmt]) -> Result<&'s [Stmt], Diagnostic> {
         let mut printed: Vec<Handle<Role>> = Vec::new();
-        while let [Stmt::Role { role, body }, after @ ..] = rest
-            && !printed.contains(role)
+        while let [Stmt::Role { role: handle, body }, after @ ..] = rest
+            && !printed.contains(handle)
         {
-            let cond = self.of_warps(*role, &printed);
+            let cond = self.of_warps(*handle, &printed);
             let head = match (printed.is_empty(), &cond) {
                 (true, Some(cond)) => format!("if ({cond}) {{"),
                 (true, None) => "{".to_string(),
                 (false, Some(cond)) => format!("}} else if ({cond}) {{"),
                 (false, None) => "} else {".to_string(),
             };
-            self.line(format_args!("{head}"));
+            let role = &self.program.roles[*handle];
+            let (name, last) = (role.name.clone(), role.end() - 1);
+            let warps =
+                if role.warps == 1 { format!("warp {last}") } else { format!("warps {} to {last}", role.first) };
+            self.line(format_args!("{head}  // role {name}: {warps}"));
             self.depth += 1;
-            self.of_role(*role, body)?;
+            self.of_role(*handle, body)?;
             self.depth -= 1;
-            printed.push(*role);
+            printed.push(*handle);
             rest = after;
         }
         self.line(format_args!("}}"));

@@ -91,7 +91,9 @@ impl Walk<'_> {
             let (start, extent) = index[dimension]?;
             Some((dimension, self.side(start, extent, var)?))
         };
-        self.place.iter().map(along).collect()
+        // A variable with one value tells no tiles apart.
+        let differs = |var: &&Var| var.range().lo < var.range().hi;
+        self.place.iter().filter(differs).map(along).collect()
     }
 
     /// The side of the blocks that a variable counts, if `extent` elements from `start` on are in the one that is its number.

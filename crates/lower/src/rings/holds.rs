@@ -57,7 +57,8 @@ impl RingHolds {
                 let finding = Diagnostic::error("K0285", message)
                     .label(hold.span, format!("the stages of `{name}` are used here, before the barrier"))
                     .note(reasons);
-                let help = "let only one role use that memory, or pass it from one role to the other in a ring";
+                let help = "let only one role use that memory, or pass it from one role to the other in a ring; roles that share the tiles \
+                            of a CTA visit them in turns (tiles.for_every), and have shared memory of their own";
                 return Some(finding.help(help));
             }
             before.extend(here);

@@ -310,4 +310,20 @@ mod tests {
         let expected = "internal error[V0321]: a copy by `a_map` has operands that it does not accept";
         assert_eq!(said_of_store(true, Some(Inst::BulkCommit)), [expected]);
     }
+
+    #[test]
+    fn a_response_is_announced() {
+        let said = |bytes: i64| {
+            said_in(true, |_, [_, tile], barrier| {
+                let arguments = vec![Expr::constant(bytes)];
+                let memory = vec![barrier.clone()];
+                let expect = Call { memory, arguments, ..Call::plain(Inst::BarrierExpect) };
+                let memory = vec![(tile, Expr::constant(0)), barrier];
+                let claim = Call { memory, ..Call::plain(Inst::ClaimTile) };
+                vec![Stmt::Elect { body: vec![Stmt::from(expect), Stmt::from(claim)] }]
+            })
+        };
+        assert_eq!(said(16), Vec::<String>::new());
+        assert_eq!(said(8), ["internal error[V0321]: `full[2]` expects 8 bytes, and copies bring 16"]);
+    }
 }

@@ -389,18 +389,18 @@ fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
         found.push(finding.help("leave out .alone(): only shared buffers have storage in common"));
     }
     let owners = kernel.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
-    let mut largest: Option<(&Buffer, [i64; 2])> = None;
+    let mut largest: Option<(Handle<Buffer>, [i64; 2])> = None;
     for (handle, buffer) in owners {
         let bytes = buffer.span_elements().saturating_mul(buffer.dtype.bytes());
         let stages = kernel.stages_of(handle);
         if largest.is_none_or(|(_, [stages_of_most, most])| {
             bytes.saturating_mul(stages) > most.saturating_mul(stages_of_most)
         }) {
-            largest = Some((buffer, [stages, bytes]));
+            largest = Some((handle, [stages, bytes]));
         }
     }
-    let Some((buffer, [stages, bytes])) = largest else { return };
-    let total = kernel.shared_storage(target).bytes;
+    let Some((handle, [stages, bytes])) = largest else { return };
+    let (buffer, total) = (&kernel.buffers[handle], kernel.shared_storage(target).bytes);
     if total > target.shared_bytes() {
         let message = format!("{total} bytes of shared memory, but a CTA of {target} has {}", target.shared_bytes());
         let bytes = counted(bytes, "byte");
@@ -408,7 +408,23 @@ fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
         found.push(
             Diagnostic::error("K0210", message)
                 .label(buffer.span, format!("`{}` is the largest, with {size}", buffer.name))
-                .help("use smaller tiles or fewer stages"),
+                .help(fitting_stages(kernel, handle, total - target.shared_bytes())),
         );
+    }
+}
+
+/// What lets shared memory suffice that lacks so many bytes: fewer stages of the ring of the largest buffer, if there is one.
+fn fitting_stages(kernel: &Kernel, largest: Handle<Buffer>, missing: i64) -> String {
+    let ring = kernel.ring_of(largest).map(|ring| &kernel.rings[ring]);
+    let fitting = ring.map(|ring| {
+        let buffers = ring.buffers.iter().filter(|buffer| kernel.buffers[**buffer].space == Space::Shared);
+        let stage: i64 = buffers.map(|buffer| kernel.stage_bytes(*buffer)).fold(0, i64::saturating_add);
+        (&ring.name, ring.stages - (missing + stage - 1).div_euclid(stage.max(1)))
+    });
+    match fitting {
+        Some((ring, stages)) if stages > 0 => {
+            format!("use smaller tiles, or give `{ring}` {} or fewer", counted(stages, "stage"))
+        }
+        Some(_) | None => "use smaller tiles or fewer stages".to_string(),
     }
 }

@@ -1,6 +1,6 @@
 //! Tensor memory holds sums of asynchronous products: these write it, and copies to fragments read it.
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, Span};
 
 use crate::arena::Handle;
 use crate::scalar::Scalar;
@@ -8,8 +8,8 @@ use crate::target::Target;
 use crate::thread::{TENSOR_COLUMNS, TENSOR_LANES};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
-use crate::tile::kernel::{Kernel, Stmt};
-use crate::tile::op::{Op, OpKind};
+use crate::tile::kernel::{Kernel, Loop, Stmt};
+use crate::tile::op::{Effect, Op, OpKind};
 use crate::tile::print::tile_title;
 use crate::tile::role::WARPS_OF_A_WARPGROUP;
 
@@ -31,6 +31,7 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
     }
     kernel.ops.iter().for_each(|(_, op)| found.extend(wrong_use(kernel, op)));
     without_products(kernel, &kernel.body, found);
+    rewritten_factors(kernel, found);
     for (_, parallel) in kernel.parallels.iter() {
         parallel.body.iter().for_each(|element| by_element(kernel, element, found));
     }
@@ -133,4 +134,78 @@ fn by_element(kernel: &Kernel, element: &ElementStmt, found: &mut Vec<Diagnostic
             found.push(finding.help("copy it to a fragment, and use that: k.copy(part, sums)"));
         }
     });
+}
+
+/// A statement that reads or writes shared memory, with the loops around it.
+struct Touch {
+    storage: Handle<Buffer>,
+    /// Whether products read it.
+    is_factor: bool,
+    loops: Vec<*const Loop>,
+    span: Span,
+}
+
+/// Adds the errors for factors outside of rings that are written while products may still read them: only the barriers of a ring tell when
+/// products into tensor memory are done.
+fn rewritten_factors(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
+    let mut all = Vec::new();
+    touches(kernel, &kernel.body, &mut Vec::new(), &mut all);
+    for (at, factor) in all.iter().enumerate().filter(|(_, touch)| touch.is_factor) {
+        let follows = |(place, other): &(usize, &Touch)| {
+            let again = other.loops.iter().any(|around| factor.loops.contains(around));
+            !other.is_factor && other.storage == factor.storage && (*place > at || again)
+        };
+        let Some((_, write)) = all.iter().enumerate().find(follows) else { continue };
+        let name = &kernel.buffers[factor.storage].name;
+        let message = format!("`{name}` is written while products may still read it");
+        let finding = Diagnostic::error("K0286", message).label(write.span, "written here");
+        let finding = finding.label(factor.span, "these products are not waited for");
+        let help = "let another role write it in the stages of a ring, which are released when the products are done";
+        found.push(finding.help(help));
+        return;
+    }
+}
+
+fn touches(kernel: &Kernel, body: &[Stmt], loops: &mut Vec<*const Loop>, all: &mut Vec<Touch>) {
+    let outside = |buffer: Handle<Buffer>| {
+        let storage = kernel.storage(buffer);
+        let is_plain = kernel.buffers[storage].space == Space::Shared && kernel.ring_of(buffer).is_none();
+        is_plain.then_some(storage)
+    };
+    for stmt in body {
+        match stmt {
+            Stmt::Op(op) => {
+                let op = &kernel.ops[*op];
+                let multiplies = matches!(op.kind, OpKind::GemmAsync(_)) && kernel.uses_tensor_memory(op);
+                for (place, tile) in op.operands.iter().enumerate() {
+                    let writes = matches!(op.effect(place), Effect::Write | Effect::Update);
+                    if let Some(storage) = outside(tile.buffer).filter(|_| writes || multiplies) {
+                        all.push(Touch { storage, is_factor: !writes, loops: loops.clone(), span: op.span });
+                    }
+                }
+            }
+            Stmt::Parallel(parallel) => {
+                for element in &kernel.parallels[*parallel].body {
+                    element.for_each_access(&mut |access, writes| {
+                        if let Some(storage) = outside(access.buffer).filter(|_| writes) {
+                            all.push(Touch { storage, is_factor: false, loops: loops.clone(), span: access.span });
+                        }
+                    });
+                }
+            }
+            Stmt::Loop(inner) => {
+                let repeats = inner.counter.repeats();
+                loops.extend(repeats.then_some(std::ptr::from_ref(inner)));
+                touches(kernel, &inner.body, loops, all);
+                if repeats {
+                    loops.pop();
+                }
+            }
+            Stmt::If(branches) => {
+                touches(kernel, &branches.then, loops, all);
+                touches(kernel, &branches.otherwise, loops, all);
+            }
+            Stmt::EachThread(_) | Stmt::Begin(_) | Stmt::End(_) => {}
+        }
+    }
 }

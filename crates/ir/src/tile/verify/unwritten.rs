@@ -38,7 +38,7 @@ pub(super) fn check_carried(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
             let mut first = Walk::new(kernel, BTreeSet::new());
             first.body(&inner.body);
             let is_known = |storage: &Handle<Buffer>| {
-                !first.written.contains(storage) || matches!(kernel.buffers[*storage].space, Space::Global(_))
+                !first.changed.contains(storage) || matches!(kernel.buffers[*storage].space, Space::Global(_))
             };
             let is_known = kernel.buffers.iter().map(|(storage, _)| storage).filter(is_known).collect();
             let mut walk = Walk { tiles: Some(inner.span), ..Walk::new(kernel, is_known) };
@@ -48,6 +48,9 @@ pub(super) fn check_carried(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     });
 }
 
+/// What happens to a buffer that a statement reads and writes.
+const UPDATED: &str = "updated";
+
 struct Walk<'a> {
     kernel: &'a Kernel,
     /// The loop, if it is the body of one of which iterations are independent.
@@ -56,12 +59,14 @@ struct Walk<'a> {
     is_known: BTreeSet<Handle<Buffer>>,
     /// Storages that statements write, whatever was in them.
     written: BTreeSet<Handle<Buffer>>,
+    /// Storages that statements write or update.
+    changed: BTreeSet<Handle<Buffer>>,
     found: Vec<Diagnostic>,
 }
 
 impl Walk<'_> {
     fn new(kernel: &Kernel, is_known: BTreeSet<Handle<Buffer>>) -> Walk<'_> {
-        Walk { kernel, tiles: None, is_known, written: BTreeSet::new(), found: Vec::new() }
+        Walk { kernel, tiles: None, is_known, written: BTreeSet::new(), changed: BTreeSet::new(), found: Vec::new() }
     }
 
     fn body(&mut self, body: &[Stmt]) {
@@ -85,7 +90,7 @@ impl Walk<'_> {
         for (place, tile) in op.operands.iter().enumerate() {
             match op.effect(place) {
                 Effect::Read => self.read(tile.buffer, op.span),
-                Effect::Update => self.used(tile.buffer, op.span, "updated"),
+                Effect::Update => self.used(tile.buffer, op.span, UPDATED),
                 Effect::Move if self.stays_in_shared_memory(op) => {}
                 Effect::Move => self.read(tile.buffer, op.span),
                 Effect::Write => {}
@@ -114,7 +119,7 @@ impl Walk<'_> {
                     let to = &atomic.to;
                     atomic.values().for_each(|value| self.value(value));
                     to.for_each_load(&mut |access| self.read(access.buffer, access.span));
-                    self.used(to.buffer, to.span, "updated");
+                    self.used(to.buffer, to.span, UPDATED);
                 }
                 ElementStmt::If { cond, then, otherwise, .. } => {
                     self.value(cond);
@@ -138,6 +143,9 @@ impl Walk<'_> {
     fn used(&mut self, buffer: Handle<Buffer>, span: Span, how: &str) {
         let storage = self.kernel.storage(buffer);
         let declared = &self.kernel.buffers[storage];
+        if how == UPDATED {
+            self.changed.insert(storage);
+        }
         if !self.is_known.insert(storage) {
             return;
         }
@@ -170,5 +178,6 @@ impl Walk<'_> {
         let storage = self.kernel.storage(buffer);
         self.is_known.insert(storage);
         self.written.insert(storage);
+        self.changed.insert(storage);
     }
 }

@@ -59,6 +59,17 @@ impl<'k> KernelBuilder<'k> {
         Some(finding.help("a tile is claimed once: do all that the role does for it in one visit"))
     }
 
+    /// A number of persistent CTAs: at least 1, or it is a mistake.
+    #[track_caller]
+    pub(crate) fn some_ctas(&self, ctas: i64) -> i64 {
+        if ctas < 1 {
+            let finding = Diagnostic::error("K0203", format!("tiles are divided among {ctas} CTAs"));
+            let help = "give as many CTAs as the GPU runs at once: 148 on a B200, 132 on an H100";
+            nodes::mistake(finding.label(Span::here(), "these tiles").help(help));
+        }
+        ctas.max(1)
+    }
+
     /// Whether the current role may visit such a part of tiles, against which something may be; otherwise, that is a mistake.
     #[track_caller]
     pub(crate) fn takes_turn(&self, part: Option<Part>, against: Option<&str>) -> bool {
