@@ -124,7 +124,7 @@ impl<const N: usize> Tiles<N> {
             Schedule::One(_) => Some("each CTA has one tile"),
             Schedule::Claimed { .. } => Some("which tile is next is known only when it is claimed"),
         };
-        let part = (of != 1).then_some(Part { index, of });
+        let part = ([index, of] != [0, 1]).then_some(Part { index, of });
         if k.takes_turn(part, against) {
             self.visit(k, part, body);
         }

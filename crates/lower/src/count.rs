@@ -129,7 +129,7 @@ impl<'a> Tally<'a> {
     /// an access.
     fn call(&mut self, call: &Call, times: i64) {
         call.arguments.iter().for_each(|argument| self.value(argument));
-        if !call.memory.is_empty() {
+        if !call.memory.is_empty() || call.inst == Inst::WarpgroupSettle {
             return;
         }
         let bytes = call.to.as_ref().map_or(4, |to| self.program.registers[to.array].dtype.bytes());

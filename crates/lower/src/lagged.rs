@@ -69,17 +69,24 @@ fn products_of_stages<'a>(
 
 /// Whether an op only issues products and waits for them, and does not replace sums.
 fn multiplies(op: &OpBlock) -> bool {
-    let mut only = op.guard.is_none() && op.body.last().is_some_and(|last| *last == wait(0));
+    let waits = op.body.iter().rfind(|stmt| !settles(stmt)).is_some_and(|last| *last == wait(0));
+    let mut only = op.guard.is_none() && waits;
     for_each_stmt(&op.body, &mut |stmt| {
         only &= match stmt {
             Stmt::WarpgroupMma(product) => product.accumulates && product.left_registers().is_none(),
             Stmt::Inst(call) => {
-                matches!(call.inst, Inst::WarpgroupFence | Inst::WarpgroupCommit | Inst::WarpgroupWait)
+                let of_products = [Inst::WarpgroupFence, Inst::WarpgroupCommit, Inst::WarpgroupWait];
+                of_products.contains(&call.inst) || call.inst == Inst::WarpgroupSettle
             }
             _ => false,
         };
     });
     only
+}
+
+/// Whether a statement keeps reads of sums behind the wait for them.
+fn settles(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Inst(call) if call.inst == Inst::WarpgroupSettle)
 }
 
 fn wait(pending: i64) -> Stmt {
@@ -89,11 +96,14 @@ fn wait(pending: i64) -> Stmt {
 /// The loop in which products are waited for an iteration later, and what follows it.
 fn later(builder: &Builder, (pair, role): (&BarrierPair, Handle<Role>), mut inner: LoopBlock) -> Vec<Block> {
     let count = inner.body.len();
-    let mut left = Vec::new();
+    let (mut left, mut settled): (Vec<Block>, Vec<Stmt>) = (Vec::new(), Vec::new());
     for (at, block) in inner.body.iter_mut().enumerate() {
         let Block::Op(op) = block else { continue };
         if at + 1 < count {
-            op.body.retain(|stmt| *stmt != wait(0));
+            let new =
+                op.body.iter().filter(|stmt| settles(stmt) && !settled.contains(stmt)).cloned().collect::<Vec<_>>();
+            settled.extend(new);
+            op.body.retain(|stmt| *stmt != wait(0) && !settles(stmt));
             continue;
         }
         let cursor = &builder.program.cursors[pair.cursor];
@@ -107,7 +117,7 @@ fn later(builder: &Builder, (pair, role): (&BarrierPair, Handle<Role>), mut inne
         op.body = std::iter::once(wait(groups)).chain(release).chain([Stmt::advance(pair.cursor)]).collect();
         let exists = Cond::Less(begin.clone(), end.clone());
         let last = under(&[exists], arrive(before(cursor)));
-        let body = std::iter::once(wait(0)).chain(last).collect();
+        let body = std::iter::once(wait(0)).chain(std::mem::take(&mut settled)).chain(last).collect();
         let last = OpBlock::new(op.title.clone(), None, body, op.op).part("release the last one");
         left.push(Block::Op(last.of(op.role)));
     }

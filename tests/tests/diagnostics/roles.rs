@@ -347,3 +347,51 @@ fn products_are_done_before_their_factors_are_written_again() {
     });
     assert_mistake("a_factor_that_products_may_still_read", rewritten);
 }
+
+#[test]
+fn tensors_are_written_for_claimed_tiles() {
+    let beside = that_claims(|k, tiles, [x, y]| {
+        k.role("move", 1, |k| {
+            let held = k.fragment("held", F32, [64, 64]);
+            tiles.for_each(k, |k, [row, _]| {
+                k.copy(held, x.sub((at(row * 64, 64), ..)));
+                k.copy(y.sub((at(row * 64, 64), ..)), held);
+            });
+            k.fill(y.sub((at(0, 64), ..)), 0);
+        });
+    });
+    assert_mistake("a_tensor_written_beside_claimed_tiles", beside);
+}
+
+#[test]
+fn turns_at_a_ring_are_in_one_loop() {
+    let twice = in_turns(|k, tiles, ring, y| {
+        for (name, turn) in [("even", 0), ("odd", 1)] {
+            for visit in 0..2 {
+                k.role(name, 1, |k| {
+                    tiles.for_every(k, [turn, 2], |k, [row, _]| {
+                        ring.consume(k, |k, held| {
+                            let own = k.fragment(&format!("of_{name}{visit}"), F32, [64, 64]);
+                            k.copy(own, held);
+                            k.copy(y.sub((at(row * 64, 64), ..)), own);
+                        });
+                    });
+                });
+            }
+        }
+    });
+    assert_mistake("turns_in_two_loops", twice);
+}
+
+#[test]
+fn all_turns_are_taken_without_a_ring() {
+    let missing = kernel("k", |k| {
+        let y = k.output("y", F32, [512, 64]);
+        k.threads(64);
+        let tiles = Tiles::persistent(k, [Expr::from(8), Expr::from(1)], (2, 1));
+        k.role("odd", 1, |k| {
+            tiles.for_every(k, [1, 2], |k, [row, _]| k.fill(y.sub((at(row * 64, 64), ..)), 0));
+        });
+    });
+    assert_mistake("a_turn_that_nobody_takes", missing);
+}

@@ -276,6 +276,21 @@ fn parts_of_k_are_added_in_memory() {
     }
 }
 
+/// Products of one tile for each CTA, after whose last product sums are read that are not added to again: these reads must not move
+/// before the wait for the product.
+#[test]
+fn sums_are_read_behind_the_wait_for_products() {
+    for (dtype, columns, result) in [(I8, 96, 2), (I8, 128, 2), (E4M3, 96, 2), (BF16, 96, 1)] {
+        for (scheduler, epilogue) in [(2, 1), (2, 6), (3, 3), (1, 3)] {
+            let sizes = [("m", 130), ("n", 97), ("k", 16), ("stages", 2), ("columns", columns), ("result", result)];
+            let others = [("scheduler", scheduler), ("epilogue", epilogue)];
+            let given: Vec<(String, i64)> =
+                sizes.iter().chain(&others).map(|(name, value)| (name.to_string(), *value)).collect();
+            check(&entry().config(Some(dtype), &given).expect("a configuration"), Target::Sm90a, SEEDS);
+        }
+    }
+}
+
 /// What a plan predicts of tiles that CTAs compute one after the other is what is counted.
 #[test]
 fn wavefronts_of_persistent_tiles_are_predicted() {

@@ -75,7 +75,10 @@ impl<'k> KernelBuilder<'k> {
     pub(crate) fn takes_turn(&self, part: Option<Part>, against: Option<&str>) -> bool {
         let (Some(Part { index, of }), span) = (part, Span::here()) else { return true };
         let wrong = |message: String| Diagnostic::error("K0292", message).label(span, "visited here");
-        let finding = if let Some(against) = against {
+        let finding = if !(0..of).contains(&index) {
+            let finding = wrong(format!("there is no turn {index} of {of}"));
+            finding.help("turns are counted from 0 on: [0, 2] and [1, 2] are the two of two roles")
+        } else if let Some(against) = against {
             let finding = wrong(format!("tiles are visited in turns, and {against}"));
             finding.help("use Tiles::persistent, or visit all tiles of the CTA with tiles.for_each")
         } else if self.role.is_none() {
@@ -84,9 +87,6 @@ impl<'k> KernelBuilder<'k> {
         } else if let Some(outer) = self.loops.last() {
             let finding = wrong(format!("tiles are visited in turns inside of the loop `{outer}`"));
             finding.help("write the loop inside of the visit")
-        } else if !(0..of).contains(&index) {
-            let finding = wrong(format!("there is no turn {index} of {of}"));
-            finding.help("turns are counted from 0 on: [0, 2] and [1, 2] are the two of two roles")
         } else {
             return true;
         };

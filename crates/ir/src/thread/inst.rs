@@ -920,6 +920,32 @@ instructions! {
             "}",
         ],
     }
+    /// The sums of products that have been waited for, so many registers from one on, are read behind the wait: without this, the CUDA
+    /// compiler may read them before it. It is no instruction.
+    WarpgroupSettle {
+        name: "wgmma_settle",
+        cuda: "wgmma_settle(&%, %)",
+        ptx: "",
+        registers: &[RegisterOperand::Words(1)],
+        arguments: 1,
+        targets: &[Target::Sm90a],
+        function: &[
+            "// The compiler reads the sums of products behind the wait for them, not before.",
+            "__device__ __forceinline__ void wgmma_settle(float* sums, int count) {",
+            "  #pragma unroll",
+            "  for (int i = 0; i < count; ++i) asm volatile(\"\" : \"+f\"(sums[i]) :: \"memory\");",
+            "}",
+            "__device__ __forceinline__ void wgmma_settle(int* sums, int count) {",
+            "  #pragma unroll",
+            "  for (int i = 0; i < count; ++i) asm volatile(\"\" : \"+r\"(sums[i]) :: \"memory\");",
+            "}",
+            "__device__ __forceinline__ void wgmma_settle(unsigned short* halves, int count) {",
+            "  unsigned int* const sums = reinterpret_cast<unsigned int*>(halves);",
+            "  #pragma unroll",
+            "  for (int i = 0; i < count / 2; ++i) asm volatile(\"\" : \"+r\"(sums[i]) :: \"memory\");",
+            "}",
+        ],
+    }
     /// The next launch may begin, if it overlaps this one, once all CTAs have said so or ended (PTX ISA, "griddepcontrol").
     LaunchDependents {
         name: "launch_dependents",

@@ -16,7 +16,7 @@ use crate::counter::Counter;
 use crate::target::SHARED_ALIGNMENT;
 use crate::tile::buffer::Buffer;
 use crate::tile::fills::for_each_loop;
-use crate::tile::kernel::{Kernel, Part, Stmt, Unroll};
+use crate::tile::kernel::{Kernel, Loop, Part, Stmt, Unroll};
 use crate::tile::op::{Op, OpKind};
 use crate::tile::role::Role;
 
@@ -161,15 +161,17 @@ impl Kernel {
 
     /// The roles that use the stages of a ring in turns.
     pub fn parts(&self, ring: Handle<Ring>) -> BTreeMap<Handle<Role>, Part> {
-        self.holds_in_parts(ring).into_iter().filter_map(|(hold, part)| Some((hold.role?, part))).collect()
+        self.holds_in_parts(ring).into_iter().filter_map(|(hold, part, _)| Some((hold.role?, part))).collect()
     }
 
-    /// The holds of a ring in loops that roles execute in turns.
-    pub(super) fn holds_in_parts(&self, ring: Handle<Ring>) -> Vec<(&Hold, Part)> {
+    /// The holds of a ring in loops that roles execute in turns, each with its loop.
+    pub(super) fn holds_in_parts(&self, ring: Handle<Ring>) -> Vec<(&Hold, Part, &Loop)> {
         let mut found = Vec::new();
         for_each_loop(&self.body, &mut |inner| {
             if let Some(part) = inner.part {
-                self.holds_in(&inner.body, &mut |hold| found.extend((hold.ring == ring).then_some((hold, part))));
+                self.holds_in(&inner.body, &mut |hold| {
+                    found.extend((hold.ring == ring).then_some((hold, part, inner)))
+                });
             }
         });
         found

@@ -32,6 +32,7 @@ mod rings;
 mod roles;
 mod sizes;
 mod tensor_memory;
+mod tile_loops;
 mod tuples;
 mod uniform;
 mod unwritten;
@@ -90,6 +91,9 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
     }
     clusters::check(&kernel, target, &mut found);
     rings::check(&kernel, &mut found);
+    if found.is_empty() {
+        tile_loops::check(&kernel, &mut found);
+    }
     tensor_memory::check(&kernel, target, &mut found);
     if !found.is_empty() {
         return Err(found);

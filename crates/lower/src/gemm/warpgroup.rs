@@ -220,6 +220,10 @@ impl Schedule<Context> for WarpgroupSchedule {
         }
         body.push(Stmt::from(Call::plain(Inst::WarpgroupCommit)));
         body.push(Stmt::from(Call { arguments: vec![Expr::constant(0)], ..Call::plain(Inst::WarpgroupWait) }));
+        let array = &builder.program.registers[*sums];
+        let (count, in_word) = (Expr::constant(array.len), 4 / array.dtype.bytes());
+        let from = vec![regs(*sums, 0, in_word)];
+        body.push(Stmt::from(Call { from, arguments: vec![count], ..Call::plain(Inst::WarpgroupSettle) }));
         Ok(body)
     }
 }

@@ -7,7 +7,7 @@ use tilewright_diag::{Diagnostic, Span};
 use super::identifiers::check_name;
 use crate::arena::Handle;
 use crate::tile::buffer::Buffer;
-use crate::tile::kernel::{Kernel, Part, Stmt};
+use crate::tile::kernel::{Kernel, Loop, Part, Stmt};
 use crate::tile::op::Effect;
 use crate::tile::ring::{Hold, Ring, Side};
 use crate::tile::role::Role;
@@ -297,12 +297,24 @@ fn wrong_parts(kernel: &Kernel, handle: Handle<Ring>, roles: &[(Handle<Role>, &H
     let in_parts = kernel.holds_in_parts(handle);
     let is_other = |hold: &&Hold| {
         let part = hold.role.and_then(|role| parts.get(&role));
-        let known = in_parts.iter().find(|(known, _)| std::ptr::eq(*known, *hold)).map(|(_, part)| part);
+        let known = in_parts.iter().find(|(known, ..)| std::ptr::eq(*known, *hold)).map(|(_, part, _)| part);
         hold.ring == handle && part.is_some() && part != known
     };
     if let Some(hold) = kernel.holds.iter().map(|(_, hold)| hold).find(is_other) {
         let message = format!("a role uses stages of `{}` in turns, and others besides", ring.name);
         return Some(wrong(message, hold).help("let the role use all stages of the ring in the same turn"));
+    }
+    // The order of turns begins anew with a tile of the first role, which the tile before was not if their number is odd.
+    let again = |(hold, _, around): &&(&Hold, Part, &Loop)| {
+        let is_other =
+            |(first, _, of_first): &(&Hold, Part, &Loop)| first.role == hold.role && !std::ptr::eq(*of_first, *around);
+        in_parts.iter().any(is_other)
+    };
+    if let Some((hold, ..)) = in_parts.iter().rfind(again) {
+        let message = format!("a role uses stages of `{}` in turns in two loops", ring.name);
+        return Some(
+            wrong(message, hold).help("let the role visit each tile once, and do there all that it does for the tile"),
+        );
     }
     let turns = |index: i64| in_turn.iter().filter(move |(_, _, part)| part.index == index);
     for index in 0..*of {
