@@ -201,8 +201,9 @@ impl Artifact {
             Stage::Plan => {
                 let map = memory_map(self.kernel.kernel(), self.program.program());
                 let storage = self.chosen.storage_text(self.kernel.kernel());
-                map.into_iter()
-                    .chain(storage)
+                storage
+                    .into_iter()
+                    .chain(map)
                     .chain(self.plans().iter().map(OpPlan::to_string))
                     .collect::<Vec<_>>()
                     .join("\n")

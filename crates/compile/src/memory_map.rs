@@ -10,7 +10,7 @@ pub(crate) fn memory_map(kernel: &Kernel, program: &Program) -> Option<String> {
     let (total, most) = (program.shared_bytes(), program.target.shared_bytes());
     let mut lines = Vec::new();
     if total > 0 {
-        lines.push(format!("shared memory: {total} of {most} B"));
+        lines.push(format!("memory of a CTA: {total} of {most} B of shared memory"));
         let held = program.memories.iter().map(|(_, memory)| memory).filter(|memory| memory.shared_bytes() > 0);
         lines.extend(held.map(of_memory));
     }
