@@ -3,7 +3,7 @@
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::diag::Diagnostic;
 use tilewright::prelude::*;
-use tilewright_kernels::{Activation, Epilogue, MOST_RANKED, MatmulConfig, MatmulShape};
+use tilewright_kernels::{Activation, Epilogue, MOST_RANKED, MatmulConfig, MatmulShape, Scheduler};
 
 /// A shape whose rows begin at multiples of 16 bytes.
 const SHAPE: MatmulShape = MatmulShape::new([4096; 3]);
@@ -19,7 +19,9 @@ fn around_limits(target: Target) -> Vec<MatmulConfig> {
     for (at, columns) in [8, 16, 24, 40, 64, 96, 128, 200, 256, 264].into_iter().enumerate() {
         let config = MatmulConfig { columns, ..MatmulConfig::new(target, [BF16, E4M3, I8][at % 3]) };
         let config = MatmulConfig { cluster: [1, 2, 4][at % 3], sums: 1 + at as i64 % 3, ..config };
-        let config = if at % 4 == 3 { MatmulConfig { epilogue: whole, ..config } } else { config };
+        let config = if at % 4 == 3 || at == 6 { MatmulConfig { epilogue: whole, ..config } } else { config };
+        let scheduler = [Scheduler::Persistent, Scheduler::Claimed, Scheduler::Persistent, Scheduler::OneEach][at % 4];
+        let config = MatmulConfig { scheduler, turns: at % 4 == 2 && columns <= 128, ..config };
         let room = target.shared_bytes() - MatmulConfig { stages: 0, ..config }.shared_bytes();
         let most = (room / config.stage_bytes()).max(1);
         all.extend([most, most + 1].map(|stages| MatmulConfig { stages, ..config }));

@@ -289,8 +289,10 @@ impl MatmulConfig {
         let tiles = loaded + if self.takes_turns() { 2 } else { 1 };
         let rings = 1 + loaded + i64::from(self.target == Target::Sm100a);
         let claims = self.scheduler == Scheduler::Claimed && self.target == Target::Sm100a;
-        // Two arrays of barriers for each ring, the address of tensor memory, and the tiles that are claimed with their barriers.
-        let barriers = 2 * rings + i64::from(self.target == Target::Sm100a) + 3 * i64::from(claims);
+        // Two arrays of barriers for each ring and one for turns at it, the address of tensor memory, and the tiles that are claimed with
+        // their barriers.
+        let of_ring = 2 + i64::from(self.takes_turns());
+        let barriers = of_ring * rings + i64::from(self.target == Target::Sm100a) + 3 * i64::from(claims);
         self.stages
             .saturating_mul(self.stage_bytes())
             .saturating_add(tile.saturating_mul(tiles))
@@ -454,7 +456,7 @@ impl MatmulConfig {
         let in_grid = self.cluster > 1 && self.scheduler != Scheduler::Persistent;
         let [rows, columns] = [ROWS, self.columns].map(|side| MOST.saturating_mul(side));
         match (products > 1, in_grid) {
-            (true, true) => [MOST_IN_GRID * self.cluster / MOST, rows, columns],
+            (true, true) => [MOST_IN_GRID.saturating_mul(self.cluster) / MOST, rows, columns],
             (true, false) => [MOST, rows, columns],
             (false, true) => [1, MOST_SIZE, MOST_IN_GRID.saturating_mul(self.columns).min(MOST_SIZE)],
             (false, false) => [1, MOST_SIZE, MOST_SIZE],

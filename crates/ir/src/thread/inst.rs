@@ -921,7 +921,7 @@ instructions! {
         ],
     }
     /// The sums of products that have been waited for, so many registers from one on, are read behind the wait: without this, the CUDA
-    /// compiler may read them before it. It is no instruction.
+    /// compiler may read them before it. It emits no instruction.
     WarpgroupSettle {
         name: "wgmma_settle",
         cuda: "wgmma_settle(&%, %)",

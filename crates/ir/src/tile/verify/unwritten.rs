@@ -48,9 +48,6 @@ pub(super) fn check_carried(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     });
 }
 
-/// What happens to a buffer that a statement reads and writes.
-const UPDATED: &str = "updated";
-
 struct Walk<'a> {
     kernel: &'a Kernel,
     /// The loop, if it is the body of one of which iterations are independent.
@@ -90,7 +87,7 @@ impl Walk<'_> {
         for (place, tile) in op.operands.iter().enumerate() {
             match op.effect(place) {
                 Effect::Read => self.read(tile.buffer, op.span),
-                Effect::Update => self.used(tile.buffer, op.span, UPDATED),
+                Effect::Update => self.update(tile.buffer, op.span),
                 Effect::Move if self.stays_in_shared_memory(op) => {}
                 Effect::Move => self.read(tile.buffer, op.span),
                 Effect::Write => {}
@@ -119,7 +116,7 @@ impl Walk<'_> {
                     let to = &atomic.to;
                     atomic.values().for_each(|value| self.value(value));
                     to.for_each_load(&mut |access| self.read(access.buffer, access.span));
-                    self.used(to.buffer, to.span, UPDATED);
+                    self.update(to.buffer, to.span);
                 }
                 ElementStmt::If { cond, then, otherwise, .. } => {
                     self.value(cond);
@@ -135,6 +132,11 @@ impl Walk<'_> {
         value.for_each_load(&mut |access| self.read(access.buffer, access.span));
     }
 
+    fn update(&mut self, buffer: Handle<Buffer>, span: Span) {
+        self.used(buffer, span, "updated");
+        self.changed.insert(self.kernel.storage(buffer));
+    }
+
     fn read(&mut self, buffer: Handle<Buffer>, span: Span) {
         self.used(buffer, span, "read");
     }
@@ -143,9 +145,6 @@ impl Walk<'_> {
     fn used(&mut self, buffer: Handle<Buffer>, span: Span, how: &str) {
         let storage = self.kernel.storage(buffer);
         let declared = &self.kernel.buffers[storage];
-        if how == UPDATED {
-            self.changed.insert(storage);
-        }
         if !self.is_known.insert(storage) {
             return;
         }
@@ -154,8 +153,7 @@ impl Walk<'_> {
             let message = format!("`{name}` is {how} before it is written for a tile");
             let finding = Diagnostic::error("K0291", message).label(span, format!("{how} here"));
             let finding = finding.label(tiles, "for each tile").label(declared.span, "declared here");
-            let help =
-                "what an earlier tile has left there depends on who claims which tile: write it for each tile first";
+            let help = "what an earlier tile has left there depends on which CTA or role computed that: write it for each tile first";
             self.found.push(finding.help(help));
             return;
         }
