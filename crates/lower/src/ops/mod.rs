@@ -19,10 +19,10 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::Expr;
-use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
+use tilewright_ir::plan::OpPlan;
 use tilewright_ir::thread::Program;
 use tilewright_ir::tile::{KernelsByRole, Ring};
-use tilewright_ir::{Kernel, Target, VerifiedKernel};
+use tilewright_ir::{Target, VerifiedKernel};
 
 use self::kernel_lowering::KernelLowering;
 use crate::builder::Builder;
@@ -40,7 +40,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
     let kernel = kernels.whole();
     let (mut builder, mut plans) = (Builder::new(kernel, target), Vec::new());
     let rings = Rings::of(kernel, &mut builder, &mut plans);
-    plans.extend(kernel.unclaimed.iter().map(|ring| own_tile(kernel, ring, target)));
+    plans.extend(kernel.unclaimed.iter().map(|ring| own_tile(ring, target)));
     let mut lowering = KernelLowering {
         kernel,
         kernels: &kernels,
@@ -84,12 +84,10 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
 }
 
 /// The plan of claimed tiles on a target that has no claims.
-fn own_tile(kernel: &Kernel, ring: &Ring, target: Target) -> OpPlan {
+fn own_tile(ring: &Ring, target: Target) -> OpPlan {
     let title = ring.span.titled(&format!("ring {}", ring.name));
-    let plan = OpPlan::new(title, ring.span, kernel.in_all_ctas(Expr::constant(kernel.warps())), OWN_TILE);
     let summary = format!("each CTA computes its own tile: {target} cannot claim those of others");
-    let facts = PlanFacts::without_accesses(summary, 0);
-    OpPlan { considered: vec![VariantResult { variant: OWN_TILE, answer: Ok(facts) }], ..plan }
+    derived::plan(&title, ring.span, OWN_TILE, summary)
 }
 
 /// The error for shared memory that exceeds the limit with the scratch of ops, which follows the kernel's own buffers; the
