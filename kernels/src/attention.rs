@@ -1,4 +1,5 @@
 use std::f64::consts::LOG2_E;
+use std::ops::Range;
 
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
@@ -128,30 +129,44 @@ pub(crate) fn inputs(c: &Config) -> Vec<HostTensor> {
 }
 
 pub(crate) fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
+    let [queries, keys] = ["queries", "keys"].map(|name| config.size(name) as usize);
+    of_sequences(config, inputs, &[(0..queries, 0..keys)])
+}
+
+/// Attention of sequences, each with some of the queries and of the keys of every head.
+pub(crate) fn of_sequences(
+    config: &Config,
+    inputs: &[HostTensor],
+    sequences: &[(Range<usize>, Range<usize>)],
+) -> Vec<HostTensor> {
     let [q, key, value] = [0, 1, 2].map(|at| elements(&inputs[at]));
     let [heads, queries, keys, depth, group] =
         ["heads", "queries", "keys", "depth", "group"].map(|name| config.size(name) as usize);
     let of_value = value_depth(config) as usize;
     let is_causal = config.size("causal") == 1;
-    let of_query = |row: usize| {
-        let (head, query) = (row / queries, row % queries);
-        let seen = if is_causal { keys.min(query + 1) } else { keys };
+    let of_query = |head: usize, query: usize, of: &Range<usize>, seen: Range<usize>| {
+        let seen = if is_causal { seen.start..seen.end.min(seen.start + query - of.start + 1) } else { seen };
         let row_of =
             |of: &[f64], line: usize, depth: usize| of[(head / group * keys + line) * depth..][..depth].to_vec();
-        let query = &q[row * depth..][..depth];
+        let query = &q[(head * queries + query) * depth..][..depth];
         let dot = |line: usize| query.iter().zip(row_of(&key, line, depth)).map(|(a, b)| a * b).sum::<f64>();
-        let scores: Vec<f64> = (0..seen).map(|line| dot(line) / (depth as f64).sqrt()).collect();
+        let scores: Vec<f64> = seen.clone().map(|line| dot(line) / (depth as f64).sqrt()).collect();
         let max = greatest(&scores);
         let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
         let sum: f64 = weights.iter().sum();
         let mut out = vec![0.0; of_value];
-        for (line, weight) in weights.iter().enumerate() {
+        for (line, weight) in seen.zip(&weights) {
             out.iter_mut()
                 .zip(row_of(&value, line, of_value))
                 .for_each(|(out, element)| *out += weight / sum * element);
         }
         out
     };
-    let out: Vec<f64> = (0..heads * group * queries).flat_map(of_query).collect();
+    let mut out = Vec::new();
+    for head in 0..heads * group {
+        for (of, seen) in sequences {
+            out.extend(of.clone().flat_map(|query| of_query(head, query, of, seen.clone())));
+        }
+    }
     vec![listed(F32, &[(heads * group) as i64, queries as i64, of_value as i64], &out)]
 }

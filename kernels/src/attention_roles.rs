@@ -1,11 +1,15 @@
 use std::f64::consts::LOG2_E;
+use std::ops::Range;
 
 use tilewright::prelude::*;
+use tilewright::runtime::HostTensor;
 
 use crate::attention::{
-    CAUSAL, DEPTH, GROUP, HEADS, KEYS, QUERIES, STAGES, TOLERANCE, VALUE_DEPTH, inputs, product, reference, value_depth,
+    CAUSAL, DEPTH, GROUP, HEADS, KEYS, QUERIES, STAGES, TOLERANCE, VALUE_DEPTH, inputs, of_sequences, product,
+    reference, value_depth,
 };
 use crate::config::ShapeKey;
+use crate::numbers::listed;
 use crate::running_softmax::RunningSoftmax;
 use crate::{Config, KernelEntry};
 
@@ -21,25 +25,82 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         VALUE_DEPTH,
         CAUSAL,
         STAGES,
+        SEQUENCES,
+        LONGEST,
     ],
     dtypes: &[BF16, F16],
     build: attention_roles,
-    run_time: |_| &["heads", "queries", "keys"],
-    inputs,
-    reference,
+    run_time: |config| match is_packed(config) {
+        false => &["heads", "queries", "keys"],
+        true => &["heads", "queries", "keys", "sequences", "longest"],
+    },
+    inputs: packed_inputs,
+    reference: |config, inputs| match sequences(config) {
+        sequences if sequences.is_empty() => reference(config, inputs),
+        sequences => of_sequences(config, inputs, &sequences),
+    },
     tolerance: |_| TOLERANCE,
     tested: &[
         (F16, &[("queries", 1), ("keys", 1)]),
         (F16, &[("queries", 300), ("keys", 300), ("causal", 1), ("stages", 3)]),
         (BF16, &[("heads", 3), ("group", 2), ("queries", 70), ("keys", 129), ("depth", 128)]),
         (F16, &[("heads", 1), ("queries", 150), ("keys", 140), ("depth", 192), ("value_depth", 128), ("causal", 1)]),
+        (F16, &[("heads", 1), ("queries", 340), ("keys", 420), ("sequences", 5), ("longest", 149)]),
+        (BF16, &[("heads", 1), ("queries", 400), ("keys", 400), ("sequences", 4), ("longest", 223), ("causal", 1)]),
     ],
 };
+
+/// Sequences that follow each other in the tensors.
+const SEQUENCES: ShapeKey = ShapeKey {
+    name: "sequences",
+    default: 0,
+    about: "sequences that follow each other among the queries and keys of a head; 0: a head is one sequence",
+};
+/// The queries for which the launch has CTAs.
+const LONGEST: ShapeKey =
+    ShapeKey { name: "longest", default: 128, about: "queries of the longest of several sequences" };
 
 /// Columns of sums that are in registers at a time on their way from tensor memory.
 const PART: i64 = 16;
 /// Queries of a tile.
 const ROWS: i64 = 128;
+
+/// Whether there are several sequences of any length in each head, and tensors that say where they begin.
+fn is_packed(config: &Config) -> bool {
+    config.size("sequences") > 0
+}
+
+/// The queries and the keys of each of several sequences: the first one has no queries, and the last one no keys.
+fn sequences(config: &Config) -> Vec<(Range<usize>, Range<usize>)> {
+    let [all, queries, keys] = ["sequences", "queries", "keys"].map(|name| config.size(name) as usize);
+    let part = |of: usize, at: usize| of * at.saturating_sub(1).pow(2) / (all - 1).max(1).pow(2);
+    let first = |of: usize, at: usize| if at == all { of } else { part(of, at) };
+    (0..all)
+        .map(|at| {
+            (first(queries, at)..first(queries, at + 1), keys - first(keys, all - at)..keys - first(keys, all - at - 1))
+        })
+        .collect()
+}
+
+fn packed_inputs(config: &Config) -> Vec<HostTensor> {
+    let mut made = inputs(config);
+    let sequences = sequences(config);
+    if !sequences.is_empty() {
+        let ends =
+            |of: Vec<usize>| listed(I32, &[of.len() as i64], &of.iter().map(|at| *at as f64).collect::<Vec<_>>());
+        let (of_queries, of_keys) = sequences.iter().map(|(queries, keys)| (queries.end, keys.end)).unzip();
+        made.extend([of_queries, of_keys].map(|of: Vec<usize>| ends([vec![0], of].concat())));
+    }
+    made
+}
+
+/// The queries and keys of the sequence of a CTA, as indices of rows.
+struct Sequence {
+    first_query: Expr,
+    end_query: Expr,
+    first_key: Expr,
+    end_key: Expr,
+}
 
 /// A CTA has one tile of queries, or two on `sm_100a`: while the weights of one are computed, the tensor core multiplies for the
 /// other.
@@ -57,28 +118,52 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
         let (heads, queries, keys) = (k.size("heads").max(65_535 / group), k.size("queries"), k.size("keys"));
         let q = k.input("q", dtype, (heads * group, queries, depth));
         let key = k.input("key", dtype, (heads, keys, depth));
-        let value = k.input("value", dtype, (heads, keys, of_value));
-        let out = k.output("out", F32, (heads * group, queries, of_value));
-        let [cta, head] = k.grid([queries.ceil_div(blocks * ROWS), heads * group]);
+        let mut value = k.input("value", dtype, (heads, keys, of_value));
+        let mut out = k.output("out", F32, (heads * group, queries, of_value));
+        let mut sequence =
+            Sequence { first_query: 0.into(), end_query: queries.into(), first_key: 0.into(), end_key: keys.into() };
+        let (cta, head);
+        if is_packed(config) {
+            let (sequences, longest) = (k.size("sequences").max(65_535), k.size("longest"));
+            let of_queries = k.input("of_queries", I32, (sequences + 1,));
+            let of_keys = k.input("of_keys", I32, (sequences + 1,));
+            let [x, y, z] = k.grid([longest.ceil_div(blocks * ROWS), heads * group, sequences.into()]);
+            (cta, head) = (x, y);
+            sequence = Sequence {
+                first_query: k.index("first_query", of_queries.at((z,)), queries),
+                end_query: k.index("end_query", of_queries.at((z + 1,)), queries),
+                first_key: k.index("first_key", of_keys.at((z,)), keys),
+                end_key: k.index("end_key", of_keys.at((z + 1,)), keys),
+            };
+            // The rows of the next sequence are neither multiplied by weights of 0 nor written.
+            value = k.truncated("values", value, 1, sequence.end_key);
+            out = k.truncated("outs", out, 1, sequence.end_query);
+        } else {
+            [cta, head] = k.grid([queries.ceil_div(blocks * ROWS), heads * group]);
+        }
+        let Sequence { first_query, first_key, .. } = sequence;
+        let known = sequence.end_key - first_key;
         let top = |block: i64| (cta * blocks + block) * ROWS;
-        let rows = |block: i64| (head, at(top(block), ROWS), ..);
+        let rows = |block: i64| (head, at(first_query + top(block), ROWS), ..);
         // All tiles of queries of a CTA go through the keys that the last one sees.
-        let seen = if is_causal { ((cta + 1) * (blocks * ROWS)).at_most(keys) } else { keys.into() };
+        let seen = if is_causal { ((cta + 1) * (blocks * ROWS)).at_most(known) } else { known };
         // Whether a query sees a key.
         let sees = |block: i64, t: Expr| {
             move |i: Expr, j: Expr| {
-                let last = if is_causal { (top(block) + i + 1).at_most(keys) } else { keys.into() };
+                let last = if is_causal { (top(block) + i + 1).at_most(known) } else { known };
                 Value::from(t * tile_keys + j).lt(last)
             }
         };
         let tiles = seen.ceil_div(tile_keys);
+        // The copy engine does not know where a sequence ends: threads copy values then.
+        let loaders = if is_packed(config) { 2 } else { 1 };
         let query = k.ring("query", 1, |r| {
             (0..blocks).map(|block| r.shared(&format!("q{block}"), dtype, [ROWS, depth])).collect::<Vec<Buffer>>()
         });
         let pairs = k.ring("pairs", stages, |r| {
             (r.shared("key_tile", dtype, [tile_keys, depth]), r.shared("value_tile", dtype, [tile_keys, of_value]))
         });
-        k.role("load", 1, |k| {
+        k.role("load", loaders, |k| {
             query.produce(k, |k, all| {
                 for (block, held_q) in (0..).zip(all) {
                     k.copy(held_q, q.sub(rows(block)));
@@ -86,7 +171,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
             });
             k.serial("t", ..tiles, |k, t| {
                 pairs.produce(k, |k, (key_tile, value_tile)| {
-                    let tile = (head / group, at(t * tile_keys, tile_keys), ..);
+                    let tile = (head / group, at(first_key + t * tile_keys, tile_keys), ..);
                     k.copy(key_tile, key.sub(tile));
                     k.copy(value_tile, value.sub(tile));
                 });
@@ -176,7 +261,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                         k.unroll("c", 0..of_value / PART, |k, c| {
                             k.parallel([ROWS, PART], |k, [i, j]| {
                                 let column = c * PART + j;
-                                k.store(out, (head, top(block) + i, column), held.at((i, column)));
+                                k.store(out, (head, first_query + top(block) + i, column), held.at((i, column)));
                             });
                         });
                     });

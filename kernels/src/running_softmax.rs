@@ -45,12 +45,12 @@ impl RunningSoftmax {
         });
     }
 
-    /// Divides what was summed up by the sums of weights.
+    /// Divides what was summed up by the sums of weights. Of a row without scores, all is 0.
     #[track_caller]
     pub(crate) fn finish(self, k: &mut KernelBuilder, held: Buffer) {
         let sum = self.sum;
         k.op("softmax", |k| {
-            k.map(sum, |[i]| 1.0 / sum.at((i,)));
+            k.map(sum, |[i]| sum.at((i,)).gt(0.0).select(1.0 / sum.at((i,)), 0.0));
             k.map(held, |[i, j]| held.at((i, j)) * sum.at((i,)));
         });
     }

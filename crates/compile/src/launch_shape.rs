@@ -40,7 +40,9 @@ impl LaunchShape {
     /// The shape of a launch with these values of the sizes. Errors: a tensor that is empty, reaches below its first
     /// element or has two elements in one place for these sizes, and a view that is larger than its tensor.
     pub(crate) fn bound(kernel: &Kernel, values: Vec<i64>) -> Result<LaunchShape, Vec<Diagnostic>> {
-        let at_launch = kernel.buffers.iter().filter_map(|(_, buffer)| Some((buffer, buffer.dynamic_shape.as_ref()?)));
+        // A view that ends at what a CTA loads lies inside of its tensor for every launch.
+        let of_launch = kernel.buffers.iter().filter(|(_, buffer)| kernel.loaded_end(buffer).is_none());
+        let at_launch = of_launch.filter_map(|(_, buffer)| Some((buffer, buffer.dynamic_shape.as_ref()?)));
         let found: Vec<Diagnostic> =
             at_launch.filter_map(|(buffer, shape)| check(kernel, &values, buffer, shape).err()).collect();
         if !found.is_empty() {
@@ -162,7 +164,8 @@ fn check_views(
     placed: &dyn Fn(&Buffer) -> Result<Placed, Vec<Diagnostic>>,
 ) -> Result<(), Vec<Diagnostic>> {
     let mut found = Vec::new();
-    for (handle, view) in kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_some()) {
+    let is_of_launch = |buffer: &Buffer| buffer.view_of.is_some() && kernel.loaded_end(buffer).is_none();
+    for (handle, view) in kernel.buffers.iter().filter(|(_, buffer)| is_of_launch(buffer)) {
         let owner = &kernel.buffers[kernel.storage(handle)];
         // If neither depends on a size of the launch, the verifier has compared them.
         if view.dynamic_shape.is_some() || owner.dynamic_shape.is_some() {

@@ -16,7 +16,8 @@ use tilewright_diag::{Diagnostic, Span, in_op, is_in_op};
 use tilewright_expr::Var;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{
-    self, Direction, If, Kernel, Loop, OpKind, Overlap, Parallel, Part, Role, ScalarParameter, Space, Stmt, Unroll,
+    self, Direction, If, Kernel, LoadedIndex, Loop, OpKind, Overlap, Parallel, Part, Role, ScalarParameter, Space,
+    Stmt, Unroll,
 };
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
@@ -34,7 +35,7 @@ use crate::shape::IntoLayout;
 use crate::size::Size;
 use crate::stages::Stages;
 use crate::value::Value;
-use crate::views::{flattened, placeholder, reordered};
+use crate::views::{flattened, placeholder, reordered, truncated};
 
 /// Builds the kernel `name` by running `body` once.
 #[track_caller]
@@ -156,6 +157,17 @@ impl<'k> KernelBuilder<'k> {
         Value::of(tile::Value::Named(name.to_string()), BodyId::KERNEL)
     }
 
+    /// Names an integer made of elements of inputs, from 0 to `most`, for use in indices, in bounds of loops, and as the end of a
+    /// [truncated](KernelBuilder::truncated) tensor. Every CTA computes it before all else; a value below 0 counts as 0, and one beyond
+    /// `most` as `most`, so that no data makes the kernel access memory that it does not have.
+    #[track_caller]
+    pub fn index(&mut self, name: &str, value: impl Into<Value>, most: impl Into<Expr>) -> Expr {
+        let (of, most, span) = (value.into().resolved(), most.into().resolved(), Span::here());
+        let var = Var::new(self.own_name(name), 0, most.range().hi.max(0));
+        self.kernel.loaded.push(LoadedIndex { var: var.clone(), of, most, span });
+        Expr::from(&var)
+    }
+
     /// Threads of one CTA. Call it once.
     #[track_caller]
     pub fn threads(&mut self, threads: i64) {
@@ -251,10 +263,30 @@ impl<'k> KernelBuilder<'k> {
     /// `order[i]` of the buffer. The view follows the buffer's layout, whatever the compiler chooses.
     #[track_caller]
     pub fn transposed<const N: usize>(&mut self, name: &str, of: Buffer, order: [usize; N]) -> Buffer {
-        let (is_own, span) = (of.is_own(), Span::here());
-        let owner = self.kernel.buffers.get(of.handle).filter(|_| is_own).cloned();
-        let view = owner.map_or_else(|| Ok(placeholder(name, span)), |owner| reordered(&owner, name, &order, span));
-        let view = view.unwrap_or_else(|mistake| {
+        let span = Span::here();
+        self.derived_view(name, of, span, |owner| reordered(owner, name, &order, span))
+    }
+
+    /// Another name for a tensor that ends earlier in one dimension: at a size, or at an [`KernelBuilder::index`]. What lies behind is
+    /// beyond its edge, as what lies behind the tensor: it is not stored, and counts as zeros, although it may be in memory.
+    #[track_caller]
+    pub fn truncated(&mut self, name: &str, of: Buffer, dimension: usize, end: impl Into<Expr>) -> Buffer {
+        let (span, end) = (Span::here(), end.into().resolved());
+        self.derived_view(name, of, span, |owner| truncated(owner, name, (dimension, &end), span))
+    }
+
+    /// A view whose layout follows from that of its buffer.
+    #[track_caller]
+    fn derived_view(
+        &mut self,
+        name: &str,
+        of: Buffer,
+        span: Span,
+        view: impl FnOnce(&tile::Buffer) -> Result<tile::Buffer, Box<Diagnostic>>,
+    ) -> Buffer {
+        let is_own = of.is_own();
+        let owner = self.kernel.buffers.get(of.handle).filter(|_| is_own);
+        let view = owner.map_or_else(|| Ok(placeholder(name, span)), view).unwrap_or_else(|mistake| {
             nodes::mistake(*mistake);
             placeholder(name, span)
         });

@@ -1,9 +1,9 @@
-//! Views of a buffer with its dimensions in another order.
+//! Views of a buffer with its dimensions in another order, or with an earlier end.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Expr;
 use tilewright_ir::tile::{self, DynamicShape, Space};
-use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
+use tilewright_layout::{DType, Iter, Layout, LayoutError, TileLayout};
 
 /// What stands for a buffer until the mistake in its declaration is reported.
 pub(crate) fn placeholder(name: &str, span: Span) -> tile::Buffer {
@@ -53,6 +53,47 @@ pub(crate) fn reordered(
         dynamic_shape: dynamic_shape
             .map(|known| DynamicShape { extents: pick(&known.extents), strides: pick(&known.strides) }),
         order: Some(order.to_vec()),
+        is_open: false,
+        span,
+        ..owner.clone()
+    })
+}
+
+/// A tensor that ends earlier in one dimension. Errors: a buffer that is no tensor, or has no such dimension.
+pub(crate) fn truncated(
+    owner: &tile::Buffer,
+    name: &str,
+    (dimension, end): (usize, &Expr),
+    span: Span,
+) -> Result<tile::Buffer, Box<Diagnostic>> {
+    let wrong = |message: String| {
+        Box::new(Diagnostic::error("K0225", message).label(span, "viewed here").label(owner.span, "declared here"))
+    };
+    if !matches!(owner.space, Space::Global(_)) {
+        let found = wrong(format!("`{name}` is a truncated view of `{}`, which is not a tensor", owner.name));
+        return Err(Box::new(found.help("take a part of it, with .sub(..)")));
+    }
+    let Some((0, strides)) = owner.strides() else {
+        let found = wrong(format!("`{name}` truncates `{}`, whose dimensions have no single stride", owner.name));
+        return Err(Box::new(found.help("declare the tensor with one stride for each dimension")));
+    };
+    if dimension >= owner.shape.len() {
+        let found = wrong(format!("`{}` has no dimension {dimension}", owner.name));
+        return Err(Box::new(found.help(format!("its dimensions are 0 to {}", owner.shape.len() - 1))));
+    }
+    let mut extents: Vec<Expr> = (0..owner.shape.len()).map(|at| owner.extent(at)).collect();
+    extents[dimension] = end.clone();
+    let mut shape = owner.shape.clone();
+    shape[dimension] = end.range().hi.clamp(1, shape[dimension]);
+    let sides = shape.iter().zip(&strides).map(|(extent, stride)| Iter::memory(*extent, stride.range().hi));
+    let layout = TileLayout::new(sides.collect(), Vec::new(), [])
+        .map_err(|error| Box::new(error.diagnostic().label(span, format!("the layout of `{name}`"))))?;
+    Ok(tile::Buffer {
+        name: name.to_string(),
+        shape,
+        layout: Some(Layout::Tile(layout)),
+        dynamic_shape: Some(DynamicShape { extents, strides }),
+        order: None,
         is_open: false,
         span,
         ..owner.clone()

@@ -58,6 +58,7 @@ impl Builder {
         names.insert(kernel.name.clone());
         names.extend(kernel.sizes.iter().map(|size| size.var.name().to_string()));
         names.extend(kernel.scalars.iter().map(|scalar| scalar.name.clone()));
+        names.extend(kernel.loaded.iter().map(|loaded| loaded.var.name().to_string()));
         loop_names(&kernel.body, &mut names);
         let mut builder = Builder {
             program,

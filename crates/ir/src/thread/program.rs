@@ -27,6 +27,8 @@ pub struct Program {
     pub target: Target,
     /// Sizes known only at launch: integer parameters, after the pointers.
     pub sizes: Vec<Var>,
+    /// Integers that the first statements load, the same for all threads of a CTA.
+    pub loaded: Vec<Var>,
     /// Numbers that are parameters, after the sizes: each a register that has its value from the beginning.
     pub scalars: Vec<Handle<RegArray>>,
     /// CTAs along x, y and z.
@@ -89,6 +91,7 @@ impl Program {
             name: name.to_string(),
             target,
             sizes: Vec::new(),
+            loaded: Vec::new(),
             scalars: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
             cluster: 1,

@@ -95,7 +95,9 @@ impl Checker<'_> {
             self.access(&access);
         }
         for var in stmt.defines() {
-            self.define(var, divergence);
+            // What a CTA loads first is the same for all of its threads.
+            let is_loaded = self.program.loaded.contains(var);
+            self.define(var, if is_loaded { Divergence::None } else { divergence });
         }
         self.rules(stmt, divergence);
         stmt.writes(&mut |resource| match resource {

@@ -3,7 +3,8 @@
 use tilewright_diag::Span;
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
-use tilewright_layout::axis::{REG, TCOL};
+use tilewright_layout::axis::{M, REG, TCOL};
+use tilewright_layout::descriptor::tensor_strides;
 use tilewright_layout::{DType, Layout};
 
 use crate::arena::Handle;
@@ -114,6 +115,17 @@ impl Buffer {
             Some(shape) => shape.extents[dimension].clone(),
             None => Expr::constant(self.shape[dimension]),
         }
+    }
+
+    /// The position of the first element of a tensor, and the distance in elements from one index to the next, per dimension; `None`
+    /// if a dimension has no single one.
+    pub fn strides(&self) -> Option<(i64, Vec<Expr>)> {
+        if let Some(shape) = &self.dynamic_shape {
+            return Some((0, shape.strides.clone()));
+        }
+        let Some(Layout::Tile(layout)) = &self.layout else { return None };
+        let strides = tensor_strides(layout, &self.shape, self.dtype.bytes() * 8).ok()?;
+        Some((layout.offset_on(&M), strides.into_iter().map(Expr::constant).collect()))
     }
 
     /// The shape as it was declared: `[rows, 64]`.

@@ -60,9 +60,14 @@ impl Kernel {
                 .any(|hold| hold.ring == ring && hold.side == side && hold.role.is_some_and(|role| self.leads(role)))
     }
 
-    /// The variables of loops that may count differently in the CTAs of a cluster, and the rank.
+    /// The variables that may have other values in other CTAs of a cluster: the rank, and loaded integers and loops that depend on it.
     pub fn of_rank(&self) -> BTreeSet<Var> {
         let mut of_rank = BTreeSet::from([self.rank()]);
+        for loaded in &self.loaded {
+            if loaded.depends_on(&|var| of_rank.contains(var)) {
+                of_rank.insert(loaded.var.clone());
+            }
+        }
         let mut before = 0;
         // A bound may use the variable of a loop around it alone, which comes first.
         while before != of_rank.len() {

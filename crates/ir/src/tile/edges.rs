@@ -76,6 +76,9 @@ impl Kernel {
     /// variable, of which nothing more is known than its range.
     fn ends(&self, var: &Var, side: Side) -> Vec<End> {
         let is_block = |dimension: &Dim| self.block(*dimension) == *var;
+        if let Some(loaded) = self.loaded.iter().find(|loaded| loaded.var == *var) {
+            return vec![End::at(if side == Side::First { Expr::constant(0) } else { loaded.most.clone() })];
+        }
         match (Dim::ALL.into_iter().find(is_block), side) {
             (Some(_), Side::First) => vec![End::at(Expr::constant(0))],
             (Some(dimension), Side::Last) => vec![End::at(normalize(&(&self.grid[dimension.index()] - 1)))],

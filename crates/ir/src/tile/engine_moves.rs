@@ -3,7 +3,7 @@
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_layout::axis::{M, Scope};
+use tilewright_layout::axis::Scope;
 use tilewright_layout::descriptor::{BoxCopy, Boxes, ROW_UNIT, Source, TensorDimension, tensor_strides};
 use tilewright_layout::{ComposeLayout, Layout, LayoutError};
 
@@ -368,17 +368,15 @@ impl Kernel {
     /// Where a tensor begins in its memory, its extents, and the distances of neighbours.
     fn dimensions(&self, handle: Handle<Buffer>) -> Result<(i64, Vec<Expr>, Vec<Expr>), Reason> {
         let buffer = &self.buffers[handle];
-        if let Some(shape) = &buffer.dynamic_shape {
-            return Ok((0, shape.extents.clone(), shape.strides.clone()));
-        }
-        let no_strides = || {
+        let Some((start, strides)) = buffer.strides() else {
             let text = format!("`{}` is {}", buffer.name, buffer.laid_out());
-            Reason::new(text, "tensors with one stride for each dimension")
+            return Err(Reason::new(text, "tensors with one stride for each dimension"));
         };
-        let Some(Layout::Tile(layout)) = &buffer.layout else { return Err(no_strides()) };
-        let strides = tensor_strides(layout, &buffer.shape, buffer.dtype.bytes() * 8).map_err(|_| no_strides())?;
-        let extents = buffer.shape.iter().map(|extent| Expr::constant(*extent)).collect();
-        Ok((layout.offset_on(&M), extents, strides.into_iter().map(Expr::constant).collect()))
+        if let Some(loaded) = self.loaded_end(buffer) {
+            let text = format!("`{}` ends at `{}`, which a launch does not know", buffer.name, loaded.var.name());
+            return Err(Reason::new(text, "tensors whose extents are sizes"));
+        }
+        Ok((start, (0..buffer.shape.len()).map(|at| buffer.extent(at)).collect(), strides))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::cluster::Cluster;
 use crate::tile::combiner::Combiner;
 use crate::tile::element::{ElementStmt, Parallel};
+use crate::tile::loaded::LoadedIndex;
 use crate::tile::op::Op;
 use crate::tile::ring::{Hold, Ring};
 use crate::tile::role::Role;
@@ -32,6 +33,8 @@ pub struct Kernel {
     pub sizes: Vec<Size>,
     /// Numbers that are parameters, in their order; they follow the sizes.
     pub scalars: Vec<ScalarParameter>,
+    /// Integers that a CTA loads before all else, in their order.
+    pub loaded: Vec<LoadedIndex>,
     /// CTAs along x, y and z: numbers, or expressions of the sizes.
     pub grid: [Expr; 3],
     /// Where the grid was set; where the kernel was written, if it was not.
@@ -214,6 +217,7 @@ impl Kernel {
             span,
             sizes: Vec::new(),
             scalars: Vec::new(),
+            loaded: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
             grid_span: span,
             cluster: None,

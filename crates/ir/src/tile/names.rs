@@ -27,6 +27,7 @@ impl Kernel {
         taken.extend(self.buffers.iter().map(|(_, buffer)| buffer.name.as_str()));
         taken.extend(self.sizes.iter().map(|size| size.var.name()));
         taken.extend(self.scalars.iter().map(|scalar| scalar.name.as_str()));
+        taken.extend(self.loaded.iter().map(|loaded| loaded.var.name()));
         for (_, parallel) in self.parallels.iter() {
             taken.extend(parallel.vars.iter().map(|var| var.name()));
             in_elements(&parallel.body, &mut taken);

@@ -11,6 +11,7 @@ use crate::tile::buffer::{Buffer, Space};
 use crate::tile::combiner::Combiner;
 use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Part, ScalarParameter, Size, Stmt, Unroll};
+use crate::tile::loaded::LoadedIndex;
 use crate::tile::op::Op;
 use crate::tile::ring::CLAIMED_TILES;
 use crate::tile::role::Role;
@@ -88,6 +89,9 @@ impl fmt::Display for Kernel {
         }
         for ScalarParameter { name, dtype, .. } in &self.scalars {
             writeln!(f, "  scalar {name}: {dtype}")?;
+        }
+        for LoadedIndex { var, of, most, .. } in &self.loaded {
+            writeln!(f, "  index {}: {}, from 0 to {most}", var.name(), value_title(self, of))?;
         }
         for (_, Role { name, first, warps, .. }) in self.roles.iter() {
             writeln!(f, "  role {name}: warps {first}..{}", first + warps)?;

@@ -97,9 +97,11 @@ impl Kernel {
 
     /// Whether an expression depends, besides these variables, only on what is the same for a thread throughout a launch.
     fn is_fixed(&self, expr: &Expr, vars: &[Var]) -> bool {
-        let is_size = |var: &Var| self.sizes.iter().any(|size| size.var == *var);
+        let of_cta = self.vars_of_ctas();
         let mut is_fixed = true;
-        expr.for_each_var(&mut |var| is_fixed &= vars.contains(var) || is_size(var) || HwIndex::of(var).is_some());
+        expr.for_each_var(&mut |var| {
+            is_fixed &= vars.contains(var) || of_cta.contains(var) || HwIndex::of(var).is_some();
+        });
         is_fixed
     }
 }

@@ -24,6 +24,7 @@ mod data;
 mod elements;
 mod identifiers;
 mod index;
+mod loaded;
 mod masked;
 mod ops;
 mod owners;
@@ -43,7 +44,6 @@ use tilewright_diag::{Diagnostic, Severity, counted};
 use tilewright_expr::{Expr, Node};
 use tilewright_layout::axis::Scope;
 
-use crate::hw_index::Dim;
 use crate::target::Target;
 use crate::tile::buffer::{Direction, Space};
 use crate::tile::kernel::{Kernel, Loop, Overlap, Stmt, Unroll};
@@ -98,6 +98,7 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
     if !found.is_empty() {
         return Err(found);
     }
+    loaded::check(&kernel, &mut found);
     let kernels = KernelsByRole::of(&kernel);
     buffers::check(&kernels, target, &mut found);
     check_body(&kernels, &kernel.body, &mut Vec::new(), &mut Vec::new(), &mut found);
@@ -250,8 +251,7 @@ fn under_conditions(finding: &mut Diagnostic) {
 /// The error for the bound of a loop that uses something other than sizes, block indices and variables of the loops
 /// around it.
 fn no_bound(kernel: &Kernel, inner: &Loop, bound: &Expr, scope: &[Loop]) -> Option<Diagnostic> {
-    let mut known: Vec<_> = Dim::ALL.map(|dimension| kernel.block(dimension)).to_vec();
-    known.extend(kernel.sizes.iter().map(|size| size.var.clone()));
+    let mut known = kernel.vars_of_ctas();
     known.extend(scope.iter().map(|outer| outer.counter.var.clone()));
     let mut unknown = None;
     bound.for_each_var(&mut |var| {

@@ -34,18 +34,19 @@ pub(super) fn written_out(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -
     Ok(declared.into_iter().chain(out).collect())
 }
 
-/// Lowers a condition that every thread evaluates: `holds` becomes 1 or 0. Error: why it cannot be lowered.
-pub(crate) fn lower_condition(
+/// Lowers a value that every thread computes, into a register. Error: why it cannot be lowered.
+pub(crate) fn lower_value(
     kernel: &Kernel,
     builder: &mut Builder,
-    cond: &Value,
-    holds: Handle<RegArray>,
+    value: &Value,
+    to: Handle<RegArray>,
 ) -> Result<Vec<Stmt>, Refusal> {
     let nest = Nest::of_condition(kernel);
     let mut lowering = Lowering::new(kernel, builder, &nest);
     let place = ActiveStep { step: 0, mask: lowering.mask(0) };
-    lowering.declared.push(Stmt::Declare(holds));
-    lowering.keep_truth(cond, holds, &place)?;
+    lowering.declared.push(Stmt::Declare(to));
+    let value = lowering.value(value, None, &place)?;
+    lowering.out.push(Stmt::Assign { to: regs(to, 0, 1), value });
     Ok(lowering.declared.into_iter().chain(merged(lowering.out)).collect())
 }
 

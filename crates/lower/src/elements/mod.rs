@@ -23,7 +23,7 @@ mod values;
 mod variant;
 mod whole;
 
-pub(crate) use lowering::lower_condition;
+pub(crate) use lowering::lower_value;
 pub(crate) use nest::Nest;
 pub(crate) use values::with_product;
 pub(crate) use variant::{ByElements, ELEMENTS, NestByElements};

@@ -18,13 +18,13 @@ use crate::sync::{Block, Branch, LoopBlock, LoopPart, OpBlock, RequiredBarrier, 
 use crate::unwritten::unwritten;
 
 impl KernelLowering<'_> {
-    /// The program of these blocks, between which barriers are in place.
-    pub(super) fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
+    /// The program that begins with these statements and goes on with blocks, between which barriers are in place.
+    pub(super) fn finish(mut self, first: Vec<ThreadStmt>, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
         let body = self.assemble(blocks, None);
         let body = paired(&mut self.builder, body);
         let program = &mut self.builder.program;
         // Elements of a fragment that the kernel reads and never writes are zero, not whatever a register held.
-        program.body.extend(body);
+        program.body.extend(first.into_iter().chain(body));
         for array in unwritten(program, &program.body) {
             let to = regs(array, 0, program.registers[array].len);
             let place =

@@ -4,6 +4,7 @@ mod across;
 mod assemble;
 mod derived;
 mod kernel_lowering;
+mod loaded;
 mod options;
 mod overlap;
 mod pipelined;
@@ -58,6 +59,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         claims: None,
         spread_ops: Vec::new(),
     };
+    let first = lowering.load_indices();
     let mut blocks = lowering.body(&kernel.body, &[]);
     let mut holds = RingHolds::default();
     if lowering.found.is_empty() {
@@ -80,7 +82,7 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
     if !blocked.is_empty() {
         return Err(blocked);
     }
-    lowering.finish(blocks)
+    lowering.finish(first, blocks)
 }
 
 /// The plan of claimed tiles on a target that has no claims.

@@ -7,7 +7,7 @@ use tilewright_ir::Handle;
 use tilewright_ir::Scalar;
 use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
 use tilewright_ir::thread::{Stmt as ThreadStmt, Value as ThreadValue};
-use tilewright_ir::tile::{ElementOp, ElementStmt, If, Loop, Parallel, Space, Stmt, Tile, value_title};
+use tilewright_ir::tile::{ElementOp, ElementStmt, If, Loop, Parallel, Space, Stmt, Tile, Value, value_title};
 use tilewright_layout::DType;
 
 use super::kernel_lowering::{KernelLowering, Substitution, substituted_expr};
@@ -51,7 +51,9 @@ impl KernelLowering<'_> {
         let title = format!("if {}", value_title(self.kernel, &branch.cond));
         let cond = branch.cond.map_exprs(&|expr| substituted_expr(expr, unrolled));
         let holds = self.builder.registers("holds", DType::I32, 1, 1, &mut Vec::new());
-        let made = elements::lower_condition(self.kernel, &mut self.builder, &cond, holds);
+        let number = |number: i64| Value::Const(Scalar::Int(number));
+        let truth = Value::Op(ElementOp::Select, [cond, number(1), number(0)].into());
+        let made = elements::lower_value(self.kernel, &mut self.builder, &truth, holds);
         let body = made.map_err(|why| why.diagnostic(&title, branch.span))?;
         let facts = measure(&self.builder.program, &body, 0, "executed by every thread".to_string(), i64::MAX);
         let first = self.planned(&title, branch.span, facts, body);

@@ -45,12 +45,12 @@ pub(super) fn in_tensors(
     Some(found)
 }
 
-/// The variables that have the same values for both: sizes, and those of loops around both in the same iteration.
+/// The variables that have the same values for both: sizes, integers that the CTA has loaded, and those of loops around both in the same iteration.
 fn fixed(program: &Program, [earlier, later]: [&AccessGroup; 2], again: Option<&Again>) -> Vec<Var> {
     let shared = earlier.loops.iter().filter(|around| later.loops.contains(around)).map(|around| &around.counter.var);
     let repeated = again.map(|again| &again.counter.var);
     let shared = shared.take_while(|var| Some(*var) != repeated);
-    program.sizes.iter().chain(shared).cloned().collect()
+    program.sizes.iter().chain(&program.loaded).chain(shared).cloned().collect()
 }
 
 struct Scene<'a> {

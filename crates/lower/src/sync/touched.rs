@@ -234,7 +234,7 @@ impl Touched {
 
 /// The variables that stand for data, or for sizes that are known only at launch.
 fn unknown(program: &Program, body: &[Stmt]) -> BTreeSet<Var> {
-    let mut unknown: BTreeSet<Var> = program.sizes.iter().cloned().collect();
+    let mut unknown: BTreeSet<Var> = program.sizes.iter().chain(&program.loaded).cloned().collect();
     for_each_stmt(body, &mut |stmt| {
         if stmt.names_data() {
             unknown.extend(stmt.defines().iter().cloned());

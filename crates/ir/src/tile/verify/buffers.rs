@@ -1,12 +1,13 @@
 use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span, counted, nearest};
+use tilewright_expr::Var;
 use tilewright_layout::axis::{
     AxisKind, HARDWARE, LANEID, M, REG, TCOL, TID_IN_WG, TLANE, TX, WARPID, WGID, WID_IN_WG,
 };
 use tilewright_layout::{Axis, Iter, Layout, TileLayout};
 
 use super::identifiers::{check_name, taken_help};
-use super::sizes::unknown_size;
+use super::{loaded, sizes};
 use crate::arena::Handle;
 use crate::target::Target;
 use crate::tile::buffer::{Buffer, Direction, Space};
@@ -34,6 +35,7 @@ pub(super) fn check(kernels: &KernelsByRole<'_>, target: Target, found: &mut Vec
         check_sizes(kernel, buffer, found);
         check_layout(kernels.seen_by_user_of(kernel.storage(handle)), buffer, found);
         check_view(kernel, handle, found);
+        loaded::check_view(kernel, handle, found);
     }
     check_parameters(kernel, found);
     check_caching(kernel, found);
@@ -98,7 +100,8 @@ pub(super) fn is_reported(kernel: &Kernel, buffer: &Buffer) -> bool {
 fn check_sizes(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     let Some(shape) = &buffer.dynamic_shape else { return };
     let mut exprs = shape.extents.iter().chain(&shape.strides);
-    found.extend(exprs.find_map(|expr| unknown_size(kernel, expr, buffer.span)));
+    let is_loaded = |var: &Var| kernel.loaded.iter().any(|loaded| loaded.var == *var);
+    found.extend(exprs.find_map(|expr| sizes::unknown(kernel, expr, buffer.span, &is_loaded)));
 }
 
 /// Whether layouts of a memory space may use an axis.

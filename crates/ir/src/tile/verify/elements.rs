@@ -12,7 +12,6 @@ use super::identifiers::{check_name, taken_help};
 use super::races::{self, Iterations, MOST_POINTS, Who};
 use super::values::{Names, Type, check_fits, may_store, type_of};
 use super::{data, index, owners, uniform};
-use crate::hw_index::Dim;
 use crate::tile::atomic::{Atomic, OldElement};
 use crate::tile::buffer::{Direction, Space};
 use crate::tile::element::{Claim, ElementStmt, Parallel};
@@ -164,13 +163,13 @@ impl<'a> ElementChecker<'a> {
         found: &'a mut Vec<Diagnostic>,
     ) -> ElementChecker<'a> {
         let mut vars = vec![kernel.warp(), kernel.tid()];
-        vars.extend(Dim::ALL.map(|dimension| kernel.block(dimension)));
-        vars.extend(kernel.sizes.iter().map(|size| size.var.clone()));
+        vars.extend(kernel.vars_of_ctas());
         vars.extend(scope.iter().map(|outer| outer.counter.var.clone()));
         let of_sizes = kernel.sizes.iter().map(|size| (size.var.name().to_string(), (size.span, FIRST)));
         let of_loops = scope.iter().map(|outer| (outer.counter.var.name().to_string(), (outer.span, FIRST)));
         let of_scalars = kernel.scalars.iter().map(|scalar| (scalar.name.clone(), (scalar.span, FIRST)));
-        let declared = of_sizes.chain(of_loops).chain(of_scalars).collect();
+        let of_loaded = kernel.loaded.iter().map(|loaded| (loaded.var.name().to_string(), (loaded.span, FIRST)));
+        let declared = of_sizes.chain(of_loops).chain(of_scalars).chain(of_loaded).collect();
         let names = kernel.scalars.iter().map(|scalar| (scalar.name.clone(), Type::Of(scalar.dtype))).collect();
         let mut checker = ElementChecker { kernel, vars, names, declared, known, found };
         scope.iter().for_each(|outer| checker.known.counted(&outer.counter));

@@ -4,7 +4,6 @@ use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
 use super::buffer_errors::{no_atomic, no_buffer};
-use crate::hw_index::Dim;
 use crate::scalar::Scalar;
 use crate::tile::atomic::{AtomicChange, AtomicOp};
 use crate::tile::attributes::{Gemm, Reduce, ReduceKind, Scan, ScanOrder};
@@ -201,8 +200,7 @@ fn empty_region(kernel: &Kernel, op: &Op, tile: &Tile, dimension: usize) -> Diag
 /// Checks that every variable of an index is a hardware index or size of this kernel, or of an enclosing loop.
 fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found: &mut Vec<Diagnostic>) {
     let mut known = vec![kernel.warp()];
-    known.extend(Dim::ALL.map(|dimension| kernel.block(dimension)));
-    known.extend(kernel.sizes.iter().map(|size| size.var.clone()));
+    known.extend(kernel.vars_of_ctas());
     for start in &tile.starts {
         let mut unknown = None;
         start.for_each_var(&mut |var| {

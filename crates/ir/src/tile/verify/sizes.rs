@@ -1,7 +1,7 @@
 //! Checks of sizes that are known only at launch, and of numbers that are parameters.
 
 use tilewright_diag::{Diagnostic, Span};
-use tilewright_expr::Expr;
+use tilewright_expr::{Expr, Var};
 
 use super::identifiers::check_name;
 use crate::tile::kernel::{Kernel, ScalarParameter, Size};
@@ -58,9 +58,14 @@ pub(super) fn check_scalar(kernel: &Kernel, at: usize, found: &mut Vec<Diagnosti
 
 /// The error for an expression with a size that the kernel does not have.
 pub(super) fn unknown_size(kernel: &Kernel, expr: &Expr, span: Span) -> Option<Diagnostic> {
+    unknown(kernel, expr, span, &|_| false)
+}
+
+/// The error for an expression with something else than sizes of the kernel and what `is_known` holds for.
+pub(super) fn unknown(kernel: &Kernel, expr: &Expr, span: Span, is_known: &dyn Fn(&Var) -> bool) -> Option<Diagnostic> {
     let mut unknown = None;
     expr.for_each_var(&mut |var| {
-        if !kernel.sizes.iter().any(|size| size.var == *var) {
+        if !kernel.sizes.iter().any(|size| size.var == *var) && !is_known(var) {
             unknown = Some(var.name().to_string());
         }
     });
