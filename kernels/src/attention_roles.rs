@@ -109,9 +109,11 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
     let of_value = value_depth(config);
     let (dtype, is_causal) = (config.dtype, config.size("causal") == 1);
     let scale = LOG2_E / (depth as f64).sqrt();
-    // The keys of a tile, as many as there are registers for their scores: on `sm_100a` a thread has a whole row.
+    // The keys of a tile, as many as there are registers for their scores: on `sm_100a` a thread has a whole row. Threads that copy values
+    // need registers too.
     let (blocks, tile_keys) = match target {
         Target::Sm90a => (1, 128),
+        Target::Sm100a if is_packed(config) && of_value > 64 => (1, 64),
         Target::Sm100a => (2, 64),
     };
     kernel("attention_roles", |k| {
@@ -156,7 +158,11 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
         };
         let tiles = seen.ceil_div(tile_keys);
         // The copy engine does not know where a sequence ends: threads copy values then.
-        let loaders = if is_packed(config) { 2 } else { 1 };
+        let loaders = match target {
+            _ if !is_packed(config) => 1,
+            Target::Sm90a => 4,
+            Target::Sm100a => 2,
+        };
         let query = k.ring("query", 1, |r| {
             (0..blocks).map(|block| r.shared(&format!("q{block}"), dtype, [ROWS, depth])).collect::<Vec<Buffer>>()
         });

@@ -4,6 +4,7 @@ mod atomics;
 mod elements;
 mod inference;
 mod layouts;
+mod loaded;
 mod roles;
 mod scans;
 mod tuples;

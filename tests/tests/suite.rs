@@ -33,6 +33,7 @@ mod inference;
 mod inference_page;
 mod inner_loops;
 mod interleaved_products;
+mod loaded_indices;
 mod long_loops;
 mod masked;
 mod matmul_configs;

@@ -89,6 +89,28 @@ fn the_values_of_a_neighbour_do_not_matter() {
     }
 }
 
+/// Of packed sequences, the rows behind the end of one belong to the next one, which holds no numbers here.
+#[test]
+fn the_values_of_the_next_sequence_do_not_matter() {
+    let sizes = [("heads", 1), ("queries", 300), ("keys", 300), ("sequences", 4), ("longest", 167)];
+    for (at, causal) in [0, 1].into_iter().enumerate() {
+        let config = config([F16, BF16][at], &[&sizes[..], &[("causal", causal)]].concat());
+        let mut inputs = (entry().inputs)(&config);
+        // Where sequences end: 0, 33, 133 and 300 of the queries, 167, 267, 300 and 300 of the keys.
+        let is_odd = |row: usize, ends: [usize; 4]| ends.iter().position(|end| row < *end).unwrap_or(0) % 2 == 1;
+        for (tensor, ends) in [(0, [0, 33, 133, 300]), (1, [167, 267, 300, 300]), (2, [167, 267, 300, 300])] {
+            let numbers = inputs[tensor].clone();
+            inputs[tensor] = HostTensor::from_f64(config.dtype, numbers.shape(), |at| {
+                let is_nothing = is_odd(at as usize / 64 % 300, ends);
+                if is_nothing { f64::NAN } else { numbers.number(at).unwrap_or(0.0) }
+            });
+        }
+        for target in Target::ALL.iter().copied() {
+            check(&config, target, &inputs, 2);
+        }
+    }
+}
+
 /// The survivors: fences for which the virtual GPU has no rule; barriers of lanes that have waited for their sums together; and waits
 /// that others imply. Three are those for the first stages, which are empty. Six are of the roles of a tile of queries, which
 /// take turns: who has weights to multiply knows that the scores before them have been read, and who has sums, that the weights

@@ -34,20 +34,17 @@ pub(super) fn written_out(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -
     Ok(declared.into_iter().chain(out).collect())
 }
 
-/// Lowers a value that every thread computes, into a register. Error: why it cannot be lowered.
+/// Lowers a value that every thread computes: the statements before it, and the value. Error: why it cannot be lowered.
 pub(crate) fn lower_value(
     kernel: &Kernel,
     builder: &mut Builder,
     value: &Value,
-    to: Handle<RegArray>,
-) -> Result<Vec<Stmt>, Refusal> {
+) -> Result<(Vec<Stmt>, ThreadValue), Refusal> {
     let nest = Nest::of_condition(kernel);
     let mut lowering = Lowering::new(kernel, builder, &nest);
     let place = ActiveStep { step: 0, mask: lowering.mask(0) };
-    lowering.declared.push(Stmt::Declare(to));
     let value = lowering.value(value, None, &place)?;
-    lowering.out.push(Stmt::Assign { to: regs(to, 0, 1), value });
-    Ok(lowering.declared.into_iter().chain(merged(lowering.out)).collect())
+    Ok((lowering.declared.into_iter().chain(merged(lowering.out)).collect(), value))
 }
 
 /// Steps for which one statement is lowered in a row.

@@ -1,9 +1,8 @@
 //! Integers that a CTA loads before all else.
 
 use tilewright_diag::Diagnostic;
-use tilewright_ir::thread::{Note, Stmt, Value};
+use tilewright_ir::thread::{Note, Stmt};
 use tilewright_ir::tile::{LoadedIndex, value_title};
-use tilewright_layout::DType;
 
 use super::derived;
 use super::kernel_lowering::KernelLowering;
@@ -30,10 +29,9 @@ impl KernelLowering<'_> {
         let LoadedIndex { var, of, most, span } = loaded;
         let kernel = self.kernels.whole();
         let title = span.titled(&format!("index {} = {}", var.name(), value_title(kernel, of)));
-        let register = self.builder.registers("index", DType::I32, 1, 1, &mut Vec::new());
-        let made = lower_value(kernel, &mut self.builder, &loaded.value(), register);
-        let mut body = made.map_err(|why| why.diagnostic(&title, *span))?;
-        body.push(Stmt::LetValue { var: var.clone(), value: Value::reg(register, 0) });
+        let made = lower_value(kernel, &mut self.builder, &loaded.value());
+        let (mut body, value) = made.map_err(|why| why.diagnostic(&title, *span))?;
+        body.push(Stmt::LetValue { var: var.clone(), value });
         let summary = format!("by every thread, from 0 to {most}");
         let plan = derived::plan(&title, *span, BY_EACH_THREAD, summary);
         self.plans.push(plan);

@@ -11,6 +11,7 @@ use tilewright_ir::tile::{ElementOp, ElementStmt, If, Loop, Parallel, Space, Stm
 use tilewright_layout::DType;
 
 use super::kernel_lowering::{KernelLowering, Substitution, substituted_expr};
+use crate::builder::regs;
 use crate::elements::{self, ELEMENTS, Nest, NestByElements};
 use crate::measure::measure;
 use crate::sync::{Block, Branch, IfBlock, OpBlock};
@@ -53,8 +54,10 @@ impl KernelLowering<'_> {
         let holds = self.builder.registers("holds", DType::I32, 1, 1, &mut Vec::new());
         let number = |number: i64| Value::Const(Scalar::Int(number));
         let truth = Value::Op(ElementOp::Select, [cond, number(1), number(0)].into());
-        let made = elements::lower_value(self.kernel, &mut self.builder, &truth, holds);
-        let body = made.map_err(|why| why.diagnostic(&title, branch.span))?;
+        let made = elements::lower_value(self.kernel, &mut self.builder, &truth);
+        let (mut body, value) = made.map_err(|why| why.diagnostic(&title, branch.span))?;
+        body.insert(0, ThreadStmt::Declare(holds));
+        body.push(ThreadStmt::Assign { to: regs(holds, 0, 1), value });
         let facts = measure(&self.builder.program, &body, 0, "executed by every thread".to_string(), i64::MAX);
         let first = self.planned(&title, branch.span, facts, body);
         let side = |lowering: &mut Self, body: &[Stmt], wanted: i64| {

@@ -1,7 +1,7 @@
 //! Registers that warpgroups give to each other.
 //!
 //! A CTA begins with as many registers for each thread as fit for all. A role that loads, or that issues products into tensor memory,
-//! holds next to nothing: its warpgroup keeps a few, and those with fragments share the rest. All warps of a warpgroup ask for the
+//! holds little: its warpgroup keeps what it needs, and those with fragments share the rest. All warps of a warpgroup ask for the
 //! same number, at the beginning of their roles, so that `ptxas` allocates as many in each branch.
 
 use std::collections::BTreeSet;
@@ -23,8 +23,8 @@ const KEPT: i64 = 40;
 const MOST: i64 = 240;
 /// `setmaxnreg` counts in these.
 const UNIT: i64 = 8;
-/// Registers in arrays from which on a role counts as one with fragments; flags and parities take fewer.
-const SOME: i64 = 9;
+/// Registers in arrays that fit into those that are kept anyway: flags and parities.
+const FEW: i64 = 8;
 /// What a move is called in plans.
 const SETMAXNREG: &str = "setmaxnreg";
 
@@ -32,10 +32,14 @@ const SETMAXNREG: &str = "setmaxnreg";
 pub(super) fn move_registers(program: &mut Program, span: Span) -> Result<(), Diagnostic> {
     let begin = begin_of_roles(program)
         .map_err(|(found, legal)| Diagnostic::error("K0289", found).label(span, "asked for here").help(legal))?;
-    let holds = holding_warpgroups(program);
-    let (groups, holding) = (holds.len() as i64, holds.iter().filter(|holds| **holds).count() as i64);
     let all = program.target.registers_of_a_thread(program.threads) / UNIT * UNIT;
-    let kept = KEPT.min(all);
+    let needed = needed_by_warpgroups(program);
+    // Who needs as many as a thread has at first may need more, and who needs fewer keeps what the others of its kind need.
+    let most = needed.iter().copied().max().unwrap_or(KEPT);
+    let holds: Vec<bool> = needed.iter().map(|needed| *needed >= all || *needed == most && most > KEPT).collect();
+    let (groups, holding) = (holds.len() as i64, holds.iter().filter(|holds| **holds).count() as i64);
+    let lighter = needed.iter().zip(&holds).filter(|(_, holds)| !**holds).map(|(needed, _)| *needed);
+    let kept = lighter.max().unwrap_or(KEPT).min(all);
     let shared = all * groups - kept * (groups - holding);
     let asked = (shared / holding.max(1) / UNIT * UNIT).min(MOST);
     let moves = holding > 0 && holding < groups && asked > all;
@@ -102,38 +106,70 @@ fn groups_of(role: &Role) -> Range<usize> {
     of(role.first)..of(role.end() - 1) + 1
 }
 
-/// Which warpgroups hold fragments. All those of a role do if one does.
-fn holding_warpgroups(program: &Program) -> Vec<bool> {
-    let mut holds = vec![false; (program.warps() / WARPS_OF_A_WARPGROUP) as usize];
+/// How many registers a thread of each warpgroup needs. All warpgroups of a role need as many as one of them.
+fn needed_by_warpgroups(program: &Program) -> Vec<i64> {
+    let mut needed = vec![KEPT; (program.warps() / WARPS_OF_A_WARPGROUP) as usize];
     for stmt in &program.body {
         let groups = match stmt {
             Stmt::Role { role, .. } => groups_of(&program.roles[*role]),
-            _ => 0..holds.len(),
+            _ => 0..needed.len(),
         };
-        if registers_in(program, stmt) >= SOME {
-            holds[groups].fill(true);
+        let held = held_in(program, stmt);
+        if held > FEW {
+            let own = (KEPT + held + UNIT - 1) / UNIT * UNIT;
+            needed[groups].iter_mut().for_each(|needed| *needed = own.max(*needed));
         }
     }
-    // Each pass adds a warpgroup at least.
-    for _ in 0..holds.len() {
+    // Each pass settles a warpgroup at least.
+    for _ in 0..needed.len() {
         for (_, role) in program.roles.iter() {
-            if holds[groups_of(role)].contains(&true) {
-                holds[groups_of(role)].fill(true);
-            }
+            let most = needed[groups_of(role)].iter().copied().max().unwrap_or(KEPT);
+            needed[groups_of(role)].fill(most);
         }
     }
-    holds
+    needed
 }
 
-/// Registers of the arrays that a statement uses.
-fn registers_in(program: &Program, stmt: &Stmt) -> i64 {
-    let mut arrays: BTreeSet<Handle<RegArray>> = BTreeSet::new();
+/// Registers of the arrays that a statement uses. Those that it declares itself are free again where nothing uses them.
+fn held_in(program: &Program, stmt: &Stmt) -> i64 {
+    let mut own = BTreeSet::new();
+    for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
+        if let Stmt::Declare(array) = stmt {
+            own.insert(*array);
+        }
+    });
+    let others = used_in(stmt).into_iter().filter(|array| !own.contains(array));
+    registers_of(program, others) + held(program, std::slice::from_ref(stmt), &own)
+}
+
+/// Registers of some arrays that statements hold at a time: those that several statements use, and the most that one of them uses.
+fn held(program: &Program, body: &[Stmt], arrays: &BTreeSet<Handle<RegArray>>) -> i64 {
+    let used: Vec<BTreeSet<Handle<RegArray>>> = body.iter().map(|stmt| &used_in(stmt) & arrays).collect();
+    let is_shared = |array: &&Handle<RegArray>| used.iter().filter(|used| used.contains(*array)).count() > 1;
+    let shared: BTreeSet<Handle<RegArray>> = arrays.iter().filter(is_shared).copied().collect();
+    let of_one = body.iter().zip(&used).map(|(stmt, used)| match (stmt.inner(), used - &shared) {
+        ([], rest) => registers_of(program, rest),
+        (inner, rest) => held(program, inner, &rest),
+    });
+    let most = of_one.max().unwrap_or(0);
+    registers_of(program, shared) + most
+}
+
+/// The arrays that a statement uses.
+fn used_in(stmt: &Stmt) -> BTreeSet<Handle<RegArray>> {
+    let mut used = BTreeSet::new();
     for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
         stmt.for_each_resource(&mut |_, resource| {
             if let Resource::Registers(regs) = resource {
-                arrays.insert(regs.array);
+                used.insert(regs.array);
             }
         });
     });
-    arrays.into_iter().map(|array| &program.registers[array]).map(|array| array.len * array.dtype.bytes() / 4).sum()
+    used
+}
+
+/// Registers of a thread that arrays take.
+fn registers_of(program: &Program, arrays: impl IntoIterator<Item = Handle<RegArray>>) -> i64 {
+    let of_one = |array: &RegArray| array.len * array.dtype.bytes() / 4;
+    arrays.into_iter().map(|array| of_one(&program.registers[array])).sum()
 }

@@ -54,7 +54,19 @@ fn check_one(kernel: &Kernel, loaded: &LoadedIndex, found: &mut Vec<Diagnostic>)
     // It is computed as a condition is: by every thread, and for all of them alike.
     let cond = Value::Op(ElementOp::Ge, [of.clone(), Value::Index(Expr::constant(0))].into());
     let branch = If { cond, then: Vec::new(), otherwise: Vec::new(), span: *span };
-    elements::check_condition(kernel, &branch, &[], &[], found);
+    let mut of_value = Vec::new();
+    elements::check_condition(kernel, &branch, &[], &[], &mut of_value);
+    found.extend(of_value.into_iter().map(|finding| match finding.code {
+        "K0240" => {
+            let message = format!("`{}` differs between threads of a CTA", var.name());
+            let finding = Diagnostic::error("K0293", message).label(*span, "this index");
+            finding.help(
+                "an index is the same for all threads: make it of elements at block indices, sizes and other indices",
+            )
+        }
+        "K0217" => finding.help("k.index is computed when a CTA begins, before all loops"),
+        _ => finding,
+    }));
 }
 
 /// Checks that a view whose extents are loaded lies inside of its tensor.

@@ -246,7 +246,9 @@ impl<'a, 'f> Walk<'a, 'f> {
     /// too many values to evaluate.
     fn beyond(&self, buffer: &Buffer, dimension: usize, index: &Expr) -> Option<Outside> {
         let (index, extent) = (self.known.of_thread(index), buffer.extent(dimension));
-        if index.range().within(0, extent.range().lo) || self.is_of_tiles(&index, &extent) {
+        // Who truncates a tensor wants elements to be left out.
+        let is_wanted = self.kernel.loaded_end(buffer).is_some();
+        if is_wanted || index.range().within(0, extent.range().lo) || self.is_of_tiles(&index, &extent) {
             return None;
         }
         let limit = rounded_up(extent.range().hi, self.span(&index));

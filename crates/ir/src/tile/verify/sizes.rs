@@ -69,7 +69,11 @@ pub(super) fn unknown(kernel: &Kernel, expr: &Expr, span: Span, is_known: &dyn F
             unknown = Some(var.name().to_string());
         }
     });
-    let finding =
-        Diagnostic::error("K0217", format!("`{}` is not a size of this kernel", unknown?)).label(span, "used here");
+    let name = unknown?;
+    let finding = Diagnostic::error("K0217", format!("`{name}` is not a size of this kernel")).label(span, "used here");
+    if let Some(loaded) = kernel.loaded.iter().find(|loaded| loaded.var.name() == name) {
+        let finding = finding.label(loaded.span, "loaded when a CTA begins");
+        return Some(finding.help("use the most that it may be, and test the index inside of the kernel"));
+    }
     Some(finding.help("make the size with this kernel's k.size; call .multiple_of and .max before it is used"))
 }
