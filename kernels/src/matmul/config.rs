@@ -161,6 +161,9 @@ pub struct MatmulConfig {
     pub swapped: bool,
     /// Parts of K, which different clusters multiply; their sums are added in memory.
     pub splits: i64,
+    /// Whether a launch may begin before the one before it has ended ("programmatic dependent launch"). Another role loads tiles of `b` then,
+    /// and does not wait: no launch before may write `b`, as is so for weights.
+    pub overlaps: bool,
     /// What becomes of the sums.
     pub epilogue: Epilogue,
 }
@@ -202,6 +205,7 @@ impl MatmulConfig {
             group: 8,
             swapped: false,
             splits: 1,
+            overlaps: false,
             epilogue: Epilogue::NONE,
         };
         MatmulConfig { result: config.usual_result(), ..config }
@@ -265,7 +269,8 @@ impl MatmulConfig {
 
     /// Warps of a CTA, over all roles.
     pub fn warps(&self) -> i64 {
-        let others = i64::from(self.epilogue.residual) + i64::from(self.scheduler == Scheduler::Claimed);
+        let others = [self.epilogue.residual, self.scheduler == Scheduler::Claimed, self.overlaps];
+        let others = others.into_iter().map(i64::from).sum::<i64>();
         match self.target {
             // Registers move from the warpgroup of those that load.
             Target::Sm90a if self.takes_turns() => 4 + 8,
@@ -538,6 +543,9 @@ impl fmt::Display for MatmulConfig {
         }
         if self.splits != 1 {
             write!(f, " splits {}", self.splits)?;
+        }
+        if self.overlaps {
+            f.write_str(" overlaps")?;
         }
         let Epilogue { scale, bias, activation, residual } = epilogue;
         let activation = match activation {

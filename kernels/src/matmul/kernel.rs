@@ -40,6 +40,9 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
         let [most_rows, most_columns] = turned(swapped, [rows_of_left, columns_of_right]);
         let operands = Operands::declare(k, config, like, [(products / splits).max(1), most_rows, most_columns]);
         let Operands { batch, extents: [m, n, depth], a, b, residual, bias, c, .. } = operands;
+        if config.overlaps {
+            k.overlap_previous(&[b.tensor]);
+        }
         let ([left_factor, right_factor], [m, n]) = (turned(swapped, [a, b]), turned(swapped, [m, n]));
         let rank = k.cluster(cluster);
         let all = [batch.map_or(Expr::from(1), Expr::from) * splits, m.ceil_div(ROWS * cluster), n.ceil_div(columns)];
@@ -59,19 +62,31 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
             let left = r.shared("left", factor, turned(transpose_left, [ROWS, step]));
             (left, r.shared("right", factor, turned(transpose_right, [step, own])))
         });
-        k.role("load", 1, |k| {
+        // Loads tiles of the left factor, of the right one, or of both.
+        let load = |k: &mut KernelBuilder, [loads_left, loads_right]: [bool; 2]| {
             tiles.for_each(k, |k, tile @ [matrix, _, column]| {
                 let [rows, _] = sides(tile);
                 let columns = at(if is_pair { column * columns + rank * own } else { column * columns }, own);
                 k.serial("t", ..steps, |k, t| {
                     let along = at((matrix % splits * steps + t) * step, step);
                     factors.produce(k, |k, (left, right)| {
-                        k.copy(left, left_factor.sub(matrix / splits, turned(transpose_left, [rows, along])));
-                        k.copy(right, right_factor.sub(matrix / splits, turned(transpose_right, [along, columns])));
+                        if loads_left {
+                            k.copy(left, left_factor.sub(matrix / splits, turned(transpose_left, [rows, along])));
+                        }
+                        if loads_right {
+                            k.copy(right, right_factor.sub(matrix / splits, turned(transpose_right, [along, columns])));
+                        }
                     });
                 });
             });
-        });
+        };
+        if config.overlaps {
+            // Who loads `b` alone does not wait for the launch before.
+            k.role("load", 1, |k| load(k, turned(swapped, [true, false])));
+            k.role("weights", 1, |k| load(k, turned(swapped, [false, true])));
+        } else {
+            k.role("load", 1, |k| load(k, [true, true]));
+        }
         let added = residual.map(|residual| {
             let added = k.ring("added", 1, |r| r.shared("extra", result, turned(swapped, [ROWS, columns])));
             k.role("add", 1, |k| {

@@ -39,6 +39,11 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         ShapeKey { name: "group", default: 8, about: "rows of tiles that are computed at the same time" },
         ShapeKey { name: "swapped", default: 1, about: "2: the factors are exchanged, for products of few rows" },
         ShapeKey { name: "splits", default: 1, about: "parts of k that are added in memory" },
+        ShapeKey {
+            name: "overlaps",
+            default: 1,
+            about: "2: it begins before the launch before it has ended, and loads b at once",
+        },
         LDA,
         LDB,
         LDC,
@@ -65,6 +70,10 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         (BF16, &[("batch", 3), ("m", 144), ("n", 80), ("k", 72), ("columns", 64), ("stages", 2), ("epilogue", 6)]),
         (I8, &[("m", 160), ("n", 64), ("k", 64), ("columns", 64), ("epilogue", 4), ("result", 3), ("sums", 1)]),
         (BF16, &[("m", 9), ("n", 300), ("k", 320), ("columns", 16), ("epilogue", 5), ("swapped", 2)]),
+        (
+            BF16,
+            &[("m", 300), ("n", 200), ("k", 264), ("columns", 64), ("cluster", 2), ("epilogue", 2), ("overlaps", 2)],
+        ),
         (F16, &[("m", 20), ("n", 200), ("k", 1000), ("columns", 32), ("splits", 4), ("swapped", 2)]),
         (
             F16,
@@ -140,7 +149,7 @@ impl MatmulConfig {
     pub fn of(config: &Config, target: Target) -> MatmulConfig {
         let [columns, stages, sums, cluster, clusters, group, splits] =
             ["columns", "stages", "sums", "cluster", "clusters", "group", "splits"].map(|name| config.size(name));
-        let [swapped, turns] = ["swapped", "turns"].map(|name| config.size(name) == 2);
+        let [swapped, turns, overlaps] = ["swapped", "turns", "overlaps"].map(|name| config.size(name) == 2);
         let scheduler = match config.size("scheduler") {
             2 => Scheduler::OneEach,
             3 => Scheduler::Claimed,
@@ -158,6 +167,7 @@ impl MatmulConfig {
             group,
             swapped,
             splits,
+            overlaps,
             ..asked
         };
         MatmulConfig { result: result(config, &product), ..product }

@@ -11,7 +11,7 @@ use crate::products::turned;
 /// A matrix, or a batch of them.
 #[derive(Clone, Copy)]
 pub(super) struct Matrices {
-    tensor: Buffer,
+    pub(super) tensor: Buffer,
     is_batch: bool,
 }
 

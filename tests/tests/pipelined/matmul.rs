@@ -80,7 +80,7 @@ const SHAPES: [[i64; 3]; 66] = [
 ];
 
 /// What else a product may be, by its name and its values. The first one is the dtype.
-const CHOICES: [(&str, &[i64]); 14] = [
+const CHOICES: [(&str, &[i64]); 15] = [
     ("dtype", &[0, 1, 2, 3, 4, 5]),
     ("layout", &[11, 12, 21, 22]),
     ("batch", &[1, 3]),
@@ -88,6 +88,7 @@ const CHOICES: [(&str, &[i64]); 14] = [
     ("stages", &[1, 2, 4]),
     ("sums", &[1, 2]),
     ("turns", &[1, 2]),
+    ("overlaps", &[1, 2]),
     ("epilogue", &[1, 2, 3, 4, 5, 6]),
     ("result", &[1, 2, 3, 4]),
     ("cluster", &[1, 2, 4]),

@@ -3,6 +3,7 @@
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
 use tilewright::vgpu::{self, Arg, Launch, Memory, Module, RunError};
+use tilewright_kernels::{MatmulConfig, MatmulShape};
 use tilewright_tests::toolchain::built_or_skipped;
 
 /// Elements of each tensor.
@@ -210,5 +211,25 @@ fn the_next_launch_begins_behind_the_allocation_of_tensor_memory() {
         let (allocation, begin) = (place("tensor_alloc"), place("  launch_dependents();"));
         assert!(allocation < begin && body[allocation..begin].contains("sync"), "{body}");
         assert!(begin < place("  wait_for_previous_launch();"), "{body}");
+    }
+}
+
+/// The library's product loads its right factor before the launch before has ended, whichever side of the instructions that is.
+#[test]
+fn a_product_loads_weights_before_it_waits() {
+    for (swapped, cluster) in [(false, 1), (true, 1), (false, 2)] {
+        for target in Target::ALL.iter().copied() {
+            let config = MatmulConfig { overlaps: true, swapped, cluster, ..MatmulConfig::new(target, BF16) };
+            let kernel = config.kernel(MatmulShape::new([512, 512, 512]));
+            let artifact = compile(kernel, &Options::new(target)).expect("the kernel is right");
+            let branch = |role: &str| {
+                let begin = artifact.cuda().find(&format!("// role {role}: warp")).expect("a role");
+                let rest = &artifact.cuda()[begin..];
+                &rest[..rest.find("} else if").or(rest.find("} else")).unwrap_or(rest.len())]
+            };
+            let (load, weights) = (branch("load"), branch("weights"));
+            assert!(load.contains("wait_for_previous_launch();") && load.contains("&a_map"), "{load}");
+            assert!(!weights.contains("wait_for_previous_launch();") && weights.contains("&b_map"), "{weights}");
+        }
     }
 }
