@@ -6,7 +6,7 @@ use tilewright::runtime::{HostTensor, Tolerance};
 
 use crate::config::ShapeKey;
 use crate::numbers::{elements, greatest, listed, scattered};
-use crate::running_softmax::RunningSoftmax;
+use crate::running_softmax::{RunningSoftmax, Seen};
 use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
@@ -97,10 +97,10 @@ fn attention(config: &Config) -> Kernel {
             k.copy(key_tile, key.sub(tile));
             k.copy(value_tile, value.sub(tile));
             k.gemm(scores, held_q, key_tile).with(product(true, true));
-            softmax.step(k, scale, |i, j| {
-                let last = if is_causal { (top + i + 1).at_most(keys) } else { keys.into() };
-                Value::from(t * TILE + j).lt(last)
-            });
+            // The keys that a query sees are those before this one.
+            let end = |i: Expr| if is_causal { (top + i + 1).at_most(keys) } else { keys.into() };
+            let all = Value::from((t + 1) * TILE).le(end(0.into()));
+            softmax.step(k, scale, Seen { all, is_seen: |i, j| Value::from(t * TILE + j).lt(end(i)) });
             k.map(weights, |[i, j]| scores.at((i, j)).cast(dtype));
             k.map(held, |[i, j]| held.at((i, j)) * before.at((i,)));
             k.gemm(held, weights, value_tile).with(product(false, false));

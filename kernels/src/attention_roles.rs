@@ -10,7 +10,7 @@ use crate::attention::{
 };
 use crate::config::ShapeKey;
 use crate::numbers::listed;
-use crate::running_softmax::RunningSoftmax;
+use crate::running_softmax::{RunningSoftmax, Seen};
 use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
@@ -149,12 +149,11 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
         let rows = |block: i64| (head, at(first_query + top(block), ROWS), ..);
         // All tiles of queries of a CTA go through the keys that the last one sees.
         let seen = if is_causal { ((cta + 1) * (blocks * ROWS)).at_most(known) } else { known };
-        // Whether a query sees a key.
-        let sees = |block: i64, t: Expr| {
-            move |i: Expr, j: Expr| {
-                let last = if is_causal { (top(block) + i + 1).at_most(known) } else { known };
-                Value::from(t * tile_keys + j).lt(last)
-            }
+        // The keys of a tile that queries see: those before the end of what a query sees.
+        let seen_in = |block: i64, t: Expr| {
+            let end = move |i: Expr| if is_causal { (top(block) + i + 1).at_most(known) } else { known };
+            let all = Value::from((t + 1) * tile_keys).le(end(0.into()));
+            Seen { all, is_seen: move |i: Expr, j: Expr| Value::from(t * tile_keys + j).lt(end(i)) }
         };
         let tiles = seen.ceil_div(tile_keys);
         // The copy engine does not know where a sequence ends: threads copy values then.
@@ -196,7 +195,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                     k.serial("t", ..tiles, |k, t| {
                         pairs.consume(k, |k, (key_tile, value_tile)| {
                             k.gemm_async(softmax.scores, stage.buffers[0], key_tile).with(product(true, true));
-                            softmax.step(k, scale, sees(0, t));
+                            softmax.step(k, scale, seen_in(0, t));
                             k.map(weights, |[i, j]| softmax.scores.at((i, j)).cast(dtype));
                             k.map(held, |[i, j]| held.at((i, j)) * softmax.before.at((i,)));
                             k.gemm_async(held, weights, value_tile).with(product(false, false));
@@ -244,7 +243,7 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                         k.fill(held, 0.0);
                         k.serial("t", ..tiles, |k, t| {
                             scores.consume(k, |k, s| k.copy(softmax.scores, s));
-                            softmax.step(k, scale, sees(block, t));
+                            softmax.step(k, scale, seen_in(block, t));
                             weights.produce(k, |k, p| {
                                 k.map(p, |[i, j]| softmax.scores.at((i, j)).cast(dtype));
                             });

@@ -16,6 +16,14 @@ pub(crate) struct RunningSoftmax {
     sum: Buffer,
 }
 
+/// Which scores of a tile count.
+pub(crate) struct Seen<F> {
+    /// Whether all of them do, the same for all threads.
+    pub(crate) all: Value,
+    /// Whether the score of a row and a column does.
+    pub(crate) is_seen: F,
+}
+
 impl RunningSoftmax {
     /// The softmax of `rows` rows that arrive in tiles of `columns` scores.
     #[track_caller]
@@ -29,17 +37,20 @@ impl RunningSoftmax {
         })
     }
 
-    /// Takes in the scores of a tile, times `scale`; those that `is_seen` does not hold for count as minus infinity. The scores become
-    /// weights.
+    /// Takes in the scores of a tile, times `scale`. Those that `seen.is_seen` does not hold for count as minus infinity; where `seen.all`
+    /// holds, a condition on the tile, there are none. The scores become weights.
     #[track_caller]
-    pub(crate) fn step(self, k: &mut KernelBuilder, scale: f64, is_seen: impl Fn(Expr, Expr) -> Value) {
+    pub(crate) fn step(self, k: &mut KernelBuilder, scale: f64, seen: Seen<impl Fn(Expr, Expr) -> Value>) {
         let RunningSoftmax { scores, before, max, sum } = self;
         k.op("softmax", |k| {
-            k.map(scores, |[i, j]| is_seen(i, j).select(scores.at((i, j)) * scale, f64::NEG_INFINITY));
+            k.if_(!seen.all, |k| {
+                k.map(scores, |[i, j]| (seen.is_seen)(i, j).select(scores.at((i, j)), f64::NEG_INFINITY));
+            });
             k.copy(before, max);
             k.reduce(Max, max, scores, 1).accumulate();
-            k.map(before, |[i]| (before.at((i,)) - max.at((i,))).fast_exp2());
-            k.map(scores, |[i, j]| (scores.at((i, j)) - max.at((i,))).fast_exp2());
+            // Each distance from the maximum is a product and a difference, rounded once.
+            k.map(before, |[i]| (before.at((i,)) * scale - max.at((i,)) * scale).fast_exp2());
+            k.map(scores, |[i, j]| (scores.at((i, j)) * scale - max.at((i,)) * scale).fast_exp2());
             k.map(sum, |[i]| sum.at((i,)) * before.at((i,)));
             k.reduce(Sum, sum, scores, 1).accumulate();
         });

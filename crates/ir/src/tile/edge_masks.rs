@@ -3,6 +3,7 @@
 //!
 //! The user writes no condition for this. A zero is left where it is neutral: in sums, and in products with a finite number.
 
+mod branches;
 mod nests;
 mod stages;
 
@@ -140,8 +141,10 @@ impl Masks {
                 }
                 Stmt::If(If { cond, then, otherwise, span }) => {
                     let before = self.state.clone();
+                    self.enter_branch(&cond, true);
                     let then = self.body(then);
                     let after = std::mem::replace(&mut self.state, before);
+                    self.enter_branch(&cond, false);
                     let otherwise = self.body(otherwise);
                     self.state = joined(&after, &self.state);
                     out.push(Stmt::If(If { cond, then, otherwise, span }));

@@ -90,11 +90,13 @@ impl KernelLowering<'_> {
                     }
                 }
                 Block::If(branches) => {
-                    parts.push((None, self.assemble_op(branches.first)));
+                    let mut first = branches.first;
+                    first.role = role;
+                    parts.push((role, self.assemble_op(first)));
                     for Branch { cond, body } in [branches.then, branches.otherwise] {
                         if !body.is_empty() {
-                            let body = self.assemble(body, None);
-                            parts.push((None, ThreadStmt::IfValue { cond, is_uniform: true, body }));
+                            let body = self.assemble(body, role);
+                            parts.push((role, ThreadStmt::IfValue { cond, is_uniform: true, body }));
                         }
                     }
                 }

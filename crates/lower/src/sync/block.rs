@@ -233,7 +233,11 @@ pub(crate) fn role_of(blocks: &[Block]) -> Option<Handle<Role>> {
             let role = role_of(&inner.body);
             role.filter(|_| is_of(role, inner.barrier.as_ref().map(|(barrier, _)| barrier)))
         }
-        Block::If(_) => None,
+        Block::If(branches) => {
+            let IfBlock { first, then, otherwise } = &**branches;
+            let is_own = |side: &Branch| side.body.is_empty() || role_of(&side.body) == first.role;
+            first.role.filter(|_| is_of(first.role, first.barrier.as_ref()) && is_own(then) && is_own(otherwise))
+        }
     });
     let roles: Vec<Option<Handle<Role>>> = roles.collect();
     let first = *roles.first()?;
