@@ -62,6 +62,10 @@ const LONGEST: ShapeKey =
 
 /// Columns of sums that are in registers at a time on their way from tensor memory.
 const PART: i64 = 16;
+/// Of so many exponentials, one is computed by a polynomial on `sm_100a`. A quarter of a warp passes through the unit for exponentials in a
+/// cycle, and a whole one through the others. There are about 6 other operations for each score, and a polynomial is 8 more: with one
+/// of 8, both are busy for 7 cycles. With values of more than 64 elements, there are no registers left for polynomials.
+const POLYNOMIALS: i64 = 8;
 /// Queries of a tile.
 const ROWS: i64 = 128;
 
@@ -237,7 +241,8 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                 });
                 for (block, (scores, weights, sums)) in (0..).zip(&exchanged) {
                     k.role(&format!("softmax{block}"), 4, |k| {
-                        let softmax = RunningSoftmax::new(k, [ROWS, tile_keys]);
+                        let polynomials = (of_value <= 64).then_some(POLYNOMIALS);
+                        let softmax = RunningSoftmax::new(k, [ROWS, tile_keys]).with_polynomials(polynomials);
                         let held = k.fragment(&format!("held{block}"), F32, [ROWS, of_value]);
                         let part = k.fragment(&format!("part{block}"), F32, [ROWS, PART]);
                         k.fill(held, 0.0);

@@ -14,6 +14,8 @@ pub(crate) struct RunningSoftmax {
     max: Buffer,
     /// The sum of the weights of a row.
     sum: Buffer,
+    /// Of so many columns, the last one has its weights by a polynomial.
+    polynomials: Option<i64>,
 }
 
 /// Which scores of a tile count.
@@ -33,15 +35,20 @@ impl RunningSoftmax {
             let [max, before, sum] = ["max", "before", "sum"].map(|name| k.fragment(name, F32, [rows]));
             k.fill(max, f64::NEG_INFINITY);
             k.fill(sum, 0.0);
-            RunningSoftmax { scores, before, max, sum }
+            RunningSoftmax { scores, before, max, sum, polynomials: None }
         })
+    }
+
+    /// The same with the weights of every so many-th column by a polynomial: the unit that computes exponentials has less to do.
+    pub(crate) fn with_polynomials(self, columns: Option<i64>) -> RunningSoftmax {
+        RunningSoftmax { polynomials: columns, ..self }
     }
 
     /// Takes in the scores of a tile, times `scale`. Those that `seen.is_seen` does not hold for count as minus infinity; where `seen.all`
     /// holds, a condition on the tile, there are none. The scores become weights.
     #[track_caller]
     pub(crate) fn step(self, k: &mut KernelBuilder, scale: f64, seen: Seen<impl Fn(Expr, Expr) -> Value>) {
-        let RunningSoftmax { scores, before, max, sum } = self;
+        let RunningSoftmax { scores, before, max, sum, polynomials } = self;
         k.op("softmax", |k| {
             k.if_(!seen.all, |k| {
                 k.map(scores, |[i, j]| (seen.is_seen)(i, j).select(scores.at((i, j)), f64::NEG_INFINITY));
@@ -50,7 +57,16 @@ impl RunningSoftmax {
             k.reduce(Max, max, scores, 1).accumulate();
             // Each distance from the maximum is a product and a difference, rounded once.
             k.map(before, |[i]| (before.at((i,)) * scale - max.at((i,)) * scale).fast_exp2());
-            k.map(scores, |[i, j]| (scores.at((i, j)) * scale - max.at((i,)) * scale).fast_exp2());
+            k.map(scores, |[i, j]| {
+                let distance = scores.at((i, j)) * scale - max.at((i,)) * scale;
+                match polynomials {
+                    Some(columns) => {
+                        let is_last = (j % columns).eq(columns - 1);
+                        is_last.select(distance.polynomial_exp2(), distance.fast_exp2())
+                    }
+                    None => distance.fast_exp2(),
+                }
+            });
             k.map(sum, |[i]| sum.at((i,)) * before.at((i,)));
             k.reduce(Sum, sum, scores, 1).accumulate();
         });

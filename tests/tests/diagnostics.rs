@@ -4,7 +4,6 @@ mod atomics;
 mod elements;
 mod inference;
 mod layouts;
-mod loaded;
 mod roles;
 mod scans;
 mod tuples;
@@ -592,6 +591,7 @@ mod handles;
 // After the tests above, because their line numbers are in snapshots.
 mod clusters;
 mod data;
+mod loaded;
 mod reads;
 mod refused;
 mod rings;

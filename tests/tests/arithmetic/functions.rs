@@ -47,6 +47,7 @@ fn known(function: Function) -> Known {
         Function::FastExp => one(|x, _| x.exp(), Even(-10.0, 10.0), ulp(14.0, 1.0)),
         Function::Exp2 => one(|x, _| x.exp2(), Even(-149.0, 128.0), ulp(2.0, 1.0)),
         Function::FastExp2 => one(|x, _| x.exp2(), Even(-126.0, 128.0), ulp(2.0, 1.0)),
+        Function::PolynomialExp2 => one(|x, _| x.exp2(), Even(-126.0, 127.9), [Relative(8.7e-5), Ulp(2.0)]),
         Function::Expm1 => one(|x, _| x.exp_m1(), Powers(-60.0, 6.3), ulp(1.0, 1.0)),
         Function::Log => one(|x, _| x.ln(), Positive(-126.0, 127.0), ulp(1.0, 1.0)),
         Function::FastLog => one(|x, _| x.ln(), Positive(-126.0, 127.0), [Relative(4e-7), Ulp(2.0)]),

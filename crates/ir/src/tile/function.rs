@@ -21,6 +21,9 @@ macro_rules! element_functions {
             /// The same, but an f32 result below 2^-126 is 0: one machine instruction (`ex2.approx.ftz.f32`), where `exp2`
             /// takes four.
             FastExp2 = fast_exp2 [] of Exp2;
+            /// 2 raised to this value, as f32 by multiplications and additions alone, which other units compute than `fast_exp2`: within
+            /// a relative error of 2^-13.5. Below 2^-127 it is 0, and infinity for NaN.
+            PolynomialExp2 = polynomial_exp2 [] of Exp2;
             /// e raised to this value, minus 1, without cancellation near 0; within 1 ulp.
             Expm1 = expm1 [];
             /// Its natural logarithm; within 1 ulp.
