@@ -18,8 +18,9 @@ use crate::sync::{Block, Branch, LoopBlock, LoopPart, OpBlock, RequiredBarrier, 
 use crate::unwritten::unwritten;
 
 impl KernelLowering<'_> {
-    /// The program that begins with these statements and goes on with blocks, between which barriers are in place.
-    pub(super) fn finish(mut self, first: Vec<ThreadStmt>, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
+    /// The program that begins with the blocks of `first`, and goes on with others, between which barriers are in place.
+    pub(super) fn finish(mut self, first: Vec<OpBlock>, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
+        let first: Vec<ThreadStmt> = first.into_iter().map(|block| self.assemble_op(block)).collect();
         let body = self.assemble(blocks, None);
         let body = paired(&mut self.builder, body);
         let program = &mut self.builder.program;

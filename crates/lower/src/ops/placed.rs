@@ -90,7 +90,7 @@ impl KernelLowering<'_> {
     }
 
     /// The block of something that has only one lowering; its plan is added.
-    fn planned(&mut self, title: &str, span: Span, facts: PlanFacts, body: Vec<ThreadStmt>) -> OpBlock {
+    pub(super) fn planned(&mut self, title: &str, span: Span, facts: PlanFacts, body: Vec<ThreadStmt>) -> OpBlock {
         let title = span.titled(title);
         let executions = self.executions_by(self.kernel.warps());
         let considered = vec![VariantResult { variant: ELEMENTS, answer: Ok(facts) }];
