@@ -29,6 +29,8 @@ pub struct Program {
     pub sizes: Vec<Var>,
     /// Integers that the first statements load, the same for all threads of a CTA.
     pub loaded: Vec<Var>,
+    /// Those of them at which tensors end: costs assume that a tensor is as large as it may be.
+    pub ends: Vec<Var>,
     /// Numbers that are parameters, after the sizes: each a register that has its value from the beginning.
     pub scalars: Vec<Handle<RegArray>>,
     /// CTAs along x, y and z.
@@ -92,6 +94,7 @@ impl Program {
             target,
             sizes: Vec::new(),
             loaded: Vec::new(),
+            ends: Vec::new(),
             scalars: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
             cluster: 1,

@@ -59,10 +59,10 @@ impl WarpState {
         }
     }
 
-    /// A warp of CTA (0, 0, 0) of a program. Lanes beyond the program's threads are inactive. Sizes have their greatest
+    /// A warp of CTA (0, 0, 0) of a program. Lanes beyond the program's threads are inactive. Sizes and ends of tensors have their greatest
     /// value, and all other variables that are not defined yet their least.
     pub fn of(program: &Program, position: i64) -> WarpState {
-        let sizes = program.sizes.iter().map(|size| (size.clone(), [largest(size); LANES]));
+        let sizes = program.sizes.iter().chain(&program.ends).map(|size| (size.clone(), [largest(size); LANES]));
         let cursors = program.cursors.iter().flat_map(|(_, cursor)| cursor.vars());
         let known = sizes.chain(cursors.map(|var| (var.clone(), [0; LANES]))).collect();
         let mut warp = WarpState { position, known, unknown: UnboundVar::LowerBound, ..WarpState::first() };

@@ -52,10 +52,14 @@ impl Kernel {
         blocks.chain(sizes).chain(self.loaded.iter().map(|loaded| loaded.var.clone())).collect()
     }
 
+    /// Whether the shape or the strides of a buffer depend on a variable.
+    pub fn ends_at(&self, buffer: &Buffer, var: &Var) -> bool {
+        let exprs = buffer.dynamic_shape.iter().flat_map(|shape| shape.extents.iter().chain(&shape.strides));
+        exprs.into_iter().any(|expr| expr.mentions(var))
+    }
+
     /// A loaded integer on which the shape of a buffer depends, if there is one: the end of a truncated view.
     pub fn loaded_end(&self, buffer: &Buffer) -> Option<&LoadedIndex> {
-        let shape = buffer.dynamic_shape.as_ref()?;
-        let mut exprs = shape.extents.iter().chain(&shape.strides);
-        exprs.find_map(|expr| self.loaded.iter().find(|loaded| expr.mentions(&loaded.var)))
+        self.loaded.iter().find(|loaded| self.ends_at(buffer, &loaded.var))
     }
 }

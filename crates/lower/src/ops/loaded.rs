@@ -31,6 +31,8 @@ impl KernelLowering<'_> {
         let (mut body, value) = made.map_err(|why| why.diagnostic(&title, *span))?;
         body.push(Stmt::LetValue { var: var.clone(), value });
         self.builder.program.loaded.push(var.clone());
+        let is_end = kernel.buffers.iter().any(|(_, buffer)| kernel.ends_at(buffer, var));
+        self.builder.program.ends.extend(is_end.then(|| var.clone()));
         let summary = format!("by every thread, from 0 to {most}");
         let facts = measure(&self.builder.program, &body, 0, summary, i64::MAX);
         Ok(self.planned(&title, *span, facts, body))
