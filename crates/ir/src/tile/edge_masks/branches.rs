@@ -60,7 +60,7 @@ fn add_facts(cond: &Value, holds: bool, facts: &mut Vec<Expr>) {
 fn as_index(value: &Value) -> Option<Expr> {
     match value {
         Value::Index(expr) => Some(expr.clone()),
-        Value::Const(Scalar::Int(number)) => i64::try_from(*number).ok().map(Expr::constant),
+        Value::Const(Scalar::Int(number)) => Some(Expr::constant(*number)),
         Value::Const(Scalar::Float(_)) | Value::Named(_) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => None,
     }
 }
