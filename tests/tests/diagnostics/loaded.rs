@@ -11,37 +11,38 @@ fn with_tensors(body: impl FnOnce(&mut KernelBuilder<'_>, [Buffer; 2], Buffer, S
     })
 }
 
+fn assert_wrong(name: &str, body: impl FnOnce(&mut KernelBuilder<'_>, [Buffer; 2], Buffer, Size)) {
+    assert_mistake(name, with_tensors(body));
+}
+
 #[test]
 fn indices_that_cannot_be_loaded() {
-    let wrong = |name: &str, body: &dyn Fn(&mut KernelBuilder<'_>, [Buffer; 2], Buffer, Size)| {
-        assert_mistake(name, with_tensors(|k, tensors, begins, n| body(k, tensors, begins, n)));
-    };
-    wrong("an_index_that_is_no_integer", &|k, [x, y], _, n| {
+    assert_wrong("an_index_that_is_no_integer", |k, [x, y], _, n| {
         let row = k.index("row", x.at((0, 0)), n - 1);
         k.copy(y.sub((row, ..)), x.sub((row, ..)));
     });
-    wrong("an_index_of_what_the_kernel_writes", &|k, [x, y], _, n| {
+    assert_wrong("an_index_of_what_the_kernel_writes", |k, [x, y], _, n| {
         let count = k.inout("count", I32, [1]);
         let row = k.index("row", count.at((0,)), n - 1);
         k.copy(y.sub((row, ..)), x.sub((row, ..)));
     });
-    wrong("an_index_of_a_loop", &|k, [x, y], begins, n| {
+    assert_wrong("an_index_of_a_loop", |k, [x, y], begins, n| {
         k.serial("t", 0..4, |k, t| {
             let row = k.index("row", begins.at((t,)), n - 1);
             k.copy(y.sub((row, ..)), x.sub((row, ..)));
         });
     });
-    wrong("an_index_that_differs_between_warps", &|k, [x, y], begins, n| {
+    assert_wrong("an_index_that_differs_between_warps", |k, [x, y], begins, n| {
         k.threads(64);
         let warp = k.warp_id();
         let row = k.index("row", begins.at((warp,)), n - 1);
         k.copy(y.sub((row, ..)), x.sub((row, ..)));
     });
-    wrong("an_index_below_zero", &|k, [x, y], begins, n| {
+    assert_wrong("an_index_below_zero", |k, [x, y], begins, n| {
         let row = k.index("row", begins.at((0,)), n - 2);
         k.copy(y.sub((row, ..)), x.sub((row, ..)));
     });
-    wrong("an_index_with_the_name_of_a_tensor", &|k, [x, y], begins, n| {
+    assert_wrong("an_index_with_the_name_of_a_tensor", |k, [x, y], begins, n| {
         let row = k.index("x", begins.at((0,)), n - 1);
         k.copy(y.sub((row, ..)), x.sub((row, ..)));
     });
