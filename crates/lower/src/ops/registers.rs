@@ -33,7 +33,7 @@ pub(super) fn move_registers(program: &mut Program, span: Span) -> Result<(), Di
     let begin = begin_of_roles(program)
         .map_err(|(found, legal)| Diagnostic::error("K0289", found).label(span, "asked for here").help(legal))?;
     let all = program.target.registers_of_a_thread(program.threads) / UNIT * UNIT;
-    let needed = needed_by_warpgroups(program);
+    let needed = needed_by_warpgroups(program, all);
     // Who needs as many as a thread has at first may need more, and who needs fewer keeps what the others of its kind need.
     let most = needed.iter().copied().max().unwrap_or(KEPT);
     let holds: Vec<bool> = needed.iter().map(|needed| *needed >= all || *needed == most && most > KEPT).collect();
@@ -106,19 +106,22 @@ fn groups_of(role: &Role) -> Range<usize> {
     of(role.first)..of(role.end() - 1) + 1
 }
 
-/// How many registers a thread of each warpgroup needs. All warpgroups of a role need as many as one of them.
-fn needed_by_warpgroups(program: &Program) -> Vec<i64> {
+/// How many registers a thread of each warpgroup needs, up to `all`, which it has at first: no fewer if it holds fragments, on whose
+/// account it may need any number. All warpgroups of a role need as many as one of them.
+fn needed_by_warpgroups(program: &Program, all: i64) -> Vec<i64> {
     let mut needed = vec![KEPT; (program.warps() / WARPS_OF_A_WARPGROUP) as usize];
     for stmt in &program.body {
         let groups = match stmt {
             Stmt::Role { role, .. } => groups_of(&program.roles[*role]),
             _ => 0..needed.len(),
         };
-        let held = held_in(program, stmt);
-        if held > FEW {
-            let own = (KEPT + held + UNIT - 1) / UNIT * UNIT;
-            needed[groups].iter_mut().for_each(|needed| *needed = own.max(*needed));
-        }
+        let [fragments, others] = held_in(program, stmt);
+        let own = match (fragments > FEW, others > FEW) {
+            (true, _) => all,
+            (false, true) => (KEPT + fragments + others + UNIT - 1) / UNIT * UNIT,
+            (false, false) => KEPT,
+        };
+        needed[groups].iter_mut().for_each(|needed| *needed = own.max(*needed));
     }
     // Each pass settles a warpgroup at least.
     for _ in 0..needed.len() {
@@ -130,8 +133,9 @@ fn needed_by_warpgroups(program: &Program) -> Vec<i64> {
     needed
 }
 
-/// Registers of the arrays that a statement uses. Those that it declares itself are free again where nothing uses them.
-fn held_in(program: &Program, stmt: &Stmt) -> i64 {
+/// Registers of the arrays that a statement uses: of fragments, and of those that it declares itself, which are free again where nothing
+/// uses them.
+fn held_in(program: &Program, stmt: &Stmt) -> [i64; 2] {
     let mut own = BTreeSet::new();
     for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
         if let Stmt::Declare(array) = stmt {
@@ -139,7 +143,7 @@ fn held_in(program: &Program, stmt: &Stmt) -> i64 {
         }
     });
     let others = used_in(stmt).into_iter().filter(|array| !own.contains(array));
-    registers_of(program, others) + held(program, std::slice::from_ref(stmt), &own)
+    [registers_of(program, others), held(program, std::slice::from_ref(stmt), &own)]
 }
 
 /// Registers of some arrays that statements hold at a time: those that several statements use, and the most that one of them uses.
