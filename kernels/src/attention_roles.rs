@@ -62,8 +62,8 @@ const LONGEST: ShapeKey =
 
 /// Columns of sums that are in registers at a time on their way from tensor memory.
 const PART: i64 = 16;
-/// Of so many exponentials, one is computed by a polynomial on `sm_100a`. A quarter of a warp passes through the unit for exponentials in a
-/// cycle, and a whole one through the others. There are about 6 other operations for each score, and a polynomial is 8 more: with one
+/// Of so many exponentials, one is computed by a polynomial on `sm_100a`. The unit for exponentials takes an eighth of a warp in a
+/// cycle, and the others a whole one. There are about 6 other operations for each score, and a polynomial is 8 more: with one
 /// of 8, both are busy for 7 cycles. With values of more than 64 elements, there are no registers left for polynomials.
 const POLYNOMIALS: i64 = 8;
 /// Queries of a tile.

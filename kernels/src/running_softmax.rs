@@ -55,7 +55,7 @@ impl RunningSoftmax {
             });
             k.copy(before, max);
             k.reduce(Max, max, scores, 1).accumulate();
-            // Each distance from the maximum is a product and a difference, rounded once.
+            // The product of a score and the difference from that of the maximum are one operation.
             k.map(before, |[i]| (before.at((i,)) * scale - max.at((i,)) * scale).fast_exp2());
             k.map(scores, |[i, j]| {
                 let distance = scores.at((i, j)) * scale - max.at((i,)) * scale;

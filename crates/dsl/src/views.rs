@@ -59,7 +59,7 @@ pub(crate) fn reordered(
     })
 }
 
-/// A tensor that ends earlier in one dimension. Errors: a buffer that is no tensor, or has no such dimension.
+/// A tensor that ends earlier in one dimension. Errors: a buffer that is not in global memory, or a dimension that it does not have.
 pub(crate) fn truncated(
     owner: &tile::Buffer,
     name: &str,

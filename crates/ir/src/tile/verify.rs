@@ -14,7 +14,7 @@
 //! Not checked here: that every element of an output is written (the virtual GPU checks it), and whether a variant can
 //! use a layout (the variants report that, with reasons).
 
-mod bounds;
+pub(in crate::tile) mod bounds;
 mod buffer_errors;
 mod buffers;
 mod carries;

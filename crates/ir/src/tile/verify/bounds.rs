@@ -7,9 +7,11 @@ use tilewright_expr::linear::{Linear, linear, normalize};
 use tilewright_expr::points::values;
 use tilewright_expr::{Expr, Node, Var};
 
-use super::conditions::Condition;
+use super::conditions::{Condition, KnownFacts};
 use super::races::MOST_POINTS;
 use crate::tile::integers::Comparison;
+use crate::tile::kernel::Kernel;
+use crate::tile::value::Value;
 
 /// The most passes in which all conditions narrow the ranges of variables.
 const MOST_PASSES: usize = 4;
@@ -48,6 +50,12 @@ pub(super) fn outside(index: &Expr, extent: i64, conditions: &[Condition]) -> Op
         at.extend(narrowed.vars.iter().filter_map(only));
     }
     Some(found)
+}
+
+/// Sums that are not negative where a condition holds, or does not hold.
+pub(in crate::tile) fn facts_under(kernel: &Kernel, cond: &Value, holds: bool) -> Vec<Expr> {
+    let known = KnownFacts::new(kernel, false, &[(cond, holds)]);
+    known.conditions().iter().flat_map(Condition::facts).collect()
 }
 
 impl Condition {

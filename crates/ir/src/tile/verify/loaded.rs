@@ -14,9 +14,13 @@ use crate::tile::value::{ElementOp, Value};
 
 /// Checks all loaded integers. Each may use those before it.
 pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
-    for at in 0..kernel.loaded.len() {
-        let before = Kernel { loaded: kernel.loaded[..at].to_vec(), ..kernel.clone() };
-        check_one(&before, &kernel.loaded[at], found);
+    if kernel.loaded.is_empty() {
+        return;
+    }
+    let mut before = Kernel { loaded: Vec::new(), ..kernel.clone() };
+    for loaded in &kernel.loaded {
+        check_one(&before, loaded, found);
+        before.loaded.push(loaded.clone());
     }
 }
 
