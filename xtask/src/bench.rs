@@ -30,12 +30,18 @@ pub(crate) struct Arguments {
     /// in a temporary folder (several GB).
     #[arg(long, conflicts_with_all = ["json", "by_hand", "gpu", "vgpu"])]
     tilelang: bool,
+    /// Only compile one kernel of the library, or one CUDA text, to machine code: what a measured process does.
+    #[arg(long, value_name = "NAME|FILE", hide = true)]
+    cold: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
     // Figures of a debug build mean nothing.
     if cfg!(debug_assertions) {
         return again_in("release");
+    }
+    if let Some(what) = &arguments.cold {
+        return crate::cold_bench::compile_once(what);
     }
     if arguments.by_hand {
         return printed(crate::hand_bench::table(&Measuring::begin()));
@@ -86,6 +92,7 @@ fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     figures.extend(crate::growth_bench::figures(measuring)?);
     figures.extend(crate::infer_bench::figures(measuring)?);
     figures.extend(crate::compile_bench::figures(measuring)?);
+    figures.extend(crate::cold_bench::figures(measuring)?);
     figures.extend(crate::permute_bench::figures(measuring)?);
     figures.extend(crate::hand_bench::figures(measuring)?);
     figures.extend(crate::layout_bench::figures(measuring)?);

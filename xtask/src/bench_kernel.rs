@@ -2,6 +2,7 @@
 
 use tilewright::compile::{Artifact, LowerOptions, Options, compile};
 use tilewright::prelude::*;
+use tilewright_kernels::{Config, KernelEntry};
 
 use crate::defect::fail_on_kernel;
 use crate::exit::Exit;
@@ -14,11 +15,22 @@ pub(crate) fn options(variant: Option<&str>) -> Options {
 
 /// A kernel of the library with these sizes.
 pub(crate) fn library_kernel(name: &str, sizes: &[(&str, i64)]) -> Result<Kernel, Exit> {
+    let (entry, config) = configured(name, sizes)?;
+    Ok((entry.build)(&config, Target::Sm100a))
+}
+
+/// The sizes that a launch of this kernel takes.
+pub(crate) fn launch_sizes(name: &str, sizes: &[(&str, i64)]) -> Result<Vec<(&'static str, i64)>, Exit> {
+    let (entry, config) = configured(name, sizes)?;
+    Ok(entry.sizes(&config))
+}
+
+fn configured(name: &str, sizes: &[(&str, i64)]) -> Result<(&'static KernelEntry, Config), Exit> {
     let missing = || fail(Exit::BadInput, &format!("the kernel `{name}` is not in the library"));
     let entry = tilewright_kernels::find(name).ok_or_else(missing)?;
     let sizes: Vec<(String, i64)> = sizes.iter().map(|(n, v)| (n.to_string(), *v)).collect();
     let config = entry.config(None, &sizes).map_err(|error| fail(Exit::BadInput, &error))?;
-    Ok((entry.build)(&config, Target::Sm100a))
+    Ok((entry, config))
 }
 
 /// Builds and compiles a kernel of the library.

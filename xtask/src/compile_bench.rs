@@ -29,7 +29,7 @@ type Case = (&'static str, Sizes, Option<f64>);
 type Grown = (&'static str, fn(i64) -> Kernel, [i64; 2], f64);
 
 /// Kernels with sizes at a small one, at a large one, and at one that does not divide; those that are not listed once.
-const CASES: [Case; 51] = [
+const CASES: [Case; 59] = [
     ("short_attention", &[("cols", 64)], Some(10.0)),
     ("short_attention", &[("cols", 256)], None),
     ("short_attention", &[("rows", 50), ("cols", 40)], None),
@@ -50,6 +50,14 @@ const CASES: [Case; 51] = [
     ("gemm", &[], None),
     ("gemm", &[("m", 128), ("n", 128), ("tile", 128)], None),
     ("gemm", &[("m", 50), ("n", 72), ("k", 104)], None),
+    ("matmul", &[("m", 4096), ("n", 4096), ("k", 4096)], Some(10.0)),
+    ("matmul", &[("m", 300), ("n", 200), ("k", 72)], Some(10.0)),
+    ("matmul", &[("m", 1), ("n", 1), ("k", 1)], Some(10.0)),
+    ("matmul", &[("m", 4096), ("n", 4096), ("k", 4096), ("epilogue", 3)], Some(10.0)),
+    ("matmul_fallback", &[], Some(10.0)),
+    ("attention_roles", &[("depth", 64)], None),
+    ("attention_roles", &[("depth", 128), ("causal", 1)], None),
+    ("attention_roles", &[("sequences", 4), ("longest", 200)], None),
     ("layer_norm", &[("cols", 1024)], None),
     ("layer_norm", &[("cols", 8192)], Some(15.0)),
     ("layer_norm", &[("rows", 7), ("cols", 1000)], None),

@@ -7,6 +7,7 @@ mod bench;
 mod bench_kernel;
 mod cache_dir;
 mod cargo;
+mod cold_bench;
 mod compile_bench;
 mod counted;
 mod defect;

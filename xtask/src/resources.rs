@@ -33,7 +33,8 @@ pub(crate) fn median_times(runs: usize, mut work: impl FnMut() -> Result<(), Exi
     Ok(Times { wall: median(wall), cpu: median(cpu) })
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
+/// The median of numbers, of which there is at least one.
+pub(crate) fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }

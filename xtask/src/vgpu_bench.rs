@@ -4,45 +4,50 @@
 use std::num::NonZero;
 use std::time::Instant;
 
-use tilewright::compile::{Artifact, Parameter, Stage};
+use tilewright::compile::{Artifact, Parameter, Stage, compile};
 use tilewright::cuda::Request;
-use tilewright::runtime::{CudaText, Failure};
+use tilewright::prelude::*;
+use tilewright::runtime::{CudaText, Device, Failure, run};
 use tilewright::vgpu::{
     self, Arg, BufferId, Launch, MapAccess, MapElement, MapSwizzle, Memory, Module, Options, TensorMap,
 };
+use tilewright_kernels::find;
 use tilewright_tests::toolchain::{package, toolchain};
 
-use crate::bench_kernel::{compile_named, options};
+use crate::bench_kernel::{compile_named, launch_sizes, library_kernel, options};
 use crate::defect::fail_on_kernel;
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal};
 use crate::measuring::Measuring;
+use crate::resources::{median, median_milliseconds};
 use crate::terminal::fail;
 use crate::toolchain::provisioned;
 
-/// The sizes of the softmax.
-const SOFTMAX: [(&str, i64); 2] = [("rows", 4096), ("cols", 2048)];
+/// A kernel of the library, its sizes, and the variant to use.
+type Measured = (&'static str, &'static [(&'static str, i64)], Option<&'static str>);
+
+// One element per access, so that the figure measures instructions, whichever plan is the cheapest.
+const TRANSPOSE: Measured = ("warp_transpose", &[("tiles", 2048)], Some("warp_xor_swizzle"));
+const SOFTMAX: Measured = ("softmax", &[("rows", 4096), ("cols", 2048)], None);
+const TRANSPOSE_2D: Measured = ("transpose_2d", &[("m", 4096), ("n", 4096)], None);
+const ATTENTION: Measured = ("short_attention", &[("rows", 4096)], None);
 /// The bytes of inputs: small numbers. Zeros would be pages that the host has never written, which it reads faster.
 const DATA: u8 = 0x3c;
 /// Runs of which the median counts.
 const RUNS: usize = 5;
 
 pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
-    let rate = |name: &str, goal: f64, measure: fn() -> Result<f64, Exit>| {
-        measuring.figure(format!("virtual GPU, {name}"), "M thread inst/s/core", Goal::AtLeast(goal), measure)
+    let rate = |name: &str, goal: f64, measured: Measured| {
+        let name = format!("virtual GPU, {name}");
+        measuring.figure(name, "M thread inst/s/core", Goal::AtLeast(goal), || rate_on(1, measured))
     };
     let mut figures = vec![
-        // One element per access, so that the figure measures instructions, whichever plan is the cheapest.
-        rate("warp_transpose over 2048 CTAs", 50.0, || {
-            library_rate("warp_transpose", &[("tiles", 2048)], &[], Some("warp_xor_swizzle"))
-        })?,
-        rate("softmax 4096 x 2048", 200.0, || library_rate("softmax", &SOFTMAX, &[], None))?,
-        rate("transpose_2d 4096 x 4096", 100.0, || {
-            library_rate("transpose_2d", &[("m", 4096), ("n", 4096)], &[4096, 4096], None)
-        })?,
-        rate("attention of 4096 rows", 100.0, || library_rate("short_attention", &[("rows", 4096)], &[], None))?,
+        rate("warp_transpose over 2048 CTAs", 50.0, TRANSPOSE)?,
+        rate("softmax 4096 x 2048", 200.0, SOFTMAX)?,
+        rate("transpose_2d 4096 x 4096", 100.0, TRANSPOSE_2D)?,
+        rate("attention of 4096 rows", 100.0, ATTENTION)?,
     ];
-    let speedup = || Ok(rate_on(2, "softmax", &SOFTMAX, &[], None)? / rate_on(1, "softmax", &SOFTMAX, &[], None)?);
+    let speedup = || Ok(rate_on(2, SOFTMAX)? / rate_on(1, SOFTMAX)?);
     let name = "virtual GPU, softmax 4096 x 2048 on two cores";
     figures.push(measuring.figure(name, "times one core", Goal::AtLeast(1.8), speedup)?);
     for (bytes, stride) in [(16, 16), (4, 4), (2, 2), (16, 64), (4, 64), (2, 64)] {
@@ -56,6 +61,10 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
         measuring.note("no NVRTC: the products of tensor memory are not measured");
         return Ok(figures);
     };
+    for target in Target::ALL {
+        let name = format!("virtual GPU, matmul of bf16 1024 x 1024 x 1024 for {target}");
+        figures.push(measuring.figure(&name, "ms", Goal::Below(1000.0), || matmul_milliseconds(*target))?);
+    }
     let module = Module::parse(&ptx).map_err(|error| fail(Exit::Unsupported, &error))?;
     for ([m, n, k], cores, goal) in [([256, 256, 512], 1, 20.0), ([1024, 1024, 1024], 2, 1000.0)] {
         let name = format!("virtual GPU, tcgen05 GEMM of bf16 {m} x {n} x {k}, cores: {cores}");
@@ -101,34 +110,34 @@ fn shadow_ratio(bytes: u32, stride: u32) -> Result<f64, Exit> {
     Ok(memory.shadow_bytes() as f64 / all as f64)
 }
 
-/// Millions of thread instructions per second of a library kernel on one core; `values` are those of its run-time sizes.
-fn library_rate(name: &str, sizes: &[(&str, i64)], values: &[i32], variant: Option<&str>) -> Result<f64, Exit> {
-    rate_on(1, name, sizes, values, variant)
+/// A kernel of the library, compiled, with the sizes of its launch.
+fn sized((name, sizes, variant): Measured) -> Result<Artifact, Exit> {
+    let given = launch_sizes(name, sizes)?;
+    let artifact = compile_named(name, sizes, variant)?;
+    artifact.for_sizes(&given).map_err(|found| {
+        let kernel = || library_kernel(name, sizes).map_or_else(|_| String::new(), |kernel| kernel.to_string());
+        fail_on_kernel(kernel, &options(variant), found, Exit::BadInput)
+    })
 }
 
-fn built(name: &str, sizes: &[(&str, i64)], variant: Option<&str>) -> Result<(Artifact, Module), Exit> {
-    let artifact = compile_named(name, sizes, variant)?;
+fn built(measured: Measured) -> Result<(Artifact, Module), Exit> {
+    let artifact = sized(measured)?;
     let failed = |failure: Failure| {
         let kernel = || artifact.stage(Stage::Tile);
-        fail_on_kernel(kernel, &options(variant), failure.diagnostics, failure.kind.into())
+        fail_on_kernel(kernel, &options(measured.2), failure.diagnostics, failure.kind.into())
     };
     let built = provisioned(artifact.target().name()).build(&artifact, &CudaText::Generated).map_err(failed)?;
     let module = Module::parse(&built.ptx).map_err(|error| fail(Exit::Unsupported, &error))?;
     Ok((artifact, module))
 }
 
-fn rate_on(
-    cores: usize,
-    name: &str,
-    sizes: &[(&str, i64)],
-    values: &[i32],
-    variant: Option<&str>,
-) -> Result<f64, Exit> {
+/// Millions of thread instructions per second and core.
+fn rate_on(cores: usize, measured: Measured) -> Result<f64, Exit> {
     let run_options = Options { host_threads: NonZero::new(cores), ..Options::default() };
-    let (artifact, module) = built(name, sizes, variant)?;
+    let (artifact, module) = built(measured)?;
     let (mut instructions, mut times) = (0, Vec::new());
     for _ in 0..RUNS {
-        let (mut memory, launch) = launch_of(&artifact, values);
+        let (mut memory, launch) = launch_of(&artifact);
         let start = Instant::now();
         let ended = vgpu::run(&module, &launch, &mut memory, &run_options);
         let report = ended.map_err(|error| fail(Exit::Fault, &error))?;
@@ -138,7 +147,7 @@ fn rate_on(
     Ok(instructions as f64 / median(times) / 1e6)
 }
 
-fn launch_of(artifact: &Artifact, values: &[i32]) -> (Memory, Launch) {
+fn launch_of(artifact: &Artifact) -> (Memory, Launch) {
     let mut memory = Memory::new();
     let mut buffer = |parameter: &Parameter| {
         let bytes = (parameter.memory_elements() * parameter.dtype.bytes()) as usize;
@@ -149,7 +158,8 @@ fn launch_of(artifact: &Artifact, values: &[i32]) -> (Memory, Launch) {
         Arg::Buffer { buffer, byte_offset: 0 }
     };
     let buffers: Vec<Arg> = artifact.parameters().iter().map(&mut buffer).collect();
-    let numbers = values.iter().map(|value| Arg::Bytes(value.to_le_bytes().to_vec()));
+    let sizes = artifact.sizes().unwrap_or_default();
+    let sizes = sizes.iter().map(|size| Arg::Bytes((*size as i32).to_le_bytes().to_vec()));
     let launch = Launch {
         kernel: artifact.entry().to_string(),
         grid: artifact.grid().map(|n| n as u32),
@@ -157,14 +167,26 @@ fn launch_of(artifact: &Artifact, values: &[i32]) -> (Memory, Launch) {
         cluster: [1; 3],
         overlaps_previous: false,
         dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
-        args: buffers.into_iter().chain(numbers).collect(),
+        args: buffers.into_iter().chain(sizes).collect(),
     };
     (memory, launch)
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+/// The time of the library's product on all cores, with its inputs copied to the memory of the virtual GPU.
+fn matmul_milliseconds(target: Target) -> Result<f64, Exit> {
+    let unknown = || fail(Exit::BadInput, &"the library has no `matmul`");
+    let entry = find("matmul").ok_or_else(unknown)?;
+    let sizes: Vec<(String, i64)> = ["m", "n", "k"].map(|name| (name.to_string(), 1024)).to_vec();
+    let config = entry.config(Some(BF16), &sizes).map_err(|error| fail(Exit::BadInput, &error))?;
+    let kernel = || (entry.build)(&config, target);
+    let options = tilewright::compile::Options::new(target);
+    let artifact = compile(kernel(), &options).and_then(|artifact| artifact.for_sizes(&entry.sizes(&config)));
+    let artifact =
+        artifact.map_err(|found| fail_on_kernel(|| kernel().to_string(), &options, found, Exit::BadInput))?;
+    let failed = |failure: Failure| fail(Exit::Fault, &failure);
+    let built = provisioned(target.name()).build(&artifact, &CudaText::Generated).map_err(failed)?;
+    let inputs = (entry.inputs)(&config);
+    median_milliseconds(RUNS, || run(&artifact, &built, &inputs, &Device::Virtual).map(|_| ()).map_err(failed))
 }
 
 /// The hand-written GEMM of the tests; `None` without NVRTC.
@@ -235,4 +257,19 @@ fn parse_rate(ptx: &str) -> Result<f64, Exit> {
         times.push(start.elapsed().as_secs_f64());
     }
     Ok(ptx.len() as f64 / median(times) / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_measured_kernel_has_the_sizes_of_a_launch() {
+        for measured in [TRANSPOSE, SOFTMAX, TRANSPOSE_2D, ATTENTION] {
+            let artifact = sized(measured).expect("a kernel of the library");
+            let (_, launch) = launch_of(&artifact);
+            let sizes = artifact.sizes().expect("they are bound");
+            assert_eq!(launch.args.len(), artifact.parameters().len() + sizes.len(), "{measured:?}");
+        }
+    }
 }
