@@ -30,8 +30,11 @@ use chosen::Chosen;
 use tilewright_diag::Diagnostic;
 use tilewright_emit::emit;
 use tilewright_infer::{Inferred, is_laid_out, lay_out};
+use tilewright_ir::plan::OpPlan;
 use tilewright_ir::thread::Program;
+use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::{Kernel, Target, VerifiedKernel, thread, tile};
+use tilewright_layout::access::WAVEFRONT_BYTES;
 use tilewright_lower::{OpenAccesses, cost, lower};
 
 /// Options of compilation.
@@ -100,7 +103,9 @@ fn cheapest(kernel: Kernel, options: &Options) -> Result<Lowered, Vec<Diagnostic
                 if best.as_ref().is_none_or(|best| other.price() < best.price()) {
                     best = Some(other);
                 }
-                if !kernel.compares_open_layouts() {
+                if !kernel.compares_open_layouts()
+                    || best.as_ref().is_some_and(|best| best.has_full_wavefronts(&kernel))
+                {
                     break;
                 }
             }
@@ -128,6 +133,17 @@ fn improved(mut source: Kernel, mut best: Lowered, options: &Options) -> Lowered
 }
 
 impl Lowered {
+    /// Whether threads move as many bytes as they can, and in every wavefront, to and from the buffers that are open in `source` and
+    /// those that take sums, so that no other layouts of these take fewer instructions or wavefronts.
+    fn has_full_wavefronts(&self, source: &Kernel) -> bool {
+        let open = source.open_buffers().into_iter().map(|buffer| &source.buffers[buffer]);
+        let names: Vec<&String> = open.chain(source.may_take_sums()).map(|buffer| &buffer.name).collect();
+        let accesses = self.program.plans.iter().filter_map(OpPlan::facts).flat_map(|facts| &facts.accesses);
+        let mut of_tiles = accesses.filter(|access| names.contains(&&access.operand));
+        !source.allow_conversions
+            && of_tiles.all(|access| access.width == WIDEST && access.passes * WAVEFRONT_BYTES <= access.bytes)
+    }
+
     /// The cost of its ops, then the shared memory that it takes.
     fn price(&self) -> (i64, i64) {
         (cost(&self.program), self.program.shared_bytes())

@@ -203,6 +203,17 @@ impl<const N: usize> Values<N> {
     }
 }
 
+/// An operation on two numbers of each thread, and whether no result overflows.
+fn each_of<const N: usize>(mut a: [i64; N], b: [i64; N], of: impl Fn(i64, i64) -> (i64, bool)) -> ([i64; N], bool) {
+    let mut overflows = false;
+    for (value, other) in a.iter_mut().zip(b) {
+        let (result, is_over) = of(*value, other);
+        *value = result;
+        overflows |= is_over;
+    }
+    (a, !overflows)
+}
+
 impl Node {
     /// The two operands of an operation.
     fn operands(&self) -> Option<(&Expr, &Expr)> {
@@ -316,12 +327,26 @@ impl Expr {
         };
         match (a.values(env)?, b.values(env)?) {
             (Values::Same(a), Values::Same(b)) => self.apply(a, b).map(Values::Same),
-            (a, b) => {
-                let (mut values, others) = (a.each(), b.each());
-                for (value, other) in values.iter_mut().zip(others) {
+            (a, b) => self.apply_each(a.each(), b.each()).map(Values::Each),
+        }
+    }
+
+    /// The root operation on two numbers of each thread.
+    fn apply_each<const N: usize>(&self, mut a: [i64; N], b: [i64; N]) -> Result<[i64; N], EvalError> {
+        let exact = |(a, is_exact): ([i64; N], bool)| if is_exact { Ok(a) } else { Err(EvalError::Overflow) };
+        let divisor = b.first().copied().filter(|divisor| *divisor > 0 && b.iter().all(|other| other == divisor));
+        match (self.node(), divisor) {
+            (Node::Add(..), _) => exact(each_of(a, b, i64::overflowing_add)),
+            (Node::Mul(..), _) => exact(each_of(a, b, i64::overflowing_mul)),
+            (Node::Div(..), Some(divisor)) if divisor.count_ones() == 1 => {
+                Ok(a.map(|value| value >> divisor.trailing_zeros()))
+            }
+            (Node::Mod(..), Some(divisor)) if divisor.count_ones() == 1 => Ok(a.map(|value| value & (divisor - 1))),
+            _ => {
+                for (value, other) in a.iter_mut().zip(b) {
                     *value = self.apply(*value, other)?;
                 }
-                Ok(Values::Each(values))
+                Ok(a)
             }
         }
     }

@@ -68,7 +68,17 @@ impl WarpAccess {
 
     /// The number of distinct 32-byte sectors of global memory that the access touches.
     pub fn sectors(&self) -> u32 {
-        self.distinct(&self.addresses, SECTOR).len() as u32
+        // Most accesses ascend with the lane.
+        if !self.addresses.iter().flatten().is_sorted() {
+            return self.distinct(&self.addresses, SECTOR).len() as u32;
+        }
+        let (mut sectors, mut next) = (0, 0);
+        for address in self.addresses.iter().flatten() {
+            let behind = address.saturating_add(self.width - 1) / SECTOR + 1;
+            sectors += behind - next.max(address / SECTOR).min(behind);
+            next = behind;
+        }
+        sectors as u32
     }
 
     /// The fewest sectors that can hold as many distinct bytes.

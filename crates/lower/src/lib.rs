@@ -32,6 +32,7 @@ mod rings;
 mod roll;
 mod scan;
 mod shared_layouts;
+mod starts;
 mod sync;
 mod threads;
 mod trace;

@@ -50,6 +50,15 @@ struct Tracer<'a> {
 /// least value.
 pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64>, outer: &Env) -> Trace {
     let of_warp = MOST_TOUCHES / (warps.end - warps.start).max(1) as usize;
+    traced(program, body, warps, outer, of_warp)
+}
+
+/// The first accesses of a warp, about `most` of them; see [`trace`].
+pub(crate) fn trace_first(program: &Program, body: &[Stmt], warp: i64, outer: &Env, most: usize) -> Trace {
+    traced(program, body, warp..warp + 1, outer, most)
+}
+
+fn traced(program: &Program, body: &[Stmt], warps: std::ops::Range<i64>, outer: &Env, of_warp: usize) -> Trace {
     let mut tracer = Tracer { program, touches: Vec::new(), step: 0, most: 0 };
     let mut is_whole = true;
     for position in warps {

@@ -64,7 +64,11 @@ impl<T: Ord + Clone> Bounds<T> {
 
     /// The same with every limit replaced.
     pub(super) fn with_limits(&self, change: &dyn Fn(&Expr) -> Expr) -> Bounds<T> {
-        Bounds(self.iter().map(|(sum, limit)| (sum.clone(), normalize(&change(limit)))).collect())
+        let changed = |limit: &Expr| match change(limit) {
+            same if same == *limit => same,
+            other => normalize(&other),
+        };
+        Bounds(self.iter().map(|(sum, limit)| (sum.clone(), changed(limit))).collect())
     }
 
     /// The same with other names of the indices; bounds with an index that has none are left out.

@@ -104,6 +104,9 @@ impl Masks {
             masks.body(body.to_vec());
             masks.state.clear();
             masks.written.clear();
+            if masks.stages.is_known() {
+                break;
+            }
         }
         masks.is_rehearsal = false;
         masks

@@ -157,11 +157,16 @@ impl Kernel {
     /// Whether layouts of open buffers have a price elsewhere: conversions of fragments that they would not agree with, or
     /// sums of products, in another order, that `stmatrix` would have stored in shared memory.
     pub fn compares_open_layouts(&self) -> bool {
-        let takes_sums = |(handle, buffer): (Handle<Buffer>, &Buffer)| {
+        self.allow_conversions || self.may_take_sums().next().is_some()
+    }
+
+    /// The shared buffers that `stmatrix` could fill with sums of products.
+    pub fn may_take_sums(&self) -> impl Iterator<Item = &Buffer> {
+        let takes_sums = |(handle, buffer): &(Handle<Buffer>, &Buffer)| {
             let is_narrow = buffer.space == Space::Shared && buffer.dtype.bytes() < 4;
-            is_narrow && self.products_of(self.storage(handle)).next().is_none()
+            is_narrow && self.products_of(self.storage(*handle)).next().is_none()
         };
-        self.allow_conversions || self.buffers.iter().any(takes_sums)
+        self.buffers.iter().filter(takes_sums).map(|(_, buffer)| buffer)
     }
 }
 

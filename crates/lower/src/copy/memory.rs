@@ -238,8 +238,11 @@ impl SideAccesses<'_> {
         let conditions: Vec<Cond> = others.chain(inside.iter().cloned()).collect();
         let zero = |s, p| Stmt::Set { to: self.staged.loaded(s, p, self.width), value: 0.into() };
         let zeros = |s| parts.clone().filter(|_| has_zeros).map(|p| zero(s, p)).collect();
-        let access = |s, p| {
-            let (index, memory) = (index.with(&step, s).with(&part, p), self.operand.memory);
+        // What is written for each step has a number for the part already.
+        let of_part = |p| (index.with(&part, p), conditions.iter().map(|cond| with(cond, &part, p)).collect());
+        let of_parts: Vec<(Expr, Vec<Cond>)> = parts.clone().map(of_part).collect();
+        let access = |s, (p, index): (i64, &Expr)| {
+            let (index, memory) = (index.with(&step, s), self.operand.memory);
             match aim {
                 Aim::Store(_) => Stmt::Store { memory, index, from: self.staged.stored(s, p, self.width) },
                 Aim::Load { .. } => Stmt::Load { to: self.staged.loaded(s, p, self.width), memory, index },
@@ -247,11 +250,10 @@ impl SideAccesses<'_> {
         };
         let accesses = |s| {
             let rest = Expr::constant(self.vectors) - (base + s) * self.team.threads;
-            let guarded = |p| {
-                let conditions: Vec<Cond> = conditions.iter().map(|cond| with(cond, &part, p)).collect();
-                under(&in_step(&conditions, &step, s, &thread, &rest), vec![access(s, p)])
+            let guarded = |(p, (index, conditions)): (i64, &(Expr, Vec<Cond>))| {
+                under(&in_step(conditions, &step, s, &thread, &rest), vec![access(s, (p, index))])
             };
-            parts.clone().flat_map(guarded).collect()
+            parts.clone().zip(&of_parts).flat_map(guarded).collect()
         };
         [(0..count).map(zeros).collect(), (0..count).map(accesses).collect()]
     }

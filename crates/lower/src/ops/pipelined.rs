@@ -133,7 +133,8 @@ impl KernelLowering<'_> {
 
     /// As [`Self::asynchronous_copy`], for an op.
     pub(super) fn vectorized_copy(&mut self, op: Op) -> Option<OpBlock> {
-        if !op.kind.is_copy() || op.variant.is_some() {
+        // Asynchronous copies of threads are from tensors only.
+        if !op.kind.is_copy() || op.variant.is_some() || !self.kernel.is_from_tensor(&op) {
             return None;
         }
         let is_async = op.kind == OpKind::CopyAsync;

@@ -12,7 +12,7 @@ use crate::exec::product::{
     Element, Major, Multiplier, Scale, Shape, SharedMatrix, Sum, Values, element, multiply, units_of,
 };
 use crate::exec::tensor::{Direction, register_agent};
-use crate::exec::undefined::Update;
+use crate::exec::undefined::UndefinedLanes;
 use crate::exec::warp::Warp;
 use crate::fault::{ExecResult, Fault, FaultKind, RaisedFault};
 use crate::lanes::{FULL, Lanes};
@@ -24,11 +24,11 @@ const WARPS: u32 = 4;
 /// Rows of a product that a warp computes.
 const ROWS: usize = 16;
 
-/// An accumulator's register that is being computed: the undefined bits that it has afterwards, the origin of those that it
-/// has until then, and the group of the product.
+/// An accumulator's register that is being computed: the undefined bits that it has afterwards, if there are any, the origin of
+/// those that it has until then, and the group of the product.
 #[derive(Clone, Debug)]
 struct Accumulating {
-    after: Box<[Undefined; 32]>,
+    after: Option<Box<UndefinedLanes>>,
     late: u32,
     group: u32,
     /// The instruction.
@@ -64,8 +64,11 @@ impl Machine<'_> {
         }
         match op {
             WarpgroupOp::Fence => {
-                let registers = self.program.warpgroup_registers.iter();
-                self.cta.products(warp.id).fenced = registers.map(|reg| (*reg, warp.regs[*reg as usize])).collect();
+                let products = self.cta.products(warp.id);
+                // Those of products that have not been waited for are the products' alone.
+                let registers =
+                    self.program.warpgroup_registers.iter().filter(|reg| !products.accumulating.contains_key(reg));
+                products.fenced = registers.map(|reg| (*reg, warp.regs[*reg as usize])).collect();
             }
             WarpgroupOp::Mma(mma) => self.warpgroup_mma(warp, mma)?,
             WarpgroupOp::Commit => {
@@ -104,8 +107,8 @@ impl Machine<'_> {
             products.left.extend(regs.iter().map(|reg| (*reg, warp.regs[*reg as usize], group)));
         }
         let mut words = vec![0u32; ROWS * shape.n];
-        let mut marks: Vec<Option<u32>> =
-            (0..ROWS * shape.n).map(|at| a.origins[at / shape.n].or(b.origins[at % shape.n])).collect();
+        let mut marks: Vec<Option<u32>> = Vec::with_capacity(words.len());
+        a.origins.iter().for_each(|row| marks.extend(b.origins.iter().map(|column| row.or(*column))));
         if accumulates {
             self.read_accumulators(warp, op, &mut words, &mut marks);
         }
@@ -119,7 +122,8 @@ impl Machine<'_> {
         let products = self.cta.products(warp.id);
         let is_same = |reg: &Reg| products.fenced.get(reg) == Some(&warp.regs[*reg as usize]);
         let left: &[Reg] = if let WarpgroupLeft::Registers(regs) = &op.a { regs } else { &[] };
-        let is_late = |reg: Reg| (0..32).all(|lane| warp.undefined(reg, lane).is_late);
+        let is_late =
+            |reg: Reg| warp.undefined_lanes(reg).is_some_and(|lanes| lanes.iter().all(|undefined| undefined.is_late));
         let is_computed = |reg: &Reg| products.accumulating.contains_key(reg) && is_late(*reg);
         if op.d.iter().all(|reg| is_computed(reg) || is_same(reg)) && left.iter().all(is_same) {
             return Ok(());
@@ -211,13 +215,19 @@ impl Machine<'_> {
     /// The elements of D: those of products that have not been waited for are defined for this one.
     fn read_accumulators(&mut self, warp: &Warp, op: &WarpgroupMma, words: &mut [u32], marks: &mut [Option<u32>]) {
         let products = self.cta.products(warp.id);
+        let of_lanes = places_of_lanes(op);
         for (number, reg) in op.d.iter().enumerate() {
-            for lane in 0..32 {
-                let word = warp.regs[*reg as usize][lane] as u32;
-                let held = products.accumulating.get(reg).map_or(warp.undefined(*reg, lane), |known| known.after[lane]);
-                for (at, bits) in places(op, number, lane).zip(halves(op, word)) {
-                    words[at] = bits;
-                    marks[at] = marks[at].or(held.is_some().then_some(held.origin));
+            let held = match products.accumulating.get(reg) {
+                Some(known) => known.after.as_deref(),
+                None => warp.undefined_lanes(*reg),
+            };
+            for (half, place) in places(op, number).enumerate() {
+                for (of_lane, word) in of_lanes.iter().zip(&warp.regs[*reg as usize]) {
+                    words[of_lane + place] = part(op, *word as u32, half);
+                }
+                for (of_lane, undefined) in of_lanes.iter().zip(held.into_iter().flatten()) {
+                    let mark = &mut marks[of_lane + place];
+                    *mark = mark.or(undefined.is_some().then_some(undefined.origin));
                 }
             }
         }
@@ -234,23 +244,26 @@ impl Machine<'_> {
         let message = "`wgmma.wait_group` has not waited for this product";
         let stop = RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, message);
         let late = self.origins.number(warp.id, warp.pc, *stop);
-        let mut updates = Vec::new();
+        let of_lanes = places_of_lanes(op);
+        let is_marked = marks.iter().any(Option::is_some);
         for (number, reg) in op.d.iter().enumerate() {
-            let mut after = Box::new([Undefined::default(); 32]);
-            for lane in 0..32 {
-                let mut word = 0;
-                for (half, at) in places(op, number, lane).enumerate() {
-                    word |= words[at] << (16 * half);
-                    if let Some(origin) = marks[at] {
-                        after[lane] = Undefined::new(u64::from(u32::MAX), origin);
+            let mut after = is_marked.then(|| Box::new([Undefined::default(); 32]));
+            let values = &mut warp.regs[*reg as usize];
+            *values = [0; 32];
+            for (half, place) in places(op, number).enumerate() {
+                for (of_lane, word) in of_lanes.iter().zip(values.iter_mut()) {
+                    *word |= u64::from(words[of_lane + place]) << (16 * half);
+                }
+                for (of_lane, after) in of_lanes.iter().zip(after.iter_mut().flat_map(|after| after.iter_mut())) {
+                    if let Some(origin) = marks[of_lane + place] {
+                        *after = Undefined::new(u64::from(u32::MAX), origin);
                     }
                 }
-                warp.regs[*reg as usize][lane] = u64::from(word);
             }
             self.cta.products(warp.id).accumulating.insert(*reg, Accumulating { after, late, group, pc: warp.pc });
-            updates.push(Update::Reg(*reg, Box::new([Undefined::late(late); 32])));
         }
-        warp.update_marks(FULL, updates);
+        let undefined = [Undefined::late(late); 32];
+        warp.replace_marks(op.d.iter().map(|reg| (*reg, Some(&undefined))));
     }
 
     fn wait_for_products(&mut self, warp: &mut Warp, pending: usize) -> ExecResult<()> {
@@ -263,19 +276,19 @@ impl Machine<'_> {
         let done: Vec<Reg> =
             products.accumulating.iter().filter(|(_, known)| known.group <= group).map(|(reg, _)| *reg).collect();
         let mut is_overwritten = changed;
-        let mut updates = Vec::new();
+        let mut after = Vec::with_capacity(done.len());
         for reg in done {
             let Some(known) = products.accumulating.remove(&reg) else { continue };
-            let held = |lane: usize| warp.undefined(reg, lane);
-            is_overwritten |= (0..32).any(|lane| held(lane).origin != known.late || !held(lane).is_late);
+            let is_as_left = |undefined: &Undefined| undefined.origin == known.late && undefined.is_late;
+            is_overwritten |= !warp.undefined_lanes(reg).is_some_and(|lanes| lanes.iter().all(is_as_left));
             products.fenced.insert(reg, warp.regs[reg as usize]);
-            updates.push(Update::Reg(reg, known.after));
+            after.push((reg, known.after));
         }
         if is_overwritten {
             let message = "a register of a product was written before `wgmma.wait_group` has waited for it";
             return Err(RaisedFault::new(FaultKind::AsyncRegisterHazard, FULL, message));
         }
-        warp.update_marks(FULL, updates);
+        warp.replace_marks(after.iter().map(|(reg, undefined)| (*reg, undefined.as_deref())));
         let agent = Agent { number, ..register_agent(&self.cta, warp.id, Direction::Load) };
         self.cta.clocks.learn_agent((0..32).map(|lane| warp.thread(lane)), agent);
         Ok(())
@@ -303,22 +316,23 @@ fn shape_of(op: &WarpgroupMma) -> Shape {
     Shape { m: ROWS, n: op.n, k: op.k, a, b, sum, scale: Scale::Ue8m0 }
 }
 
-/// The elements of D, row by row, that a register of a lane holds: one, or two of 16 bits (PTX ISA, section "Register
+/// The elements of D, row by row, that a register holds in the first lane: one, or two of 16 bits (PTX ISA, section "Register
 /// Fragments" of `wgmma`).
-fn places(op: &WarpgroupMma, number: usize, lane: usize) -> impl Iterator<Item = usize> + use<> {
+fn places(op: &WarpgroupMma, number: usize) -> impl Iterator<Item = usize> + use<> {
     let (n, is_half) = (op.n, matches!(op.sum, AccumulatorType::F16));
     let in_register = if is_half { 2 } else { 1 };
-    (0..in_register).map(move |half| {
-        let at = number * in_register + half;
-        let (row, column) = (lane / 4 + at / 2 % 2 * 8, at / 4 * 8 + lane % 4 * 2 + at % 2);
-        row * n + column
-    })
+    let of = number * in_register..(number + 1) * in_register;
+    of.map(move |at| at / 2 % 2 * 8 * n + at / 4 * 8 + at % 2)
 }
 
-/// The elements in a register.
-fn halves(op: &WarpgroupMma, word: u32) -> impl Iterator<Item = u32> + use<> {
-    let both = if matches!(op.sum, AccumulatorType::F16) { [word & 0xffff, word >> 16] } else { [word, 0] };
-    both.into_iter()
+/// How far the elements of each lane are from those of the first one.
+fn places_of_lanes(op: &WarpgroupMma) -> [usize; 32] {
+    std::array::from_fn(|lane| lane / 4 * op.n + lane % 4 * 2)
+}
+
+/// An element in a register.
+fn part(op: &WarpgroupMma, word: u32, half: usize) -> u32 {
+    if matches!(op.sum, AccumulatorType::F16) { word >> (16 * half) & 0xffff } else { word }
 }
 
 /// The rows of A in the registers of a warp: a register has adjacent elements along k, and the four lanes of a row follow

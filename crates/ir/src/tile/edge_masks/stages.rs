@@ -13,6 +13,9 @@ use crate::tile::ring::{Hold, Ring, Side};
 use crate::tile::role::Role;
 use crate::tile::valid_extents::{State, Valid, joined};
 
+/// A role that fills stages of a ring, and one that uses them.
+type Sides = [Option<Handle<Role>>; 2];
+
 /// The loops around a hold, outermost first, each with its number in the kernel.
 type Path = Vec<(usize, Counter)>;
 
@@ -22,6 +25,10 @@ pub(super) struct Stages {
     paths: BTreeMap<Handle<Hold>, Path>,
     /// What holds have left in their stages, in terms of the variables of their own loops.
     published: BTreeMap<Handle<Hold>, State>,
+    /// For the roles that fill and use stages of a ring, whether their holds are in the same loops, where that was asked.
+    same_loops: BTreeMap<(Handle<Ring>, Sides), bool>,
+    /// Whether a stage was taken before it was known what is left in it.
+    is_taken_early: bool,
 }
 
 impl Stages {
@@ -29,6 +36,11 @@ impl Stages {
         let mut stages = Stages::default();
         stages.add_paths(body, &mut Vec::new(), &mut 0);
         stages
+    }
+
+    /// Whether all that was taken in a first walk was known, so that another walk finds the same.
+    pub(super) fn is_known(&self) -> bool {
+        !self.is_taken_early
     }
 
     fn add_paths(&mut self, body: &[Stmt], path: &mut Path, loops: &mut usize) {
@@ -49,9 +61,9 @@ impl Stages {
 
     /// What is valid of the buffers of a stage that a role gets. Where the roles go through the stages in different loops, it is not
     /// known which stage that is.
-    fn taken(&self, kernel: &Kernel, hold: Handle<Hold>) -> State {
-        let Hold { ring, role, span, .. } = kernel.holds[hold];
-        let own = holds(kernel, (ring, Side::Consume, role));
+    fn taken(&mut self, kernel: &Kernel, hold: Handle<Hold>) -> State {
+        let Hold { ring, role: user, span, .. } = kernel.holds[hold];
+        let own = holds(kernel, (ring, Side::Consume, user));
         let mut roles: Vec<Option<Handle<Role>>> = kernel
             .holds
             .iter()
@@ -60,11 +72,15 @@ impl Stages {
             .collect();
         roles.sort();
         roles.dedup();
+        let mut early = false;
         let of_role = |role| {
             let filled = holds(kernel, (ring, Side::Produce, role));
             let place = own.iter().position(|known| *known == hold)?;
-            let is_same = self.are_in_the_same_loops(&filled, &own);
+            let known = self.same_loops.get(&(ring, [role, user])).copied();
+            let is_same = known.unwrap_or_else(|| self.are_in_the_same_loops(&filled, &own));
+            self.same_loops.insert((ring, [role, user]), is_same);
             let from = if is_same { &filled[place..=place] } else { &filled[..] };
+            early |= from.iter().any(|from| !self.published.contains_key(from));
             let left =
                 from.iter().filter_map(|from| self.published.get(from)).fold(State::new(), |all, of| joined(&all, of));
             let known = |valid: &Valid| match is_same {
@@ -73,7 +89,9 @@ impl Stages {
             };
             Some(left.iter().map(|(buffer, valid)| (*buffer, known(valid))).collect())
         };
-        roles.into_iter().filter_map(of_role).fold(State::new(), |all, of| joined(&all, &of))
+        let taken = roles.into_iter().filter_map(of_role).fold(State::new(), |all, of| joined(&all, &of));
+        self.is_taken_early |= early;
+        taken
     }
 
     /// Whether the holds of two roles are in loops of the same ranges, and each next one in as many of those of the one before.

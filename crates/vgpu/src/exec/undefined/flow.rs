@@ -28,6 +28,8 @@ pub(crate) fn undefined_results(warp: &Warp, exec: u32, op: &ScalarOp) -> Vec<Up
     let Some(marks) = &warp.marks else { return Vec::new() };
     let flow = Flow { warp, marks, exec };
     match op {
+        ScalarOp::Int { f, d, s, .. } if flow.are_defined(&s[..f.arity()]) => flow.defined(*d),
+        ScalarOp::Float { f, d, s, .. } if flow.are_defined(&s[..f.arity()]) => flow.defined(*d),
         ScalarOp::Mov { d, a } => vec![flow.reg(*d, |lane| flow.at(*a, lane))],
         ScalarOp::MovMany(moves) => moves.iter().map(|(d, a)| flow.reg(*d, |lane| flow.at(*a, lane))).collect(),
         ScalarOp::Unpack { a, bits, parts } => flow.unpack(*a, *bits, parts),
@@ -98,6 +100,16 @@ pub(crate) fn upwards(undefined: Undefined, keep: u64) -> Undefined {
 impl Flow<'_> {
     fn at(&self, reg: Reg, lane: usize) -> Undefined {
         Undefined { is_late: false, ..self.marks.reg(reg, lane) }
+    }
+
+    /// Whether none of these registers has undefined bits.
+    fn are_defined(&self, regs: &[Reg]) -> bool {
+        regs.iter().all(|reg| self.marks.in_lanes(*reg).is_none())
+    }
+
+    /// A register becomes defined.
+    fn defined(&self, d: Reg) -> Vec<Update> {
+        if self.are_defined(&[d]) { Vec::new() } else { vec![self.reg(d, |_| Undefined::default())] }
     }
 
     fn lanes(&self, of: impl Fn(usize) -> Undefined) -> Box<UndefinedLanes> {

@@ -39,6 +39,19 @@ impl Marks {
         self.carry.as_ref().map_or(Undefined::default(), |lanes| lanes[lane])
     }
 
+    /// The undefined bits of a register in all lanes; `None` if there are none.
+    pub(crate) fn in_lanes(&self, reg: Reg) -> Option<&UndefinedLanes> {
+        self.regs.get(&reg).map(Box::as_ref)
+    }
+
+    /// Replaces the marks of a register in all lanes.
+    pub(crate) fn replace(&mut self, reg: Reg, new: Option<&UndefinedLanes>) {
+        match new.filter(|new| new.iter().any(|undefined| undefined.is_some())) {
+            Some(new) => *self.regs.entry(reg).or_insert_with(|| Box::new(*new)).as_mut() = *new,
+            None => _ = self.regs.remove(&reg),
+        }
+    }
+
     /// The origin of the undefined bits of a register in the first of these lanes that has any.
     pub(crate) fn in_reg(&self, reg: Reg, exec: u32) -> Option<u32> {
         first(self.regs.get(&reg)?, exec)

@@ -1,6 +1,6 @@
 //! Access to the undefined bits of a warp's registers and predicates.
 
-use crate::exec::undefined::marks::Update;
+use crate::exec::undefined::marks::{UndefinedLanes, Update};
 use crate::exec::warp::Warp;
 use crate::op::Reg;
 use crate::undefined::Undefined;
@@ -22,6 +22,20 @@ impl Warp {
             new[lane] = undefined;
             self.update_marks(1 << lane, vec![Update::Reg(reg, new)]);
         }
+    }
+
+    /// Replaces the undefined bits of registers in all lanes.
+    pub(crate) fn replace_marks<'a>(&mut self, new: impl Iterator<Item = (Reg, Option<&'a UndefinedLanes>)>) {
+        let marks = self.marks.get_or_insert_default();
+        new.for_each(|(reg, undefined)| marks.replace(reg, undefined));
+        if marks.is_empty() {
+            self.marks = None;
+        }
+    }
+
+    /// The undefined bits of a register in all lanes; `None` if there are none.
+    pub(crate) fn undefined_lanes(&self, reg: Reg) -> Option<&UndefinedLanes> {
+        self.marks.as_ref()?.in_lanes(reg)
     }
 
     /// The undefined bits of a register in a lane.
