@@ -1,6 +1,7 @@
 //! Copies by the copy engine: the type of tensor maps, the election of the thread that issues copies, and a function for
 //! each kind of copy and rank, in front of the kernel.
 
+use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{EngineWay, Program, Reach, TensorCopy, TensorMapRecipe, TensorPart};
 use tilewright_ir::tile::AtomicOp;
@@ -31,50 +32,79 @@ pub(crate) enum EngineFunction {
     CombineRun(AtomicOp, DType),
 }
 
-/// Which CTAs get what is copied to shared memory.
+/// Which CTAs get what is copied to shared memory, and where its bytes count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Receivers {
-    /// That of the thread.
+pub(crate) struct Receivers {
+    /// Whether those of a mask do, and not only that of the thread.
+    is_group: bool,
+    counted: Counted,
+}
+
+/// At whose barrier the bytes of a copy count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Counted {
+    /// At that of the CTA that gets them.
     Own,
-    /// Those of a mask.
-    Group,
-    /// That of the thread; the bytes count in the first CTA of its pair.
-    OfPair,
+    /// At that of the first CTA of its pair, which is the first of the cluster.
+    First,
+    /// At that of the first CTA of its pair, which is a parameter.
+    FirstOfPair,
 }
 
 impl Receivers {
     fn of(reach: &Reach) -> Receivers {
-        match reach {
-            Reach::Own => Receivers::Own,
-            Reach::Group { .. } => Receivers::Group,
-            Reach::OfPair => Receivers::OfPair,
-        }
+        let counted = match reach {
+            Reach::Own | Reach::Group { .. } => Counted::Own,
+            Reach::OfPair { pair } | Reach::OfPairs { pair, .. } if pair.as_const() == Some(0) => Counted::First,
+            Reach::OfPair { .. } | Reach::OfPairs { .. } => Counted::FirstOfPair,
+        };
+        Receivers { is_group: matches!(reach, Reach::Group { .. } | Reach::OfPairs { .. }), counted }
     }
 
     /// What the names of functions end in.
     fn suffix(self) -> &'static str {
-        match self {
-            Receivers::Own => "",
-            Receivers::Group => "_multicast",
-            Receivers::OfPair => "_of_pair",
+        match (self.is_group, self.counted) {
+            (false, Counted::Own) => "",
+            (true, Counted::Own) => "_multicast",
+            (false, Counted::First | Counted::FirstOfPair) => "_of_pair",
+            (true, Counted::First | Counted::FirstOfPair) => "_multicast_of_pair",
         }
     }
 
     /// What the names of instructions end in.
     fn ptx(self) -> &'static str {
-        match self {
-            Receivers::Own => "",
-            Receivers::Group => ".multicast::cluster",
-            Receivers::OfPair => ".cta_group::2",
+        match (self.is_group, self.counted) {
+            (false, Counted::Own) => "",
+            (true, Counted::Own) => ".multicast::cluster",
+            (false, Counted::First | Counted::FirstOfPair) => ".cta_group::2",
+            (true, Counted::First | Counted::FirstOfPair) => ".multicast::cluster.cta_group::2",
         }
     }
 
     /// The last parameters of a function.
-    fn parameters(self) -> &'static str {
-        match self {
-            Receivers::Own | Receivers::OfPair => "unsigned long long* barrier",
-            Receivers::Group => "unsigned long long* barrier, int ctas",
-        }
+    fn parameters(self) -> String {
+        let first = if self.counted == Counted::FirstOfPair { ", int first" } else { "" };
+        let ctas = if self.is_group { ", int ctas" } else { "" };
+        format!("unsigned long long* barrier{first}{ctas}")
+    }
+
+    /// An instruction with the barrier as operand `at`, which is followed by the first CTA of the pair and the mask, where there are such:
+    /// its text, and its last operands.
+    fn at_barrier(self, instruction: &str, operands: &str, at: usize) -> [String; 2] {
+        let is_given = self.counted == Counted::FirstOfPair;
+        let mask = if self.is_group { format!(", %{}", at + 1 + usize::from(is_given)) } else { String::new() };
+        let text = match self.counted {
+            Counted::Own => format!("\"{instruction}\"\n               \" {operands}, [%{at}]{mask};\""),
+            Counted::First | Counted::FirstOfPair => {
+                let rank = if is_given { format!("%{}", at + 1) } else { "0".to_string() };
+                format!(
+                    "\"{{ .reg .b32 first;\\n\"\n               \"  mapa.shared::cluster.u32 first, %{at}, {rank};\\n\"\n               \"                   {instruction}\"\n               \" {operands}, [first]{mask}; }}\""
+                )
+            }
+        };
+        let first = if is_given { ", \"r\"(first)" } else { "" };
+        let ctas = if self.is_group { ",\n                 \"h\"(static_cast<unsigned short>(ctas))" } else { "" };
+        [text, format!("{}{first}{ctas}", address("barrier"))]
     }
 }
 
@@ -202,24 +232,6 @@ fn coordinates(rank: usize, first: usize) -> [String; 3] {
     ]
 }
 
-/// An instruction with the barrier as operand `at`, which is the last, or before that of a mask: its text, and its last operands.
-fn at_barrier(receivers: Receivers, instruction: &str, operands: &str, at: usize) -> [String; 2] {
-    let barrier = address("barrier");
-    match receivers {
-        Receivers::Own => [format!("\"{instruction}\"\n               \" {operands}, [%{at}];\""), barrier],
-        Receivers::Group => [
-            format!("\"{instruction}\"\n               \" {operands}, [%{at}], %{};\"", at + 1),
-            format!("{barrier},\n                 \"h\"(static_cast<unsigned short>(ctas))"),
-        ],
-        Receivers::OfPair => [
-            format!(
-                "\"{{ .reg .b32 first;\\n\"\n               \"  mapa.shared::cluster.u32 first, %{at}, 0;\\n\"\n               \"                   {instruction}\"\n               \" {operands}, [first]; }}\""
-            ),
-            barrier,
-        ],
-    }
-}
-
 /// The function that copies a box of a tensor with so many dimensions to shared memory.
 fn to_shared(name: &str, rank: usize, receivers: Receivers) -> Vec<String> {
     let [parameters, numbers, operands] = coordinates(rank, 2);
@@ -227,7 +239,7 @@ fn to_shared(name: &str, rank: usize, receivers: Receivers) -> Vec<String> {
         "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{}",
         receivers.ptx()
     );
-    let [text, last] = at_barrier(receivers, &instruction, &format!("[%0], [%1, {{{numbers}}}]"), rank + 2);
+    let [text, last] = receivers.at_barrier(&instruction, &format!("[%0], [%1, {{{numbers}}}]"), rank + 2);
     let lines = [
         format!("__device__ __forceinline__ void {name}(void* to, const TensorMap* map, {parameters},"),
         format!("                                               {}) {{", receivers.parameters()),
@@ -260,9 +272,9 @@ fn to_tensor(name: &str, rank: usize, ptx: &str, combined: &str) -> Vec<String> 
 
 /// The function that copies neighbouring elements of a tensor to shared memory.
 fn run_to_shared(name: &str, receivers: Receivers) -> Vec<String> {
-    let (mask, ctas) = match receivers {
-        Receivers::Own | Receivers::OfPair => ("", ""),
-        Receivers::Group => (", %4", ", \"h\"(static_cast<unsigned short>(ctas))"),
+    let (mask, ctas) = match receivers.is_group {
+        true => (", %4", ", \"h\"(static_cast<unsigned short>(ctas))"),
+        false => ("", ""),
     };
     [
         format!("__device__ __forceinline__ void {name}(void* to, const void* from, int bytes, {}) {{", receivers.parameters()),
@@ -329,12 +341,18 @@ pub(crate) fn call(program: &Program, uses: &Uses, copy: &TensorCopy) -> String 
     }
 }
 
-/// The mask of the CTAs that get what is copied, as a last argument: `, 0x5 << bx % 2`.
+/// The first CTA of the pair and the mask of the CTAs that get what is copied, as last arguments: `, bx / 2 * 2, 0x5 << bx % 2`.
 fn ctas(reach: &Reach) -> String {
+    let of_pair = |pair: &Expr| if pair.as_const() == Some(0) { String::new() } else { format!(", {}", c_index(pair)) };
+    let of_mask = |mask: &u16, first: &Expr| match first.as_const() {
+        Some(0) => format!(", {mask:#x}"),
+        _ => format!(", {mask:#x} << ({})", c_index(first)),
+    };
     match reach {
-        Reach::Own | Reach::OfPair => String::new(),
-        Reach::Group { mask, first, .. } if first.as_const() == Some(0) => format!(", {mask:#x}"),
-        Reach::Group { mask, first, .. } => format!(", {mask:#x} << ({})", c_index(first)),
+        Reach::Own => String::new(),
+        Reach::Group { mask, first, .. } => of_mask(mask, first),
+        Reach::OfPair { pair } => of_pair(pair),
+        Reach::OfPairs { mask, first, pair, .. } => of_pair(pair) + &of_mask(mask, first),
     }
 }
 
@@ -354,7 +372,7 @@ mod tests {
                : "memory");
 }
 "#;
-        assert_eq!(EngineFunction::Load(2, Receivers::Own).lines().join("\n"), expected);
+        assert_eq!(EngineFunction::Load(2, Receivers::of(&Reach::Own)).lines().join("\n"), expected);
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tilewright_diag::Span;
+use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Cond, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::tile::{
-    Buffer, CopiedTiles, Direction, Kernel, OpKind, Role, ScalarParameter, SharedStorage, Space,
+    Buffer, CopiedTiles, Direction, Kernel, OpKind, PAIR, Role, ScalarParameter, SharedStorage, Space,
 };
 use tilewright_ir::{Dim, GLOBAL_ALIGNMENT, Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::map::Map;
@@ -311,10 +312,24 @@ impl Builder {
         self.program.owner(a) != self.program.owner(b) && !may_alias(a) && !may_alias(b)
     }
 
-    /// Holds in the first CTA of a cluster. A cluster of 2 may be a pair.
+    /// Holds in the first CTA of a cluster.
     pub(crate) fn is_first_of_cluster(&self) -> Cond {
-        let rank = HwIndex::Block(Dim::X).var(self.program.threads, &self.program.grid);
-        Cond::Equal(Expr::var(&rank), Expr::constant(0))
+        Cond::Equal(self.rank(), Expr::constant(0))
+    }
+
+    /// Holds in the first CTA of a pair, which has an even rank.
+    pub(crate) fn is_first_of_pair(&self) -> Cond {
+        Cond::Equal(normalize(&(self.rank() % PAIR)), Expr::constant(0))
+    }
+
+    /// The rank of the first CTA of the pair of a CTA.
+    pub(crate) fn first_of_pair(&self) -> Expr {
+        normalize(&(self.rank() / PAIR * PAIR))
+    }
+
+    /// The rank of a CTA in its cluster.
+    fn rank(&self) -> Expr {
+        Expr::var(&HwIndex::Block(Dim::X).var(self.program.threads, &self.program.grid))
     }
 
     /// A new array of staging registers, one element each, and its declaration.

@@ -43,8 +43,12 @@ pub(crate) fn facts(moved: &EngineMove) -> PlanFacts {
 }
 
 /// An instruction on a barrier.
-pub(crate) fn barrier_call(inst: Inst, barrier: (Handle<Memory>, Expr), argument: Option<Expr>) -> Stmt {
-    Stmt::from(Call { memory: vec![barrier], arguments: argument.into_iter().collect(), ..Call::plain(inst) })
+pub(crate) fn barrier_call(
+    inst: Inst,
+    barrier: (Handle<Memory>, Expr),
+    arguments: impl IntoIterator<Item = Expr>,
+) -> Stmt {
+    Stmt::from(Call { memory: vec![barrier], arguments: arguments.into_iter().collect(), ..Call::plain(inst) })
 }
 
 impl Builder {

@@ -185,14 +185,16 @@ impl Rings {
         (role, ring): (Handle<Role>, Handle<tile::Ring>),
         moved: StageMove,
     ) {
-        let is_of_all = matches!(moved.reach, Reach::Group { .. });
+        let across = match &moved.reach {
+            Reach::Own | Reach::OfPair { .. } => None,
+            Reach::Group { .. } => Some(Across::Shared),
+            Reach::OfPairs { .. } => Some(Across::Pairs),
+        };
         if let Some(at) = self.open_hold(kernel, Some(role), ring) {
             self.open[at].moves.push(moved);
             let pair = &mut self.all[ring.index()];
             pair.producers.entry(role).or_default().engine = true;
-            if is_of_all {
-                pair.across = Across::Shared;
-            }
+            pair.across = across.unwrap_or(pair.across);
         }
     }
 

@@ -239,10 +239,10 @@ impl MatmulConfig {
         STEP_BYTES / self.factor.bytes()
     }
 
-    /// Whether the two CTAs of a cluster multiply as a pair: each then has half of the columns of the right factor.
+    /// Whether every two CTAs of a cluster multiply as a pair: each then has half of the columns of the right factor.
     pub fn is_pair(&self) -> bool {
         let half = if self.has_rows_of_tf32() { ATOM_OF_TF32 } else { 16 };
-        self.target == Target::Sm100a && self.cluster == 2 && self.columns % (2 * half) == 0 && self.has_whole_rows
+        self.target == Target::Sm100a && self.cluster % 2 == 0 && self.columns % (2 * half) == 0 && self.has_whole_rows
     }
 
     /// Whether the right factor of the instructions has rows of f32 along N, which `tcgen05.mma` reads in atoms of 32 elements.
@@ -255,11 +255,15 @@ impl MatmulConfig {
         self.turns && self.target == Target::Sm90a
     }
 
-    /// Whether each CTA of a cluster copies a part of the right factor for all of them. Parts along columns consist of the 8 rows that
-    /// a swizzle permutes.
-    pub fn shares_columns(&self) -> bool {
+    /// How many CTAs of a cluster copy a part of the right factor each, for all of them: all, if the parts along columns consist of the
+    /// 8 rows that a swizzle permutes, or else those of a pair.
+    pub fn sharing_columns(&self) -> i64 {
         let is_divided = || self.is_mn_major()[1] || self.columns % (SWIZZLED_ROWS * self.cluster) == 0;
-        self.cluster > 1 && self.has_whole_rows && (self.is_pair() || is_divided())
+        match self.cluster > 1 && self.has_whole_rows {
+            true if is_divided() => self.cluster,
+            true if self.is_pair() => 2,
+            _ => 1,
+        }
     }
 
     /// Columns of the sums of a tile that the threads of a role hold at a time on their way from tensor memory.

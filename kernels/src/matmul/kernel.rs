@@ -66,7 +66,7 @@ pub(super) fn matmul(config: &MatmulConfig, like: MatmulShape) -> Kernel {
         let load = |k: &mut KernelBuilder, [loads_left, loads_right]: [bool; 2]| {
             tiles.for_each(k, |k, tile @ [matrix, _, column]| {
                 let [rows, _] = sides(tile);
-                let columns = at(if is_pair { column * columns + rank * own } else { column * columns }, own);
+                let columns = at(if is_pair { column * columns + rank % 2 * own } else { column * columns }, own);
                 k.serial("t", ..steps, |k, t| {
                     let along = at((matrix % splits * steps + t) * step, step);
                     factors.produce(k, |k, (left, right)| {

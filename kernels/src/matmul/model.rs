@@ -154,8 +154,7 @@ impl MatmulConfig {
     fn arriving_bytes(&self, [m, n]: [i64; 2]) -> f64 {
         let (left, right) = (ROWS.min(m), self.columns.min(n));
         // All CTAs of a cluster read the same columns: each asks for a part of them, if they can be divided.
-        let asking = if self.shares_columns() { self.cluster } else { 1 };
-        (left * STEP_BYTES) as f64 + (right * STEP_BYTES) as f64 / asking as f64
+        (left * STEP_BYTES) as f64 + (right * STEP_BYTES) as f64 / self.sharing_columns() as f64
     }
 
     /// The time from sums to the result: sums are read, the tile is written to shared memory and read by the copy engine.

@@ -100,7 +100,7 @@ fn clusters_that_no_gpu_runs() {
 #[test]
 fn pairs_that_cannot_multiply() {
     assert!(compile(product(RIGHT), &Options::new(Target::Sm100a)).is_ok());
-    assert_mistake("a_pair_of_4", product(Pair { ctas: 4, ..RIGHT }));
+    assert_mistake("a_pair_of_1", product(Pair { ctas: 1, ..RIGHT }));
     assert_mistake("columns_of_one_cta", product(Pair { columns: 64, ..RIGHT }));
     assert_mistake("a_role_of_a_pair_that_copies", product(Pair { beside: Beside::Copies, ..RIGHT }));
     assert_mistake("a_pair_and_a_single_cta", product(Pair { columns: 128, beside: Beside::Single, ..RIGHT }));

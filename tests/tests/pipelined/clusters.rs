@@ -13,7 +13,7 @@ struct Shape {
     target: Target,
     /// CTAs of a cluster, along M and along N.
     cluster: [i64; 2],
-    /// Whether the CTAs of a cluster multiply as a pair.
+    /// Whether every two CTAs of a cluster multiply as a pair.
     pair: bool,
     /// Columns of a tile of a CTA, or of a pair.
     columns: i64,
@@ -67,7 +67,7 @@ fn product(shape: Shape) -> Kernel {
         k.role("load", 1, |k| {
             tiles.for_each(k, |k, [row, column]| {
                 let (row, column) = (row * cluster[0] + down, column * cluster[1] + across);
-                let first = if pair { column * columns + rank * own } else { column * columns };
+                let first = if pair { column * columns + rank % 2 * own } else { column * columns };
                 k.serial("t", ..steps, |k, t| {
                     let region = |is_turned: bool, first: Expr, extent: i64| {
                         let (own, along) = (at(first, extent), at(t * DEPTH, DEPTH));
@@ -170,6 +170,23 @@ fn pairs_with_stages_of_factors_and_of_sums() {
     }
 }
 
+/// Copies of what pairs have in common go to one CTA of each, and count in the first CTA of its pair.
+#[test]
+fn pairs_of_larger_clusters_share_copies() {
+    for (cluster, maps) in [([4, 1], "b"), ([2, 2], "a"), ([8, 1], "b"), ([2, 4], "a"), ([4, 2], "a")] {
+        for (columns, clusters) in [(128, 1), (64, 2)] {
+            let shape = Shape { cluster, columns, clusters, ..PAIR };
+            let artifact = check(shape, [784, 272, 208], 3);
+            for map in ["a", "b"] {
+                let is_shared = artifact.cuda().lines().any(|line| {
+                    line.contains("tensor_copy_2d_multicast_of_pair(&") && line.contains(&format!("&{map}_map"))
+                });
+                assert_eq!(is_shared, maps.contains(map), "{cluster:?} {map}\n{}", artifact.cuda());
+            }
+        }
+    }
+}
+
 /// `c = a*b + d` for the rows of two CTAs, where the stage of the sums has the row `d` too, which both CTAs copy.
 fn sums_beside_a_shared_row() -> Kernel {
     kernel("beside", |k| {
@@ -248,6 +265,12 @@ const SURVIVORS: [(&str, usize); 4] =
 #[test]
 fn every_barrier_of_a_pair_is_needed() {
     let Some(report) = mutated(PAIR) else { return };
+    assert!(are_missed(&report, &SURVIVORS), "{report:#?}");
+}
+
+#[test]
+fn every_barrier_of_pairs_in_a_larger_cluster_is_needed() {
+    let Some(report) = mutated(Shape { cluster: [4, 1], ..PAIR }) else { return };
     assert!(are_missed(&report, &SURVIVORS), "{report:#?}");
 }
 

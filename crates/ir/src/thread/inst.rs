@@ -1144,6 +1144,25 @@ instructions! {
             "}",
         ],
     }
+    /// As [`TensorCommitPair`](Inst::TensorCommitPair), in the CTAs of the cluster whose ranks are bits of a mask, counted from a first
+    /// one.
+    TensorCommitPairs {
+        name: "tensor_commit_pairs",
+        cuda: "tensor_commit_pairs(&%, %, %)",
+        ptx: "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64",
+        memory: const { &[BARRIER] },
+        arguments: 2,
+        takes_any_argument: true,
+        targets: &[Target::Sm100a],
+        function: &[
+            "// Arrives in the CTAs of a mask, of which bit 0 is the first one, when the products of the pair are done that this thread has issued.",
+            "__device__ __forceinline__ void tensor_commit_pairs(unsigned long long* barrier, int ctas, int first) {",
+            "  asm volatile(\"tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;\"",
+            "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))),",
+            "                  \"h\"(static_cast<unsigned short>(ctas << first)) : \"memory\");",
+            "}",
+        ],
+    }
     /// Copies by the copy engine that are ordered after this fence see what the thread has written to shared memory before it
     /// (PTX ISA, "membar / fence", "fence.proxy.async").
     ProxyFenceShared {

@@ -122,7 +122,8 @@ impl Program {
                 let reach = match reach {
                     Reach::Own => String::new(),
                     Reach::Group { mask, first, .. } => format!(" of CTAs {mask:#b} << {first}"),
-                    Reach::OfPair => " of the pair".to_string(),
+                    Reach::OfPair { .. } => " of the pair".to_string(),
+                    Reach::OfPairs { mask, first, .. } => format!(" of the pairs of CTAs {mask:#b} << {first}"),
                 };
                 format!("{name} {shared} = {part}, {bytes} bytes at {}{reach}", place(full))
             }

@@ -176,7 +176,21 @@ pub enum Reach {
     },
     /// It goes to the CTA of the thread, and counts at the barrier at the same place in the first CTA of its pair (PTX ISA,
     /// "cp.async.bulk.tensor", `.cta_group::2`). Both bring as many bytes.
-    OfPair,
+    OfPair {
+        /// The rank of the first CTA of the pair.
+        pair: Expr,
+    },
+    /// As [`Reach::Group`], of which each CTA is of another pair: in each pair, it counts as in [`Reach::OfPair`].
+    OfPairs {
+        /// A bit for the rank of each, if the first one is 0.
+        mask: u16,
+        /// How many they are.
+        ctas: i64,
+        /// The rank of the first one.
+        first: Expr,
+        /// The rank of the first CTA of the pair of the CTA that starts the copy.
+        pair: Expr,
+    },
 }
 
 impl Reach {
@@ -185,7 +199,18 @@ impl Reach {
         match self {
             Reach::Own => 1,
             Reach::Group { ctas, .. } => *ctas,
-            Reach::OfPair => PAIR,
+            Reach::OfPair { .. } => PAIR,
+            Reach::OfPairs { ctas, .. } => PAIR * ctas,
+        }
+    }
+
+    /// Its ranks as expressions.
+    fn ranks_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Reach::Own => Vec::new(),
+            Reach::Group { first, .. } => vec![first],
+            Reach::OfPair { pair } => vec![pair],
+            Reach::OfPairs { first, pair, .. } => vec![first, pair],
         }
     }
 }
@@ -218,12 +243,11 @@ impl TensorCopy {
 
     /// Its integer expressions: indices in shared memory, and coordinates.
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        let (full, first) = match &mut self.way {
-            EngineWay::ToShared { full, reach: Reach::Group { first, .. } } => (Some(&mut full.1), Some(first)),
-            EngineWay::ToShared { full, .. } => (Some(&mut full.1), None),
-            EngineWay::ToTensor { .. } => (None, None),
+        let (full, ranks) = match &mut self.way {
+            EngineWay::ToShared { full, reach } => (Some(&mut full.1), reach.ranks_mut()),
+            EngineWay::ToTensor { .. } => (None, Vec::new()),
         };
-        std::iter::once(&mut self.shared.1).chain(full).chain(first).chain(self.part.exprs_mut())
+        std::iter::once(&mut self.shared.1).chain(full).chain(ranks).chain(self.part.exprs_mut())
     }
 }
 

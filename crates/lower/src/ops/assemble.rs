@@ -153,7 +153,7 @@ impl KernelLowering<'_> {
     fn in_leading_cta(&self, stmt: ThreadStmt) -> ThreadStmt {
         match stmt {
             ThreadStmt::Role { role, body } if self.builder.leading.contains(&role) => {
-                let cond = self.builder.is_first_of_cluster();
+                let cond = self.builder.is_first_of_pair();
                 ThreadStmt::Role { role, body: vec![ThreadStmt::If { cond, body }] }
             }
             other => other,

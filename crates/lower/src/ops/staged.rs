@@ -6,7 +6,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::Reach;
-use tilewright_ir::tile::{EngineMove, EngineOffers, Group, Hold, Op, OpKind, Parallel, Ring, Role, Side, Tile};
+use tilewright_ir::tile::{EngineMove, EngineOffers, Group, Hold, Op, OpKind, PAIR, Parallel, Ring, Role, Side, Tile};
 
 use super::kernel_lowering::KernelLowering;
 use crate::engine::facts;
@@ -161,15 +161,22 @@ impl KernelLowering<'_> {
     /// What a copy of a stage brings to which CTAs of the cluster: the same part of a tensor, of which each CTA brings a piece to all, or
     /// what is for the CTA itself.
     fn across_cluster(&self, op: &Op, ring: Handle<Ring>, moved: EngineMove) -> StageMove {
-        if self.kernel.is_led(ring, Side::Consume) {
-            return StageMove { moved, reach: Reach::OfPair };
-        }
-        let shared = self.group(op, ring).and_then(|group| Some((group, self.piece(op, &group, &moved)?)));
-        match shared {
-            None => StageMove { moved, reach: Reach::Own },
-            Some((group, moved)) => {
-                let first = normalize(&group.first(&Expr::var(&self.kernel.rank())));
-                StageMove { moved, reach: Reach::Group { mask: group.mask(), ctas: group.ctas, first } }
+        let pair = self.kernel.is_led(ring, Side::Consume).then(|| self.builder.first_of_pair());
+        // The CTAs of a pair have the same place in a group of one CTA of each pair only.
+        let is_possible = |group: &Group| pair.is_none() || group.step % PAIR == 0;
+        let group = self.group(op, ring).filter(is_possible);
+        let shared = group.and_then(|group| Some((group, self.piece(op, &group, &moved)?)));
+        let first = |group: &Group| normalize(&group.first(&Expr::var(&self.kernel.rank())));
+        match (shared, pair) {
+            (None, None) => StageMove { moved, reach: Reach::Own },
+            (None, Some(pair)) => StageMove { moved, reach: Reach::OfPair { pair } },
+            (Some((group, moved)), None) => {
+                let reach = Reach::Group { mask: group.mask(), ctas: group.ctas, first: first(&group) };
+                StageMove { moved, reach }
+            }
+            (Some((group, moved)), Some(pair)) => {
+                let reach = Reach::OfPairs { mask: group.mask(), ctas: group.ctas, first: first(&group), pair };
+                StageMove { moved, reach }
             }
         }
     }

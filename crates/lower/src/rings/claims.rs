@@ -58,7 +58,7 @@ impl BarrierPair {
                 let claim = Stmt::from(to(Inst::ClaimTileOfCluster));
                 issue.extend(under(&[builder.is_first_of_cluster()], vec![claim]));
             }
-            Across::Own | Across::Factors | Across::Sums => issue.push(Stmt::from(to(Inst::ClaimTile))),
+            Across::Own | Across::Factors | Across::Pairs | Across::Sums => issue.push(Stmt::from(to(Inst::ClaimTile))),
         }
         let wait = barrier_call(Inst::BarrierWait, full.clone(), Some(Expr::var(&cursor.phase)));
         let mut body = vec![Stmt::Elect { body: issue }, wait];
@@ -103,7 +103,7 @@ impl BarrierPair {
         let clusters = &builder.program.grid[Dim::Y.index()];
         let (inst, arguments) = match self.across {
             Across::Shared => (Inst::ClaimedTileOfCluster, vec![clusters.clone(), end.clone()]),
-            Across::Own | Across::Factors | Across::Sums => (Inst::ClaimedTile, vec![end.clone()]),
+            Across::Own | Across::Factors | Across::Pairs | Across::Sums => (Inst::ClaimedTile, vec![end.clone()]),
         };
         let memory = response.into_iter().collect();
         Stmt::from(Call { to: Some(regs(*next, 0, 1)), memory, arguments, ..Call::plain(inst) })

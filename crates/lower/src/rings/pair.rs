@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::{Diagnostic, counted, counted_as};
 use tilewright_expr::Expr;
+use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::{OpPlan, PlanFacts};
 use tilewright_ir::thread::{Call, Cond, Cursor, EngineWay, Inst, Memory, RESPONSE_BYTES, Reach, Stmt};
 use tilewright_ir::tile::{CLAIMED_TILES, Kernel, PAIR, Part, Role, Side};
@@ -52,6 +53,8 @@ pub(crate) enum Across {
     /// The first CTA of a pair multiplies the stages of both: the bytes of both count at its full barrier, and its products arrive at
     /// the empty barriers of both.
     Factors,
+    /// The same, and copies of one CTA go to others of other pairs, too: a stage is empty when all pairs have used it.
+    Pairs,
     /// The first CTA of a pair writes the sums of both: its products arrive at the full barriers of both, and both arrive at its empty
     /// barrier.
     Sums,
@@ -122,10 +125,15 @@ impl BarrierPair {
         match self.across {
             Across::Own => by_one_lane(builder, role, barrier_call(Inst::BarrierArrive, empty, None)),
             Across::Sums => {
-                let of_first = barrier_call(Inst::BarrierArriveAt, empty, Some(Expr::constant(0)));
+                let of_first = barrier_call(Inst::BarrierArriveAt, empty, Some(builder.first_of_pair()));
                 by_one_lane(builder, role, of_first)
             }
-            Across::Shared | Across::Factors => {
+            Across::Factors => {
+                let there = normalize(&(builder.first_of_pair() + lane.clone()));
+                let arrive = barrier_call(Inst::BarrierArriveAt, empty, Some(there));
+                under(&[Cond::Less(lane, Expr::constant(PAIR))], vec![arrive])
+            }
+            Across::Shared | Across::Pairs => {
                 // A lane for each CTA.
                 let arrive = barrier_call(Inst::BarrierArriveAt, empty, Some(lane.clone()));
                 under(&[Cond::Less(lane, Expr::constant(builder.program.cluster))], vec![arrive])
@@ -140,14 +148,19 @@ impl BarrierPair {
             Side::Produce => (self.full, stage),
             Side::Consume => (self.empty, stage),
         };
+        let all = || Expr::constant((1 << builder.program.cluster) - 1);
         let commit = match (self.across, side) {
             // The sums of a CTA are its own, also where it shares what copies bring to the same stage.
             (Across::Own, _) | (Across::Shared, Side::Produce) => barrier_call(Inst::TensorCommit, barrier, None),
-            (Across::Factors | Across::Sums, _) => barrier_call(Inst::TensorCommitPair, barrier, None),
-            (Across::Shared, Side::Consume) => {
-                let all = (1 << builder.program.cluster) - 1;
-                barrier_call(Inst::TensorCommitCluster, barrier, Some(Expr::constant(all)))
+            (Across::Factors | Across::Sums, _) if builder.program.cluster == PAIR => {
+                barrier_call(Inst::TensorCommitPair, barrier, None)
             }
+            (Across::Factors | Across::Sums, _) => {
+                let of_pair = [Expr::constant((1 << PAIR) - 1), builder.first_of_pair()];
+                barrier_call(Inst::TensorCommitPairs, barrier, of_pair)
+            }
+            (Across::Pairs, _) => barrier_call(Inst::TensorCommitPairs, barrier, [all(), Expr::constant(0)]),
+            (Across::Shared, Side::Consume) => barrier_call(Inst::TensorCommitCluster, barrier, Some(all())),
         };
         let team = Team::of(&builder.program, Some(role));
         team.by_first_of(&team, vec![Stmt::Elect { body: vec![commit] }])
@@ -246,6 +259,7 @@ impl BarrierPair {
     fn releasing_ctas(&self, cluster: i64, leads: bool) -> i64 {
         match self.across {
             Across::Own | Across::Factors => 1,
+            Across::Pairs => cluster / PAIR,
             Across::Shared if leads && self.responses.is_some() => cluster / PAIR,
             Across::Shared => cluster,
             Across::Sums => PAIR,
@@ -292,7 +306,7 @@ impl BarrierPair {
             _ => barrier_call(Inst::BarrierExpect, full, Some(Expr::constant(bytes))),
         };
         match self.across {
-            Across::Factors => under(&[builder.is_first_of_cluster()], vec![announced]),
+            Across::Factors | Across::Pairs => under(&[builder.is_first_of_pair()], vec![announced]),
             Across::Own | Across::Shared | Across::Sums => vec![announced],
         }
     }
@@ -319,8 +333,8 @@ impl BarrierPair {
         let copies: usize = moves.iter().map(|of| of.moved.copy_count()).sum();
         let bytes: i64 = moves.iter().map(|of| of.moved.bytes()).sum();
         let ctas = moves.iter().filter_map(|of| match of.reach {
-            Reach::Group { ctas, .. } => Some(ctas),
-            Reach::Own | Reach::OfPair => None,
+            Reach::Group { ctas, .. } | Reach::OfPairs { ctas, .. } => Some(ctas),
+            Reach::Own | Reach::OfPair { .. } => None,
         });
         let shared = ctas.max().map_or(String::new(), |ctas| format!(", up to {ctas} CTAs get them"));
         let has_products = self.producers.get(&role).is_some_and(|filled| filled.products);
@@ -367,6 +381,9 @@ impl BarrierPair {
             }
             Across::Shared => "; copies go to several CTAs of the cluster, all of which release a stage",
             Across::Factors => "; the first CTA of the pair multiplies the stages of both",
+            Across::Pairs => {
+                "; the first CTA of each pair multiplies the stages of both, and copies go to several pairs, all of which release a stage"
+            }
             Across::Sums => "; the first CTA of the pair computes the sums of both, which both release",
         };
         let (carried, size) = match ring.claims {

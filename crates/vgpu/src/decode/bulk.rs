@@ -18,10 +18,17 @@ enum To {
     Cluster,
 }
 
+/// To which CTAs a copy goes, and whether its bytes count in CTAs of their pairs.
+#[derive(Clone, Copy)]
+struct Multicast {
+    ranks: Option<Reg>,
+    counts_in_pairs: bool,
+}
+
 impl Decoder<'_> {
     /// `cp.async.bulk`: `[to], [from], bytes, [mbarrier]` or `[to], [from], bytes`.
     pub(crate) fn bulk_copy(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
-        let (operands, ranks) = self.without_hints(mods, operands)?;
+        let (operands, multicast) = self.without_hints(mods, operands)?;
         let to = direction(mods)?;
         let has_mask = to == To::Global && mods.take("cp_mask");
         expect_count(operands, if to == To::Global && !has_mask { 3 } else { 4 })?;
@@ -34,15 +41,17 @@ impl Decoder<'_> {
         let shared = self.mem_ref(&operands[shared], Space::Shared)?;
         if has_mask {
             let byte_mask = Some(self.source(&operands[3], DType::new(Kind::Bits, 16))?);
-            let copy = BulkCopy { global: place, shared, mbarrier: None, reduce: None, ranks, byte_mask };
+            let Multicast { ranks, counts_in_pairs } = multicast;
+            let copy =
+                BulkCopy { global: place, shared, mbarrier: None, reduce: None, ranks, counts_in_pairs, byte_mask };
             return Ok(bulk(BulkOp::Start(copy)));
         }
-        self.bulk(place, shared, operands.get(3), ranks)
+        self.bulk(place, shared, operands.get(3), multicast)
     }
 
     /// `cp.async.bulk.tensor`: `[to], [map, {coordinates}], [mbarrier], {offsets}` or `[map, {coordinates}], [from]`.
     pub(crate) fn tensor_copy(&mut self, mods: &mut Mods<'_>, operands: &[Operand]) -> Decoded<Op> {
-        let (operands, ranks) = self.without_hints(mods, operands)?;
+        let (operands, multicast) = self.without_hints(mods, operands)?;
         let rank = take_rank(mods)?;
         let mode = take_mode(mods, rank)?;
         let to = direction(mods)?;
@@ -52,7 +61,7 @@ impl Decoder<'_> {
         let offsets = if has_offsets { self.offsets(&operands[3], rank)? } else { Box::default() };
         let place = self.tensor_place(&operands[global], (rank, mode), offsets)?;
         let shared = self.mem_ref(&operands[shared], Space::Shared)?;
-        self.bulk(place, shared, operands.get(2), ranks)
+        self.bulk(place, shared, operands.get(2), multicast)
     }
 
     /// `cp.reduce.async.bulk.tensor`: `[map, {coordinates}], [from]`.
@@ -67,7 +76,8 @@ impl Decoder<'_> {
         let reduce = Some(Reduction::OfMap(take_reduction(mods)?.into()));
         let global = self.tensor_place(&operands[0], (rank, mode), Box::default())?;
         let shared = self.mem_ref(&operands[1], Space::Shared)?;
-        let copy = BulkCopy { global, shared, mbarrier: None, reduce, ranks: None, byte_mask: None };
+        let copy =
+            BulkCopy { global, shared, mbarrier: None, reduce, ranks: None, counts_in_pairs: false, byte_mask: None };
         Ok(bulk(BulkOp::Start(copy)))
     }
 
@@ -93,7 +103,15 @@ impl Decoder<'_> {
             Some(operand) => Some(self.mem_ref(operand, Space::Shared)?),
             None => None,
         };
-        Ok(bulk(BulkOp::Start(BulkCopy { global, shared, mbarrier, reduce, ranks: None, byte_mask: None })))
+        Ok(bulk(BulkOp::Start(BulkCopy {
+            global,
+            shared,
+            mbarrier,
+            reduce,
+            ranks: None,
+            counts_in_pairs: false,
+            byte_mask: None,
+        })))
     }
 
     /// `st.async` and `red.async`: `[to], value, [mbarrier]`.
@@ -182,13 +200,14 @@ impl Decoder<'_> {
         global: BulkPlace,
         shared: MemRef,
         mbarrier: Option<&Operand>,
-        ranks: Option<Reg>,
+        Multicast { ranks, counts_in_pairs }: Multicast,
     ) -> Decoded<Op> {
         let mbarrier = match mbarrier {
             Some(operand) => Some(self.mem_ref(operand, Space::Shared)?),
             None => None,
         };
-        Ok(bulk(BulkOp::Start(BulkCopy { global, shared, mbarrier, reduce: None, ranks, byte_mask: None })))
+        let copy = BulkCopy { global, shared, mbarrier, reduce: None, ranks, counts_in_pairs, byte_mask: None };
+        Ok(bulk(BulkOp::Start(copy)))
     }
 
     /// The operands without a cache policy and the ranks of a multicast, and these.
@@ -196,18 +215,20 @@ impl Decoder<'_> {
         &mut self,
         mods: &mut Mods<'_>,
         operands: &'o [Operand],
-    ) -> Decoded<(&'o [Operand], Option<Reg>)> {
-        // The group says in which CTAs the mbarrier may be; here it may be in any.
-        mods.find(|part| part.starts_with("cta_group::").then_some(()));
+    ) -> Decoded<(&'o [Operand], Multicast)> {
+        // The group of a copy to one CTA tells in which CTAs the mbarrier may be; here it may be in any.
+        let counts_in_pairs = mods.take("cta_group::2");
+        mods.take("cta_group::1");
         let mut rest = operands;
         if mods.take("L2::cache_hint") {
             rest = rest.split_last().map_or(rest, |(_, rest)| rest);
         }
         if !mods.take("multicast::cluster") {
-            return Ok((rest, None));
+            return Ok((rest, Multicast { ranks: None, counts_in_pairs }));
         }
         let (ranks, rest) = rest.split_last().ok_or_else(|| "the ranks of the multicast are missing".to_string())?;
-        Ok((rest, Some(self.source(ranks, DType::new(Kind::Bits, 16))?)))
+        let ranks = Some(self.source(ranks, DType::new(Kind::Bits, 16))?);
+        Ok((rest, Multicast { ranks, counts_in_pairs }))
     }
 
     /// `[map, {coordinates}]`; the address of the map is generic.

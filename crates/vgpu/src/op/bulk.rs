@@ -49,6 +49,8 @@ pub(crate) struct BulkCopy {
     pub(crate) reduce: Option<Reduction>,
     /// The ranks of the CTAs to which a copy is multicast, one bit each.
     pub(crate) ranks: Option<Reg>,
+    /// Whether the bytes of a multicast count in a CTA of the pair of each of these: in the one at the place of that with the mbarrier.
+    pub(crate) counts_in_pairs: bool,
     /// Which bytes of every 16 are copied, one bit each.
     pub(crate) byte_mask: Option<Reg>,
 }

@@ -1,6 +1,6 @@
 //! Clusters have a number of CTAs that GPUs run, and pairs of CTAs multiply what both of them have brought to a ring.
 
-use tilewright_diag::{Diagnostic, Span};
+use tilewright_diag::{Diagnostic, Span, counted};
 
 use crate::arena::Handle;
 use crate::target::Target;
@@ -77,9 +77,9 @@ fn no_pair(kernel: &Kernel, op: &Op, target: Target) -> Option<Diagnostic> {
         let message = format!("{target} has no products of pairs of CTAs");
         return Some(wrong(&message).help("leave out `pair`: each CTA multiplies by itself"));
     }
-    if kernel.cluster_ctas() != PAIR {
-        let message = format!("a pair multiplies in a cluster of {} CTAs", kernel.cluster_ctas());
-        return Some(wrong(&message).help("call k.cluster(2) before k.grid"));
+    if kernel.cluster_ctas() < PAIR {
+        let message = format!("a pair multiplies in a cluster of {}", counted(kernel.cluster_ctas(), "CTA"));
+        return Some(wrong(&message).help("call k.cluster(2) before k.grid; a cluster of 4 has two pairs"));
     }
     let [sums, factors @ ..] = &op.operands[..] else { return None };
     if !kernel.is_in_tensor_memory(sums.buffer) || op.role.is_none() {

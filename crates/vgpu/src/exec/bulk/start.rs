@@ -251,7 +251,11 @@ impl Machine<'_> {
         let moves = self.checked_moves((&read, writer), &route, &parts)?;
         let mut mbarriers = Vec::new();
         if let Some(at) = &copy.mbarrier {
-            let address = to_rank(self.shared_address(warp, lane, at)?);
+            let own = self.shared_address(warp, lane, at)?;
+            let address = match rank {
+                Some(rank) if copy.counts_in_pairs => address_map::with_rank(own, in_pair(rank, own)),
+                Some(_) | None => to_rank(own),
+            };
             mbarriers.push((self.object(warp, lane, address, false)?, bytes));
         }
         let before = self.cta.clocks.started(warp.thread(lane));
@@ -270,4 +274,10 @@ impl Machine<'_> {
         self.record_start((bulk.warp, bulk.read.pc), Engine::Copies, bulk.writer);
         self.cta.engine.push(Bulk { started_at, ..bulk });
     }
+}
+
+/// The rank of the CTA in the pair of `rank` that has the same place there as the CTA of an address has in its own (PTX ISA,
+/// "cp.async.bulk.tensor": with `.cta_group::2`, all CTAs of a multicast count in the even or in the odd CTA of their pair).
+fn in_pair(rank: u32, address: u64) -> u32 {
+    rank & !1 | address_map::split_rank(address).0 as u32 & 1
 }
