@@ -207,3 +207,51 @@ fn an_index_waits_for_the_launch_before() {
     assert!(waits(false));
     assert!(!waits(true));
 }
+
+/// Integers of a type that does not hold the greatest value are clamped to that value, and not to what is left of it.
+#[test]
+fn indices_of_narrow_types_are_clamped_as_they_are() {
+    for (dtype, rows, data) in [
+        (I8, 301, vec![100.0_f64, -5.0, 127.0, -128.0, 7.0]),
+        (U8, 301, vec![200.0, 0.0, 255.0, 1.0, 44.0]),
+        (U16, 70_001, vec![65_535.0, 4_464.0, 0.0, 1.0, 2.0]),
+        (I16, 40_001, vec![32_767.0, -32_768.0, -1.0, 8.0, 300.0]),
+    ] {
+        let gather = kernel("gather", |k| {
+            let n = k.size("n");
+            let (x, rows) = (k.input("x", F32, (n, 4)), k.input("rows", dtype, [5]));
+            let y = k.output("y", F32, [5, 4]);
+            let [at] = k.grid([5]);
+            let row = k.index("row", rows.at((at,)), n - 1);
+            k.copy(y.sub((at, ..)), x.sub((row, ..)));
+        });
+        let x = tensor(F32, &[rows, 4], |at| at as f64);
+        let y =
+            tensor(F32, &[5, 4], |at| data[(at / 4) as usize].clamp(0.0, rows as f64 - 1.0) * 4.0 + (at % 4) as f64);
+        let given = tensor(dtype, &[5], |at| data[at as usize]);
+        check(&gather, &[("n", rows)], &[x, given], &[y], Tolerance::EXACT);
+    }
+}
+
+/// A view in another order of one that ends earlier ends there, too.
+#[test]
+fn a_truncated_view_is_transposed() {
+    let columns = kernel("columns", |k| {
+        let n = k.size("n");
+        let (x, ends) = (k.input("x", F32, (n, 8)), k.input("ends", I32, [1]));
+        let y = k.output("y", F32, [8]);
+        k.threads(64);
+        let end = k.index("end", ends.at((0,)), n);
+        let own = k.truncated("own", x, 0, end);
+        let turned = k.transposed("turned", own, [1, 0]);
+        let (v, sums) = (k.fragment("v", F32, [8, 16]), k.fragment("sums", F32, [8]));
+        k.copy(v, turned.sub((.., at(0, 16))));
+        k.reduce(Sum, sums, v, 1);
+        k.copy(y, sums);
+    });
+    for end in [1, 5, 16] {
+        let x = tensor(F32, &[20, 8], |at| at as f64);
+        let y = tensor(F32, &[8], |column| (0..end).map(|row| (row * 8 + column) as f64).sum());
+        check(&columns, &[("n", 20)], &[x, tensor(I32, &[1], |_| end as f64)], &[y], Tolerance::EXACT);
+    }
+}

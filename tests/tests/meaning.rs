@@ -8,7 +8,7 @@ mod viewed;
 use tilewright::compile::{Options, compile};
 use tilewright::dsl::StoreRef;
 use tilewright::prelude::*;
-use tilewright::runtime::{CudaText, Device, run};
+use tilewright::runtime::{CudaText, Device, Tolerance, run};
 use tilewright_tests::meaning::check::{Ended, check};
 use tilewright_tests::meaning::evaluate::Rules;
 use tilewright_tests::meaning::{run_kernels, run_kernels_on};
@@ -62,6 +62,19 @@ fn conditions_around_ops_are_made_of_what_all_threads_know() {
         by(|k, a, _, _| a.at((k.warp_id(),)).gt(0.0)),
     ];
     assert_eq!(seen, ["accepted", "accepted", "K0240", "K0240"]);
+}
+
+/// Sums of sizes that are compared in 64 bits, as 32 might not hold them, decide as others do.
+#[test]
+fn conditions_in_64_bits_decide() {
+    let wide = kernel("wide", |k| {
+        let (n, y) = (k.size("n"), k.output("y", F32, [32]));
+        k.threads(32);
+        k.if_else(Value::from(n * 4096).ge(65_536), |k| _ = k.fill(y, 1.0), |k| _ = k.fill(y, 2.0));
+    });
+    for (n, expected) in [(15, 2.0), (16, 1.0), (600_000, 1.0)] {
+        tilewright_tests::pages::check(&wide, &[("n", n)], &[], &[tensor(F32, &[32], |_| expected)], Tolerance::EXACT);
+    }
 }
 
 #[test]

@@ -205,3 +205,27 @@ fn roles_that_do_not_agree() {
     });
     assert_mistake("roles_of_a_ring_at_a_barrier", blocked);
 }
+
+#[test]
+fn a_barrier_between_stages_in_two_places() {
+    let ahead = kernel("ahead", |k| {
+        let (x, y) = (k.input("x", F32, [4, 32]), k.output("y", F32, [32]));
+        k.threads(64);
+        let rows = k.ring("rows", 1, |r| r.shared("row", F32, [32]));
+        let kept = k.shared("kept", F32, [32]);
+        k.role("use", 1, |k| {
+            let held = k.fragment("held", F32, [32]);
+            rows.consume(k, |k, row| _ = k.copy(held, row));
+            k.copy(kept, held);
+            k.serial("u", 0..3, |k, _| rows.consume(k, |k, row| _ = k.copy(held, row)));
+        });
+        k.role("load", 1, |k| {
+            let again = k.fragment("again", F32, [32]);
+            rows.produce(k, |k, row| _ = k.copy(row, x.sub((0, ..))));
+            k.copy(again, kept);
+            k.copy(y, again);
+            k.serial("t", 0..3, |k, t| rows.produce(k, |k, row| _ = k.copy(row, x.sub((t + 1, ..)))));
+        });
+    });
+    assert_mistake("a_role_that_is_ahead_at_a_barrier", ahead);
+}

@@ -15,6 +15,7 @@ mod overlap;
 mod plans;
 mod products;
 mod registers;
+mod rescaled;
 mod ring_edges;
 mod rings;
 mod roles;

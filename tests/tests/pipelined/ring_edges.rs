@@ -229,3 +229,87 @@ fn stages_of_the_iteration_before() {
         }
     }
 }
+
+/// A part goes back and forth between two roles, so many times; the maximum of it is stored each time.
+fn sent_back_and_forth(times: i64, use_first: bool) -> Kernel {
+    kernel("back_and_forth", |k| {
+        let n = k.size("n").multiple_of(4);
+        let (x, y) = (k.input("x", F32, (n,)), k.output("y", F32, [times, 1]));
+        k.threads(64);
+        let there = k.ring("there", 1, |r| r.shared("part", F32, [32]));
+        let back = k.ring("back", 1, |r| r.shared("returned", F32, [32]));
+        let receive = |k: &mut KernelBuilder| {
+            k.role("receive", 1, |k| {
+                for time in 0..times {
+                    let v = k.fragment(&format!("v{time}"), F32, [32]);
+                    let most = k.fragment(&format!("most{time}"), F32, [1]);
+                    there.consume(k, |k, part| _ = k.copy(v, part));
+                    k.reduce(Max, most, v, 0);
+                    k.copy(y.sub((time, at(0, 1))), most);
+                    if time < times - 1 {
+                        back.produce(k, |k, part| _ = k.copy(part, v));
+                    }
+                }
+            });
+        };
+        let send = |k: &mut KernelBuilder| {
+            k.role("send", 1, |k| {
+                there.produce(k, |k, part| _ = k.copy(part, x.sub((at(0, 32),))));
+                for time in 1..times {
+                    let w = k.fragment(&format!("w{time}"), F32, [32]);
+                    back.consume(k, |k, part| _ = k.copy(w, part));
+                    there.produce(k, |k, part| _ = k.copy(part, w));
+                }
+            });
+        };
+        if use_first {
+            receive(k);
+            send(k);
+        } else {
+            send(k);
+            receive(k);
+        }
+    })
+}
+
+#[test]
+fn what_roles_send_back_and_forth_has_the_same_edge_each_time() {
+    for (times, use_first) in [(2, true), (3, true), (4, false), (6, true)] {
+        let kernel = sent_back_and_forth(times, use_first);
+        for n in [4, 28, 32] {
+            let most = (0..n).map(negative).fold(f64::MIN, f64::max);
+            let expected = tensor(F32, &[times, 1], |_| most);
+            check(&kernel, &[("n", n)], &[tensor(F32, &[n], negative)], &[expected], Tolerance::EXACT);
+        }
+    }
+}
+
+/// A buffer that the copy engine fills in one stage, and threads in the next one.
+#[test]
+fn stages_are_filled_by_the_copy_engine_and_by_threads_in_turn() {
+    for stages in [1, 2, 3] {
+        let mixed = kernel("mixed", |k| {
+            let (x, y) = (k.input("x", F32, [5, 32]), k.output("y", F32, [5, 2, 32]));
+            k.threads(64);
+            let r = k.ring("r", stages, |r| r.shared("part", F32, [32]));
+            k.role("fill", 1, |k| {
+                k.serial("t", 0..5, |k, t| {
+                    r.produce(k, |k, part| _ = k.copy(part, x.sub((t, ..))));
+                    r.produce(k, |k, part| _ = k.fill(part, 3.0));
+                });
+            });
+            k.role("use", 1, |k| {
+                k.serial("u", 0..5, |k, u| {
+                    for half in 0..2 {
+                        r.consume(k, |k, part| _ = k.copy(y.sub((&u, half, ..)), part));
+                    }
+                });
+            });
+        });
+        let expected = tensor(F32, &[5, 2, 32], |at| match at / 32 % 2 {
+            0 => negative(at / 64 * 32 + at % 32),
+            _ => 3.0,
+        });
+        check(&mixed, &[], &[tensor(F32, &[5, 32], negative)], &[expected], Tolerance::EXACT);
+    }
+}

@@ -920,8 +920,9 @@ instructions! {
             "}",
         ],
     }
-    /// The sums of products that have been waited for, so many registers from one on, are read behind the wait: without this, the CUDA
-    /// compiler may read them before it. It emits no instruction.
+    /// So many registers from one on have their values at this place: factors and sums that threads have computed before the fence of a
+    /// product, and sums behind the wait for it. Without this, the CUDA compiler may compute them behind the fence, or read them before
+    /// the wait. It emits no instruction.
     WarpgroupSettle {
         name: "wgmma_settle",
         cuda: "wgmma_settle(&%, %)",
@@ -930,19 +931,15 @@ instructions! {
         arguments: 1,
         targets: &[Target::Sm90a],
         function: &[
-            "// The compiler reads the sums of products behind the wait for them, not before.",
+            "// The compiler has the values of registers here: computed before a fence, or read behind a wait.",
+            "template <typename T> __device__ __forceinline__ void wgmma_settle(T* values, int count) {",
+            "  unsigned int* const words = reinterpret_cast<unsigned int*>(values);",
+            "  #pragma unroll",
+            "  for (int i = 0; i < count * static_cast<int>(sizeof(T)) / 4; ++i) asm volatile(\"\" : \"+r\"(words[i]) :: \"memory\");",
+            "}",
             "__device__ __forceinline__ void wgmma_settle(float* sums, int count) {",
             "  #pragma unroll",
             "  for (int i = 0; i < count; ++i) asm volatile(\"\" : \"+f\"(sums[i]) :: \"memory\");",
-            "}",
-            "__device__ __forceinline__ void wgmma_settle(int* sums, int count) {",
-            "  #pragma unroll",
-            "  for (int i = 0; i < count; ++i) asm volatile(\"\" : \"+r\"(sums[i]) :: \"memory\");",
-            "}",
-            "__device__ __forceinline__ void wgmma_settle(unsigned short* halves, int count) {",
-            "  unsigned int* const sums = reinterpret_cast<unsigned int*>(halves);",
-            "  #pragma unroll",
-            "  for (int i = 0; i < count / 2; ++i) asm volatile(\"\" : \"+r\"(sums[i]) :: \"memory\");",
             "}",
         ],
     }

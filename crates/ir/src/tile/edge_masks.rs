@@ -96,15 +96,16 @@ impl Masks {
     fn of(kernel: Kernel, body: &[Stmt]) -> Masks {
         let (state, written, uncertain) = (State::new(), BTreeSet::new(), Vec::new());
         let stages = Stages::of(body);
-        let most = kernel.rings.len();
+        let most = kernel.holds.len();
         let (outer, role, is_final, is_rehearsal) = (Vec::new(), None, true, true);
         let mut masks = Masks { kernel, state, stages, written, uncertain, outer, role, is_final, is_rehearsal };
-        // A stage may depend on those of the other rings.
+        // What a hold leaves may depend on those of other roles and rings, which do on others in turn.
         for _ in 0..most {
+            let before = masks.stages.published().clone();
             masks.body(body.to_vec());
             masks.state.clear();
             masks.written.clear();
-            if masks.stages.is_known() {
+            if masks.stages.is_known() || *masks.stages.published() == before {
                 break;
             }
         }

@@ -27,18 +27,24 @@ pub struct LoadedIndex {
 }
 
 impl LoadedIndex {
-    /// Its value, from 0 to the greatest.
-    pub fn value(&self) -> Value {
+    /// Its value in a kernel, from 0 to the greatest, which a narrow type would not hold.
+    pub fn value(&self, kernel: &Kernel) -> Value {
         let pair = |op: ElementOp, a: Value, b: Value| Value::Op(op, [a, b].into());
-        let at_least = pair(ElementOp::Max, self.of.clone(), Value::Index(Expr::constant(0)));
+        let cast = |of: Value| Value::Cast(DType::I32, Narrowing::Wraps, Arc::new(of));
+        let dtype = self.of.dtype(&kernel.buffers, &|name| kernel.scalar_dtype(name));
+        let is_narrow = dtype.is_some_and(|dtype| dtype.bytes() < DType::I32.bytes());
+        let of = if is_narrow { cast(self.of.clone()) } else { self.of.clone() };
+        let at_least = pair(ElementOp::Max, of, Value::Index(Expr::constant(0)));
         let within = pair(ElementOp::Min, at_least, Value::Index(self.most.clone()));
-        Value::Cast(DType::I32, Narrowing::Wraps, Arc::new(within))
+        cast(within)
     }
 
     /// Whether its value depends on one of these variables.
     pub(crate) fn depends_on(&self, is_one: &dyn Fn(&Var) -> bool) -> bool {
         let mut found = false;
-        self.value().for_each_expr(&mut |expr| expr.for_each_var(&mut |var| found |= is_one(var)));
+        let mut see = |expr: &Expr| expr.for_each_var(&mut |var| found |= is_one(var));
+        see(&self.most);
+        self.of.for_each_expr(&mut see);
         found
     }
 }

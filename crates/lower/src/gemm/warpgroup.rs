@@ -194,7 +194,11 @@ impl Schedule<Context> for WarpgroupSchedule {
         let Source::Registers(sums, _) = &self.sums else { return Err(Refusal::from("the sums are in memory")) };
         let left = if let Left::Shared(described) = &self.a { Some(described) } else { None };
         left.into_iter().chain([&self.b]).for_each(|described| described.align(builder));
-        let mut body = vec![Stmt::from(Call::plain(Inst::WarpgroupFence))];
+        // What threads have computed is in the registers before the fence, and sums are read behind the wait.
+        let left = if let Left::Registers(Source::Registers(array, _)) = &self.a { Some(*array) } else { None };
+        let added = (!context.gemm.clear).then_some(*sums);
+        let mut body: Vec<Stmt> = left.into_iter().chain(added).map(|array| settled(builder, array)).collect();
+        body.push(Stmt::from(Call::plain(Inst::WarpgroupFence)));
         for step in 0..k / self.inst.info().k {
             for block in 0..m / WGMMA_ROWS / groups {
                 for part in 0..n / columns {
@@ -220,12 +224,16 @@ impl Schedule<Context> for WarpgroupSchedule {
         }
         body.push(Stmt::from(Call::plain(Inst::WarpgroupCommit)));
         body.push(Stmt::from(Call { arguments: vec![Expr::constant(0)], ..Call::plain(Inst::WarpgroupWait) }));
-        let array = &builder.program.registers[*sums];
-        let (count, in_word) = (Expr::constant(array.len), 4 / array.dtype.bytes());
-        let from = vec![regs(*sums, 0, in_word)];
-        body.push(Stmt::from(Call { from, arguments: vec![count], ..Call::plain(Inst::WarpgroupSettle) }));
+        body.push(settled(builder, *sums));
         Ok(body)
     }
+}
+
+/// All registers of an array have their values there, as the CUDA compiler sees it.
+fn settled(builder: &Builder, array: Handle<RegArray>) -> Stmt {
+    let RegArray { len, dtype, .. } = &builder.program.registers[array];
+    let from = vec![regs(array, 0, 4 / dtype.bytes())];
+    Stmt::from(Call { from, arguments: vec![Expr::constant(*len)], ..Call::plain(Inst::WarpgroupSettle) })
 }
 
 impl WarpgroupSchedule {

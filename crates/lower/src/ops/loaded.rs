@@ -27,7 +27,7 @@ impl KernelLowering<'_> {
         let LoadedIndex { var, of, most, span } = loaded;
         let kernel = self.kernels.whole();
         let title = format!("index {} = {}", var.name(), value_title(kernel, of));
-        let made = lower_value(kernel, &mut self.builder, &loaded.value());
+        let made = lower_value(kernel, &mut self.builder, &loaded.value(kernel));
         let (mut body, value) = made.map_err(|why| why.diagnostic(&title, *span))?;
         body.push(Stmt::LetValue { var: var.clone(), value });
         self.builder.program.loaded.push(var.clone());

@@ -51,17 +51,19 @@ impl KernelLowering<'_> {
     pub(super) fn branches(&mut self, branch: &If, unrolled: &Substitution) -> Result<Block, Diagnostic> {
         let title = format!("if {}", value_title(self.kernel, &branch.cond));
         let cond = branch.cond.map_exprs(&|expr| substituted_expr(expr, unrolled));
-        let holds = self.builder.registers("holds", DType::I32, 1, 1, &mut Vec::new());
         let number = |number: i64| Value::Const(Scalar::Int(number));
         let truth = Value::Op(ElementOp::Select, [cond, number(1), number(0)].into());
         let made = elements::lower_value(self.kernel, &mut self.builder, &truth);
         let (mut body, value) = made.map_err(|why| why.diagnostic(&title, branch.span))?;
+        // The numbers have the type of what is compared.
+        let dtype = value.dtype(&self.builder.program.registers).unwrap_or(DType::I32);
+        let holds = self.builder.registers("holds", dtype, 1, 1, &mut Vec::new());
         body.insert(0, ThreadStmt::Declare(holds));
         body.push(ThreadStmt::Assign { to: regs(holds, 0, 1), value });
         let facts = measure(&self.builder.program, &body, 0, "executed by every thread".to_string(), i64::MAX);
         let mut first = self.planned(&title, branch.span, facts, body);
         let side = |lowering: &mut Self, body: &[Stmt], wanted: i64| {
-            let number = ThreadValue::Const(DType::I32, Scalar::Int(wanted));
+            let number = ThreadValue::Const(dtype, Scalar::Int(wanted));
             let cond = ThreadValue::Op(ElementOp::Eq, vec![ThreadValue::reg(holds, 0), number]);
             Branch { cond, body: lowering.body(body, unrolled) }
         };

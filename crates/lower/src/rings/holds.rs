@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::Stmt;
-use tilewright_ir::tile::{Hold, Kernel};
+use tilewright_ir::tile::{Hold, Kernel, Side};
 use tilewright_ir::{Handle, tile};
 use tilewright_layout::axis::Scope;
 
@@ -43,14 +43,15 @@ impl RingHolds {
         of: (Handle<tile::Ring>, &tile::Ring),
     ) -> Option<Diagnostic> {
         let mut before: Vec<(&Hold, bool)> = Vec::new();
-        for block in blocks {
-            let mut here = Vec::new();
+        for (at, block) in blocks.iter().enumerate() {
+            let (mut here, mut rest) = (Vec::new(), Vec::new());
             self.holds_in(kernel, block, (of.0, false), &mut here);
+            blocks[at..].iter().for_each(|block| self.holds_in(kernel, block, (of.0, false), &mut rest));
             let others = |(hold, is_in_loop): &(&Hold, bool)| {
                 let is_needed = here.iter().any(|(other, _)| other.role != hold.role);
                 (*is_in_loop || of.1.stages < before.len() as i64) && is_needed
             };
-            let waits = before.iter().find(|hold| others(hold));
+            let waits = before.iter().find(|hold| others(hold) || is_ahead(hold.0, &before, &rest, of.1.stages));
             if let (Some((hold, _)), Some(reasons)) = (waits, barrier_in(block)) {
                 let name = &of.1.name;
                 let message = format!("the roles of the ring `{name}` wait for each other at a barrier of the CTA");
@@ -90,6 +91,20 @@ impl RingHolds {
             Block::If(_) => {}
         }
     }
+}
+
+/// Whether a role has to go through more stages before a barrier than another one, which goes on behind it, lets it.
+fn is_ahead(hold: &Hold, before: &[(&Hold, bool)], behind: &[(&Hold, bool)], stages: i64) -> bool {
+    let count = |of: &Hold, is_in_loop: bool| {
+        before.iter().filter(|(hold, in_loop)| hold.role == of.role && *in_loop == is_in_loop).count() as i64
+    };
+    behind.iter().any(|(other, _)| {
+        let [in_loops, of_other] = [hold, *other].map(|of| count(of, true));
+        // A stage is used after it is filled, and filled again when all have used it.
+        let slack = if (hold.side, other.side) == (Side::Consume, Side::Produce) { 0 } else { stages };
+        let is_before = in_loops == of_other && count(hold, false) > count(other, false) + slack;
+        other.role != hold.role && (in_loops > of_other || is_before)
+    })
 }
 
 /// Why the first barrier of all threads in a block is there, if there is one.

@@ -38,6 +38,11 @@ impl Stages {
         stages
     }
 
+    /// What holds have left in their stages.
+    pub(super) fn published(&self) -> &BTreeMap<Handle<Hold>, State> {
+        &self.published
+    }
+
     /// Whether all that was taken in a first walk was known, so that another walk finds the same.
     pub(super) fn is_known(&self) -> bool {
         !self.is_taken_early

@@ -80,12 +80,17 @@ pub(super) fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Ve
     let Some(loaded) = kernel.loaded_end(view) else { return };
     let is_parameter = view.view_of.is_none();
     let owner = &kernel.buffers[view.view_of.unwrap_or(handle)];
-    let strides = owner.strides();
-    let is_inside = |at: usize| kernel.is_never_negative(&(owner.extent(at) - shape.extents[at].clone()));
-    let is_part = owner.shape.len() == shape.extents.len()
-        && strides.is_some_and(|(start, strides)| (start, &strides) == (0, &shape.strides))
-        && (0..shape.extents.len()).all(is_inside);
-    if is_parameter || !is_part {
+    let is_inside = |at: usize, of: usize| kernel.is_never_negative(&(owner.extent(of) - shape.extents[at].clone()));
+    // The dimensions may be in another order.
+    let is_part = |(start, strides): (i64, Vec<Expr>)| {
+        let mut left: Vec<usize> = (0..strides.len()).collect();
+        let mut is_found = |at: usize| {
+            let place = left.iter().position(|of| strides[*of] == shape.strides[at] && is_inside(at, *of));
+            place.map(|place| left.remove(place)).is_some()
+        };
+        start == 0 && strides.len() == shape.extents.len() && (0..shape.extents.len()).all(&mut is_found)
+    };
+    if is_parameter || !owner.strides().is_some_and(is_part) {
         let finding = wrong_view(view, owner, loaded, is_parameter);
         found.push(finding);
     }

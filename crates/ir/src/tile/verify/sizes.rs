@@ -4,6 +4,7 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
 
 use super::identifiers::check_name;
+use crate::hw_index::Dim;
 use crate::tile::kernel::{Kernel, ScalarParameter, Size};
 
 /// Checks that a size has a unique name and fits in 31 bits.
@@ -75,5 +76,9 @@ pub(super) fn unknown(kernel: &Kernel, expr: &Expr, span: Span, is_known: &dyn F
         let finding = finding.label(loaded.span, "loaded when a CTA begins");
         return Some(finding.help("use the most that it may be, and test the index inside of the kernel"));
     }
-    Some(finding.help("make the size with this kernel's k.size; call .multiple_of and .max before it is used"))
+    let is_block = Dim::ALL.into_iter().any(|dimension| kernel.block(dimension).name() == name);
+    Some(finding.help(match is_block {
+        true => "an extent is made of sizes, and a view of k.truncated may end at a k.index, too: for a CTA, take a part with .sub",
+        false => "make the size with this kernel's k.size; call .multiple_of and .max before it is used",
+    }))
 }

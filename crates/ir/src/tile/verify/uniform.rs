@@ -21,7 +21,7 @@ pub(super) fn check_condition(kernel: &Kernel, cond: &Value, span: Span, found: 
     found.push(
         Diagnostic::error("K0240", message)
             .label(span, "the ops inside need all threads of the CTA")
-            .help("let one warp execute an op with k.warp_at(0), or test it inside k.parallel or k.each_thread"),
+            .help("let one warp execute an op with k.warp_at(0) or in a role of its own, or test it inside k.parallel or k.each_thread"),
     );
 }
 
