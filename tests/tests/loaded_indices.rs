@@ -255,3 +255,21 @@ fn a_truncated_view_is_transposed() {
         check(&columns, &[("n", 20)], &[x, tensor(I32, &[1], |_| end as f64)], &[y], Tolerance::EXACT);
     }
 }
+
+/// An index that is made of an element outside of its input is 0, and a warning says so.
+#[test]
+fn an_element_outside_of_the_input_is_told() {
+    let of = |place: i64| {
+        let outside = kernel("outside", |k| {
+            let (n, ends) = (k.size("n"), k.input("ends", I64, [2]));
+            let y = k.output("y", F32, (n,));
+            let end = k.index("end", ends.at((place,)), n);
+            let own = k.truncated("own", y, 0, end);
+            k.fill(own.sub((at(0, 32),)), 1.0);
+        });
+        let artifact = compile(outside, &Options::new(Target::Sm100a)).unwrap_or_else(|found| panic!("{found:?}"));
+        artifact.warnings().iter().map(|warning| warning.code).collect::<Vec<_>>()
+    };
+    assert_eq!(of(1), [""; 0]);
+    assert_eq!(of(2), ["K0266"]);
+}

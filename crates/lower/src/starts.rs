@@ -18,8 +18,7 @@ const MOST_COMPARED: usize = 1 << 12;
 /// one, whose touches are given.
 pub(crate) fn worst_start(program: &Program, body: &[Stmt], warp: i64, first: &[Touch]) -> Option<Env> {
     let touches = |env: &Env| in_global_memory(program, trace_first(program, body, warp, env, MOST_COMPARED).touches);
-    let known = first.iter().take(MOST_COMPARED).copied().collect();
-    let (mut most, mut worst) = (sectors(&in_global_memory(program, known)), None);
+    let (mut most, mut worst) = (sectors(&in_global_memory(program, first.to_vec())), None);
     for starts in unaligned_starts(program, body) {
         for (env, sectors) in starts.iter().zip(sectors_at(&starts, &touches)) {
             if sectors > most {
@@ -31,6 +30,7 @@ pub(crate) fn worst_start(program: &Program, body: &[Stmt], warp: i64, first: &[
 }
 
 fn in_global_memory(program: &Program, mut touches: Vec<Touch>) -> Vec<Touch> {
+    touches.truncate(MOST_COMPARED);
     touches.retain(|touch| {
         let space = program.memories[touch.memory].space;
         !touch.is_by_engine && matches!(space, MemorySpace::Global { .. } | MemorySpace::Table)

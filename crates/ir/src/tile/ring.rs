@@ -98,28 +98,6 @@ impl Kernel {
         ops.flat_map(|op| &op.operands).any(|tile| self.ring_of(tile.buffer) == Some(ring))
     }
 
-    /// Whether the copy engine may fill a buffer of a ring in one hold, and threads in another.
-    pub fn is_filled_in_both_ways(&self, ring: Handle<Ring>) -> bool {
-        let writes = |op: &Op, buffer: Handle<Buffer>| {
-            let mut operands = op.operands.iter().enumerate();
-            operands.any(|(place, tile)| op.effect(place).writes() && self.storage(tile.buffer) == buffer)
-        };
-        let stores = |buffer: Handle<Buffer>| {
-            let mut is_stored = false;
-            let elements = self.parallels.iter().flat_map(|(_, parallel)| &parallel.body);
-            elements.for_each(|element| {
-                element
-                    .for_each_access(&mut |access, writes| is_stored |= writes && self.storage(access.buffer) == buffer)
-            });
-            is_stored
-        };
-        self.rings[ring].buffers.iter().any(|buffer| {
-            let ops: Vec<&Op> = self.ops.iter().map(|(_, op)| op).filter(|op| writes(op, *buffer)).collect();
-            let is_by_engine = |op: &Op| self.is_from_tensor(op) && self.engine_copy(op).best().is_ok();
-            ops.iter().any(|op| is_by_engine(op)) && (ops.len() > 1 || stores(*buffer))
-        })
-    }
-
     /// Bytes of which the stages of a buffer of a ring begin at multiples: after so many, its swizzle repeats.
     pub fn stage_alignment(&self, handle: Handle<Buffer>) -> i64 {
         let buffer = &self.buffers[handle];

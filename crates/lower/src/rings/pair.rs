@@ -33,8 +33,8 @@ pub(crate) struct BarrierPair {
     parts: BTreeMap<Handle<Role>, Part>,
     /// The barriers at which they wait for these.
     pub(super) turns: Option<Turns>,
-    /// Whether asynchronous products read what threads store in stages, or the copy engine writes to the same place.
-    needs_fence: bool,
+    /// Whether asynchronous products read the stages.
+    is_read_by_products: bool,
     /// Whether a stage has sums in tensor memory.
     has_sums: bool,
     /// Where the responses to claims of tiles arrive, if the ring has those.
@@ -199,7 +199,7 @@ impl BarrierPair {
             consumers,
             parts: kernel.parts(handle),
             turns: Turns::of(kernel, builder, handle),
-            needs_fence: kernel.is_read_by_products(handle) || kernel.is_filled_in_both_ways(handle),
+            is_read_by_products: kernel.is_read_by_products(handle),
             has_sums,
             responses,
             across: match (kernel.is_led(handle, Side::Consume), kernel.is_led(handle, Side::Produce)) {
@@ -286,7 +286,9 @@ impl BarrierPair {
             body.push(barrier_call(Inst::CopyAsyncArrive, full.clone(), None));
         }
         if filled.threads() {
-            body.extend(self.needs_fence.then(|| Stmt::from(Call::plain(Inst::ProxyFenceShared))));
+            // Products read what threads have stored, and copies of the same role may overwrite it in another stage.
+            let is_seen = self.is_read_by_products || filled.engine;
+            body.extend(is_seen.then(|| Stmt::from(Call::plain(Inst::ProxyFenceShared))));
             body.push(Stmt::from(Call::plain(Inst::SyncWarp)));
             body.extend(by_one_lane(builder, role, barrier_call(Inst::BarrierArrive, full.clone(), None)));
         }

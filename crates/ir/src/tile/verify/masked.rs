@@ -23,6 +23,9 @@ use crate::tile::value::{Access, Coord, ElementOp, Value};
 /// edge of a tensor that count, and functions of tuples whose result depends on an order.
 pub fn warnings(kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = kernel.build_findings.clone();
+    for loaded in &kernel.loaded {
+        Walk::new(kernel, (false, &[]), &[], &mut found).value(&loaded.of);
+    }
     check_body(kernel, &kernel.body, &mut Vec::new(), &mut found);
     found.extend(uncertain_edges(kernel));
     for (_, op) in kernel.ops.iter() {

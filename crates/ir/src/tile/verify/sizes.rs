@@ -78,7 +78,7 @@ pub(super) fn unknown(kernel: &Kernel, expr: &Expr, span: Span, is_known: &dyn F
     }
     let is_block = Dim::ALL.into_iter().any(|dimension| kernel.block(dimension).name() == name);
     Some(finding.help(match is_block {
-        true => "an extent is made of sizes, and a view of k.truncated may end at a k.index, too: for a CTA, take a part with .sub",
+        true => "extents are made of sizes, and k.truncated may also end at a k.index; for the part of a CTA, use .sub",
         false => "make the size with this kernel's k.size; call .multiple_of and .max before it is used",
     }))
 }
