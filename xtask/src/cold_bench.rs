@@ -59,9 +59,9 @@ fn process_milliseconds(what: &str) -> Result<f64, Exit> {
 
 /// Compiles a kernel of the library, or a CUDA text where the name ends with `.cu`, with nothing cached.
 pub(crate) fn compile_once(what: &str) -> Exit {
-    let source = match what.strip_suffix(".cu") {
-        Some(_) => std::fs::read_to_string(what).map_err(|error| fail(Exit::BadInput, &error)),
-        None => compile_named(what, &[], None).map(|artifact| artifact.cuda().to_string()),
+    let source = match what.ends_with(".cu") {
+        true => std::fs::read_to_string(what).map_err(|error| fail(Exit::BadInput, &error)),
+        false => compile_named(what, &[], None).map(|artifact| artifact.cuda().to_string()),
     };
     let compiled = source.and_then(|source| {
         let nvrtc = toolchain().nvrtc(TARGET).map_err(|error| fail(Exit::Unsupported, &error))?;

@@ -1,16 +1,15 @@
 //! The part of `bench` that times kernels of the library on a GPU, at sizes that do not fit into its caches.
 
-use tilewright::compile::{Artifact, Options, Parameter, compile};
+use tilewright::compile::{Artifact, Parameter};
 use tilewright::ir::tile::Direction;
 use tilewright::prelude::*;
-use tilewright::runtime::{CudaText, Device, DeviceChoice, run};
-use tilewright_kernels::{Config, KernelEntry, find};
+use tilewright::runtime::{Device, DeviceChoice, run};
+use tilewright_kernels::{Config, KernelEntry};
 
-use crate::defect::fail_on_kernel;
+use crate::bench_kernel::{built, configured};
 use crate::exit::Exit;
 use crate::measuring::Measuring;
 use crate::terminal::fail;
-use crate::toolchain::provisioned;
 
 /// What limits a kernel that is written well.
 #[derive(Clone, Copy)]
@@ -115,7 +114,7 @@ fn gpu() -> Result<(Device, Target), Exit> {
 
 fn row(measuring: &Measuring, timed: &Timed, device: &Device, target: Target) -> Result<String, Exit> {
     let (name, dtype, sizes, limit) = timed;
-    let (entry, config) = configured(timed).map_err(|why| fail(Exit::BadInput, &why))?;
+    let (entry, config) = configured(name, Some(*dtype), sizes)?;
     let listed: String = sizes.iter().map(|(name, size)| format!(" {name}={size}")).collect();
     let timed = measuring.elsewhere("kernels on a GPU", || milliseconds(entry, &config, device, target));
     let (milliseconds, bytes) = timed?;
@@ -130,23 +129,10 @@ fn row(measuring: &Measuring, timed: &Timed, device: &Device, target: Target) ->
     Ok(format!("| `{name} {dtype}{listed}` | {milliseconds:.3} | {rate} |"))
 }
 
-/// The kernel and its configuration. Error: the library has no such kernel, or the kernel no such sizes.
-fn configured((name, dtype, sizes, _): &Timed) -> Result<(&'static KernelEntry, Config), String> {
-    let entry = find(name).ok_or_else(|| format!("the kernel `{name}` is not in the library"))?;
-    let given: Vec<(String, i64)> = sizes.iter().map(|(name, size)| (name.to_string(), *size)).collect();
-    let config = entry.config(Some(*dtype), &given).map_err(|error| error.to_string())?;
-    Ok((entry, config))
-}
-
 /// The time of a kernel in milliseconds, and the bytes of its tensors.
 fn milliseconds(entry: &KernelEntry, config: &Config, device: &Device, target: Target) -> Result<(f64, f64), Exit> {
-    let kernel = (entry.build)(config, target);
-    let options = Options::new(target);
-    let artifact = compile(kernel.clone(), &options)
-        .and_then(|artifact| artifact.for_sizes(&entry.sizes(config)))
-        .map_err(|found| fail_on_kernel(|| kernel.to_string(), &options, found, Exit::BadInput))?;
+    let (artifact, built) = built(entry, config, target)?;
     let failed = |failure| fail(Exit::Fault, &failure);
-    let built = provisioned(target.name()).build(&artifact, &CudaText::Generated).map_err(failed)?;
     let run = run(&artifact, &built, &(entry.inputs)(config), device).map_err(failed)?;
     let timing = run.timing.ok_or_else(|| fail(Exit::Unsupported, &"only a GPU has times"))?;
     Ok((timing.milliseconds, bytes(&artifact)))
@@ -163,12 +149,15 @@ fn bytes(artifact: &Artifact) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use tilewright::compile::{Options, compile};
+
     use super::*;
 
     #[test]
     fn every_timed_kernel_compiles_for_every_target() {
         for timed in TIMED {
-            let (entry, config) = configured(timed).expect("a configuration of the library");
+            let (name, dtype, sizes, _) = timed;
+            let (entry, config) = configured(name, Some(*dtype), sizes).expect("a configuration of the library");
             for target in Target::ALL {
                 let artifact = compile((entry.build)(&config, *target), &Options::new(*target));
                 let artifact = artifact.and_then(|artifact| artifact.for_sizes(&entry.sizes(&config)));
@@ -179,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_tensor_that_is_updated_is_read_and_written() {
-        let (entry, config) = configured(&("adamw", F32, &[("n", 1024)], Bandwidth)).expect("a configuration");
+        let (entry, config) = configured("adamw", Some(F32), &[("n", 1024)]).expect("a configuration");
         let artifact = compile((entry.build)(&config, Target::Sm90a), &Options::new(Target::Sm90a));
         let artifact = artifact.and_then(|artifact| artifact.for_sizes(&entry.sizes(&config))).expect("it compiles");
         // Parameters and both moments are updated; gradients are read.

@@ -4,17 +4,16 @@
 use std::num::NonZero;
 use std::time::Instant;
 
-use tilewright::compile::{Artifact, Parameter, Stage, compile};
+use tilewright::compile::{Artifact, Parameter, Stage};
 use tilewright::cuda::Request;
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, Failure, run};
 use tilewright::vgpu::{
     self, Arg, BufferId, Launch, MapAccess, MapElement, MapSwizzle, Memory, Module, Options, TensorMap,
 };
-use tilewright_kernels::find;
 use tilewright_tests::toolchain::{package, toolchain};
 
-use crate::bench_kernel::{compile_named, launch_sizes, library_kernel, options};
+use crate::bench_kernel::{built, compile_named, configured, options};
 use crate::defect::fail_on_kernel;
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal};
@@ -112,15 +111,16 @@ fn shadow_ratio(bytes: u32, stride: u32) -> Result<f64, Exit> {
 
 /// A kernel of the library, compiled, with the sizes of its launch.
 fn sized((name, sizes, variant): Measured) -> Result<Artifact, Exit> {
-    let given = launch_sizes(name, sizes)?;
+    let (entry, config) = configured(name, None, sizes)?;
     let artifact = compile_named(name, sizes, variant)?;
-    artifact.for_sizes(&given).map_err(|found| {
-        let kernel = || library_kernel(name, sizes).map_or_else(|_| String::new(), |kernel| kernel.to_string());
+    let failed = |found| {
+        let kernel = || (entry.build)(&config, Target::Sm100a).to_string();
         fail_on_kernel(kernel, &options(variant), found, Exit::BadInput)
-    })
+    };
+    artifact.for_sizes(&entry.sizes(&config)).map_err(failed)
 }
 
-fn built(measured: Measured) -> Result<(Artifact, Module), Exit> {
+fn parsed(measured: Measured) -> Result<(Artifact, Module), Exit> {
     let artifact = sized(measured)?;
     let failed = |failure: Failure| {
         let kernel = || artifact.stage(Stage::Tile);
@@ -134,7 +134,7 @@ fn built(measured: Measured) -> Result<(Artifact, Module), Exit> {
 /// Millions of thread instructions per second and core.
 fn rate_on(cores: usize, measured: Measured) -> Result<f64, Exit> {
     let run_options = Options { host_threads: NonZero::new(cores), ..Options::default() };
-    let (artifact, module) = built(measured)?;
+    let (artifact, module) = parsed(measured)?;
     let (mut instructions, mut times) = (0, Vec::new());
     for _ in 0..RUNS {
         let (mut memory, launch) = launch_of(&artifact);
@@ -174,18 +174,10 @@ fn launch_of(artifact: &Artifact) -> (Memory, Launch) {
 
 /// The time of the library's product on all cores, with its inputs copied to the memory of the virtual GPU.
 fn matmul_milliseconds(target: Target) -> Result<f64, Exit> {
-    let unknown = || fail(Exit::BadInput, &"the library has no `matmul`");
-    let entry = find("matmul").ok_or_else(unknown)?;
-    let sizes: Vec<(String, i64)> = ["m", "n", "k"].map(|name| (name.to_string(), 1024)).to_vec();
-    let config = entry.config(Some(BF16), &sizes).map_err(|error| fail(Exit::BadInput, &error))?;
-    let kernel = || (entry.build)(&config, target);
-    let options = tilewright::compile::Options::new(target);
-    let artifact = compile(kernel(), &options).and_then(|artifact| artifact.for_sizes(&entry.sizes(&config)));
-    let artifact =
-        artifact.map_err(|found| fail_on_kernel(|| kernel().to_string(), &options, found, Exit::BadInput))?;
-    let failed = |failure: Failure| fail(Exit::Fault, &failure);
-    let built = provisioned(target.name()).build(&artifact, &CudaText::Generated).map_err(failed)?;
+    let (entry, config) = configured("matmul", Some(BF16), &[("m", 1024), ("n", 1024), ("k", 1024)])?;
+    let (artifact, built) = built(entry, &config, target)?;
     let inputs = (entry.inputs)(&config);
+    let failed = |failure: Failure| fail(Exit::Fault, &failure);
     median_milliseconds(RUNS, || run(&artifact, &built, &inputs, &Device::Virtual).map(|_| ()).map_err(failed))
 }
 

@@ -30,12 +30,9 @@ use chosen::Chosen;
 use tilewright_diag::Diagnostic;
 use tilewright_emit::emit;
 use tilewright_infer::{Inferred, is_laid_out, lay_out};
-use tilewright_ir::plan::OpPlan;
 use tilewright_ir::thread::Program;
-use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::{Kernel, Target, VerifiedKernel, thread, tile};
-use tilewright_layout::access::WAVEFRONT_BYTES;
-use tilewright_lower::{OpenAccesses, cost, lower};
+use tilewright_lower::{OpenAccesses, cost, has_full_wavefronts, lower};
 
 /// Options of compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +101,7 @@ fn cheapest(kernel: Kernel, options: &Options) -> Result<Lowered, Vec<Diagnostic
                     best = Some(other);
                 }
                 if !kernel.compares_open_layouts()
-                    || best.as_ref().is_some_and(|best| best.has_full_wavefronts(&kernel))
+                    || best.as_ref().is_some_and(|best| has_full_wavefronts(&kernel, &best.program))
                 {
                     break;
                 }
@@ -133,17 +130,6 @@ fn improved(mut source: Kernel, mut best: Lowered, options: &Options) -> Lowered
 }
 
 impl Lowered {
-    /// Whether threads move as many bytes as they can, and in every wavefront, to and from the buffers that are open in `source` and
-    /// those that take sums, so that no other layouts of these take fewer instructions or wavefronts.
-    fn has_full_wavefronts(&self, source: &Kernel) -> bool {
-        let open = source.open_buffers().into_iter().map(|buffer| &source.buffers[buffer]);
-        let names: Vec<&String> = open.chain(source.may_take_sums()).map(|buffer| &buffer.name).collect();
-        let accesses = self.program.plans.iter().filter_map(OpPlan::facts).flat_map(|facts| &facts.accesses);
-        let mut of_tiles = accesses.filter(|access| names.contains(&&access.operand));
-        !source.allow_conversions
-            && of_tiles.all(|access| access.width == WIDEST && access.passes * WAVEFRONT_BYTES <= access.bytes)
-    }
-
     /// The cost of its ops, then the shared memory that it takes.
     fn price(&self) -> (i64, i64) {
         (cost(&self.program), self.program.shared_bytes())

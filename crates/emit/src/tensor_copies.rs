@@ -62,23 +62,20 @@ impl Receivers {
     }
 
     /// What the names of functions end in.
-    fn suffix(self) -> &'static str {
-        match (self.is_group, self.counted) {
-            (false, Counted::Own) => "",
-            (true, Counted::Own) => "_multicast",
-            (false, Counted::First | Counted::FirstOfPair) => "_of_pair",
-            (true, Counted::First | Counted::FirstOfPair) => "_multicast_of_pair",
-        }
+    fn suffix(self) -> String {
+        self.parts("_multicast", "_of_pair")
     }
 
     /// What the names of instructions end in.
-    fn ptx(self) -> &'static str {
-        match (self.is_group, self.counted) {
-            (false, Counted::Own) => "",
-            (true, Counted::Own) => ".multicast::cluster",
-            (false, Counted::First | Counted::FirstOfPair) => ".cta_group::2",
-            (true, Counted::First | Counted::FirstOfPair) => ".multicast::cluster.cta_group::2",
-        }
+    fn ptx(self) -> String {
+        self.parts(".multicast::cluster", ".cta_group::2")
+    }
+
+    /// A part for a group, and another one for bytes that count in a CTA of the pair.
+    fn parts(self, of_group: &str, of_pair: &str) -> String {
+        let is_of_pair = self.counted != Counted::Own;
+        let parts = [(self.is_group, of_group), (is_of_pair, of_pair)];
+        parts.into_iter().filter(|(is_part, _)| *is_part).map(|(_, part)| part).collect()
     }
 
     /// The last parameters of a function.

@@ -43,4 +43,4 @@ mod variant;
 
 pub use ops::{Options, lower};
 pub use pipeline::serial_loops;
-pub use shared_layouts::{OpenAccesses, Placement, SharedLayout, cost};
+pub use shared_layouts::{OpenAccesses, Placement, SharedLayout, cost, has_full_wavefronts};

@@ -12,9 +12,10 @@ use tilewright_expr::{EvalError, Var};
 use tilewright_ir::plan::{MemoryKind, OpPlan, PlanFacts};
 use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, Moved, Observer, Program, WarpState, for_each_stmt, walk};
 use tilewright_ir::tile::Buffer;
+use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_ir::{Handle, Kernel, VerifiedKernel};
 use tilewright_layout::Layout;
-use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
+use tilewright_layout::access::{AccessKind, LANES, WAVEFRONT_BYTES, WarpAccess};
 use tilewright_layout::banks::RowLayout;
 use tilewright_layout::weights::WEIGHTS;
 
@@ -95,6 +96,18 @@ fn has_wasteful_accesses(program: &Program, buffer: &str) -> bool {
     };
     let accesses = program.plans.iter().filter_map(OpPlan::facts).filter(of_buffer).flat_map(|facts| &facts.accesses);
     accesses.filter(|access| access.memory == MemoryKind::Global).any(|access| access.passes >= 2 * access.ideal)
+}
+
+/// Whether the threads of a program move the widest vectors, in full wavefronts, to and from the buffers that are open in `source` and
+/// those that may take sums of products: other layouts of these could save index arithmetic at most. Never where conversions of
+/// fragments depend on the layouts.
+pub fn has_full_wavefronts(source: &Kernel, program: &Program) -> bool {
+    let open = source.open_buffers().into_iter().map(|buffer| &source.buffers[buffer]);
+    let names: Vec<&String> = open.chain(source.may_take_sums()).map(|buffer| &buffer.name).collect();
+    let accesses = program.plans.iter().filter_map(OpPlan::facts).flat_map(|facts| &facts.accesses);
+    let mut of_tiles = accesses.filter(|access| names.contains(&&access.operand));
+    !source.allow_conversions
+        && of_tiles.all(|access| access.width == WIDEST && access.passes * WAVEFRONT_BYTES <= access.bytes)
 }
 
 /// How often a program is lowered again: the longer it is, the more each trial takes.

@@ -1152,7 +1152,7 @@ instructions! {
         takes_any_argument: true,
         targets: &[Target::Sm100a],
         function: &[
-            "// Arrives in the CTAs of a mask, of which bit 0 is the first one, when the products of the pair are done that this thread has issued.",
+            "// Arrives in the CTAs of a mask, counted from `first`, when the products that this thread has issued are done.",
             "__device__ __forceinline__ void tensor_commit_pairs(unsigned long long* barrier, int ctas, int first) {",
             "  asm volatile(\"tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;\"",
             "               :: \"r\"(static_cast<unsigned int>(__cvta_generic_to_shared(barrier))),",

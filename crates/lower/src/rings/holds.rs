@@ -44,15 +44,17 @@ impl RingHolds {
     ) -> Option<Diagnostic> {
         let mut before: Vec<(&Hold, bool)> = Vec::new();
         for (at, block) in blocks.iter().enumerate() {
-            let (mut here, mut rest) = (Vec::new(), Vec::new());
-            self.holds_in(kernel, block, (of.0, false), &mut here);
-            blocks[at..].iter().for_each(|block| self.holds_in(kernel, block, (of.0, false), &mut rest));
-            let others = |(hold, is_in_loop): &(&Hold, bool)| {
-                let is_needed = here.iter().any(|(other, _)| other.role != hold.role);
-                (*is_in_loop || of.1.stages < before.len() as i64) && is_needed
+            let holds_of = |blocks: &[Block]| {
+                let mut found = Vec::new();
+                blocks.iter().for_each(|block| self.holds_in(kernel, block, (of.0, false), &mut found));
+                found
             };
-            let waits = before.iter().find(|hold| others(hold) || is_ahead(hold.0, &before, &rest, of.1.stages));
-            if let (Some((hold, _)), Some(reasons)) = (waits, barrier_in(block)) {
+            let blocked = barrier_in(block).and_then(|reasons| {
+                let behind = holds_of(&blocks[at..]);
+                let (hold, _) = before.iter().find(|(hold, _)| is_ahead(hold, &before, &behind, of.1.stages))?;
+                Some((*hold, reasons))
+            });
+            if let Some((hold, reasons)) = blocked {
                 let name = &of.1.name;
                 let message = format!("the roles of the ring `{name}` wait for each other at a barrier of the CTA");
                 let finding = Diagnostic::error("K0285", message)
@@ -62,7 +64,7 @@ impl RingHolds {
                             of a CTA visit them in turns (tiles.for_every), and have shared memory of their own";
                 return Some(finding.help(help));
             }
-            before.extend(here);
+            before.extend(holds_of(std::slice::from_ref(block)));
             let inner = match block {
                 Block::Loop(inner) => self.blocked_by(kernel, &inner.body, of),
                 Block::Op(_) | Block::If(_) => None,

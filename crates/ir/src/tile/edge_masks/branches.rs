@@ -10,7 +10,7 @@ use crate::tile::valid_extents::Valid;
 use crate::tile::value::Value;
 use crate::tile::verify::bounds::facts_under;
 
-/// The most sums that are told apart; the rest are taken as they are, and tell less.
+/// Once there are so many sums, no more are split at a `min` or `max`: one that is kept whole proves less.
 const MOST_FACTS: usize = 16;
 
 impl Masks {
