@@ -113,6 +113,8 @@ impl Graph {
             }
             // Each warp moves only its own part of the fragment, which has a layout: there is nothing to place.
             OpClass::Elementwise if has_own_of_warps => {}
+            // An op on memory alone chooses the threads itself when it is lowered.
+            OpClass::Elementwise if !uses_fragment && !op.kind.is_atomic() => {}
             // An element of a scan is written where it is read.
             OpClass::Elementwise | OpClass::Scan => {
                 let nest = Nest::of_op(kernel, storages, op);

@@ -56,8 +56,6 @@ impl Nest {
         let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
         nest.together = movable.together(kernel, None);
         let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
-        let is_fragment = |tile: &Tile| kernel.buffers[tile.buffer].space == Space::Fragment;
-        walk.has_places = op.kind.is_atomic() || op.operands.iter().any(is_fragment);
         tiles.iter().for_each(|(effect, tile)| walk.tile(tile, op.span, *effect));
         walk.carries(op);
         nest
@@ -95,8 +93,6 @@ struct Walk<'a> {
     splits: Splits<'a>,
     /// Accesses that neighbouring iterations may do together.
     movable: &'a Movable,
-    /// Whether the threads matter that access memory: not where an op moves elements from memory to memory, in its own ways.
-    has_places: bool,
     nest: &'a mut Nest,
 }
 
@@ -109,17 +105,7 @@ impl<'a> Walk<'a> {
         nest: &'a mut Nest,
     ) -> Walk<'a> {
         let vars = &all[..nest.extents.len().min(all.len())];
-        Walk {
-            kernel,
-            storages,
-            vars,
-            conditions: Vec::new(),
-            turns: 1,
-            splits: Splits::by(all),
-            movable,
-            has_places: true,
-            nest,
-        }
+        Walk { kernel, storages, vars, conditions: Vec::new(), turns: 1, splits: Splits::by(all), movable, nest }
     }
 
     /// An op's operand: the variables move through the extents that are not 1.
@@ -286,7 +272,6 @@ impl<'a> Walk<'a> {
         }
         let known = joined.cloned().or_else(|| StaticAccess::of(self.kernel, access));
         let elements = known.as_ref().map_or(1, |known| known.elements.len());
-        let known = known.filter(|_| self.has_places);
         let places = known.map_or(Places::unknown(), |known| Places::of(self.kernel, &known, &mut self.splits));
         self.nest.memory.push(MemoryTouch {
             buffer: access.buffer,

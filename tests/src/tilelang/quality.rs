@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use tilewright::infer::Inferred;
+use tilewright::ir::plan::OpPlan;
+use tilewright::layout::access::AccessKind;
 
 use super::assignment::{Assignment, Placement};
 use super::case::{Case, Class};
@@ -37,10 +39,10 @@ type Narrowest<'a> = BTreeMap<(&'a str, bool), i64>;
 
 impl Comparison {
     /// Returns no comparison if the reference refuses, or if its answer is wrong.
-    pub(crate) fn of(case: &Case, answer: &Assignment, inferred: &Inferred) -> Option<Comparison> {
+    pub(crate) fn of(case: &Case, answer: &Assignment, inferred: &Inferred, plans: &[OpPlan]) -> Option<Comparison> {
         let is_right = case.verdict.class == Class::AcceptsSound && case.expected.accepted;
         let theirs = case.expected.register_slots.filter(|_| is_right)?;
-        let ours = narrowest(&case.program, inferred);
+        let ours = narrowest(&case.program, inferred, plans);
         let mut widths = Vec::new();
         for ((buffer, writes), theirs) in narrowest_expected(case) {
             if let Some(ours) = ours.get(&(buffer, writes)) {
@@ -78,14 +80,26 @@ impl fmt::Display for Comparison {
     }
 }
 
-fn narrowest<'a>(program: &'a Program, inferred: &Inferred) -> Narrowest<'a> {
+/// From inference for loops and for ops on fragments, from plans for ops on memory, which choose threads and vectors themselves.
+fn narrowest<'a>(program: &'a Program, inferred: &Inferred, plans: &[OpPlan]) -> Narrowest<'a> {
     let mut narrowest = Narrowest::new();
+    let mut add = |buffer: &'a str, writes: bool, width: i64| {
+        let least = narrowest.entry((buffer, writes)).or_insert(i64::MAX);
+        *least = (*least).min(width);
+    };
+    // Kernels declare the buffers in the order of the program.
+    let buffers = || program.params.iter().chain(&program.buffers);
     for access in &inferred.accesses {
-        // Kernels declare the buffers in the order of the program.
-        let told = program.params.iter().chain(&program.buffers).nth(access.buffer.index());
-        let Some(told) = told else { continue };
-        let least = narrowest.entry((told.name.as_str(), access.writes)).or_insert(i64::MAX);
-        *least = (*least).min(access.widths.0 as i64);
+        if let Some(told) = buffers().nth(access.buffer.index()) {
+            add(told.name.as_str(), access.writes, access.widths.0 as i64);
+        }
+    }
+    let of_ops = plans.iter().filter(|plan| plan.parallel.is_none()).filter_map(OpPlan::facts);
+    for access in of_ops.flat_map(|facts| &facts.accesses) {
+        let told = buffers().find(|buffer| buffer.name == access.operand);
+        if let Some((told, bits)) = told.and_then(|buffer| Some((buffer, buffer.bits()?))) {
+            add(told.name.as_str(), access.kind == AccessKind::Store, access.width * 8 / bits);
+        }
     }
     narrowest
 }

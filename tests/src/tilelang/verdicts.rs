@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tilewright::compile::{Options, compile};
 use tilewright::diag::Diagnostic;
 use tilewright::infer::infer;
 use tilewright::ir::tile::verify;
@@ -66,7 +67,9 @@ fn answer(case: &Case) -> Result<Option<Comparison>, Answer> {
         return Err(Answer::Wrong(fault.to_string()));
     }
     worse_than_witness(case, &answer).map_err(Answer::Wrong)?;
-    Ok(Comparison::of(case, &answer, &inferred))
+    let artifact = compile(kernel.clone(), &Options::new(Target::Sm90a));
+    let plans = artifact.as_ref().map_or(&[][..], |artifact| artifact.plans());
+    Ok(Comparison::of(case, &answer, &inferred, plans))
 }
 
 fn rejected(kernel: &Kernel, found: &[Diagnostic]) -> Answer {
