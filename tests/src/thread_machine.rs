@@ -123,7 +123,7 @@ impl Machine<'_> {
             | Stmt::Advance { .. }
             | Stmt::WarpgroupMma(_)
             | Stmt::TensorMma(_)
-            | Stmt::TensorLoad(_)
+            | Stmt::TensorMove(_)
             | Stmt::Mma(_) => Err("elements are opaque here and cannot be computed with".to_string()),
             Stmt::For { counter, body, .. } => {
                 let (begin, end) = (self.eval(0, &counter.begin)?, self.eval(0, &counter.end)?);

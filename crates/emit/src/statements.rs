@@ -345,8 +345,8 @@ impl<'a> Printer<'a> {
                 let call = tensor::product_call(self.program, self.uses, product)?;
                 self.line(format_args!("{call};"));
             }
-            Stmt::TensorLoad(load) => {
-                let call = tensor::load_call(self.program, self.uses, load);
+            Stmt::TensorMove(moved) => {
+                let call = tensor::move_call(self.program, self.uses, moved);
                 self.line(format_args!("{call};"));
             }
             Stmt::WarpgroupMma(product) => {

@@ -1,9 +1,9 @@
-//! Products with sums in tensor memory, and loads of these, as C++: a function around each instruction, in front of the kernel, and
+//! Products with sums in tensor memory, and loads and stores of these, as C++: a function around each instruction, in front of the kernel, and
 //! its calls.
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
-use tilewright_ir::thread::{Accumulates, Program, TensorLoad, TensorMma};
+use tilewright_ir::thread::{Accumulates, Program, TensorMma, TensorMove};
 use tilewright_layout::DType;
 use tilewright_layout::descriptor::DenseKind;
 
@@ -14,8 +14,96 @@ use crate::statements::MOST_COLUMNS;
 use crate::uses::Uses;
 use crate::wgmma::{matrix, wrapped};
 
-/// A load as one function: the dtype of the registers, and how many columns it has.
-pub(crate) type LoadFunction = (DType, i64);
+/// A load or a store as one function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MoveFunction {
+    /// Whether it stores.
+    is_store: bool,
+    /// Of the registers.
+    dtype: DType,
+    columns: i64,
+}
+
+impl MoveFunction {
+    pub(crate) fn of(program: &Program, moved: &TensorMove) -> MoveFunction {
+        let TensorMove { registers, is_store, .. } = moved;
+        let dtype = program.registers[registers.array].dtype;
+        MoveFunction { is_store: *is_store, dtype, columns: registers.count }
+    }
+
+    fn name(self) -> String {
+        let MoveFunction { is_store, dtype, columns } = self;
+        format!("tensor_{}_{columns}_{dtype}", if is_store { "store" } else { "load" })
+    }
+
+    /// The lines that define it.
+    fn lines(self) -> Vec<String> {
+        let MoveFunction { is_store, dtype, columns } = self;
+        let (what, parameters, inst) = match is_store {
+            false => ("Loads", format!("{}* to, unsigned int from", c_type(dtype)), "ld"),
+            true => ("Stores", format!("unsigned int to, const {}* from", c_type(dtype)), "st"),
+        };
+        let mut lines = vec![
+            format!("// {what} {columns} columns of the lane of this thread."),
+            format!("__device__ __forceinline__ void {}({parameters}) {{", self.name()),
+        ];
+        let parts = parts(columns);
+        // The registers of a load come before its addresses, and those of a store behind.
+        let (first_register, first_address) = if is_store { (parts.len() as i64, 0) } else { (0, columns) };
+        for (place, (at, count)) in parts.iter().enumerate() {
+            let head = if place == 0 { "  asm volatile(" } else { "               " };
+            lines.push(format!("{head}\"tcgen05.{inst}.sync.aligned.32x32b.x{count}.b32\\n\""));
+            let address = format!("[%{}]", first_address + place as i64);
+            let registers = wrapped((*at..at + count).map(|at| format!("%{}", first_register + at)), 84);
+            let last = registers.len() - 1;
+            for (at, chunk) in registers.into_iter().enumerate() {
+                let begin = match (at, is_store) {
+                    (0, false) => "{".to_string(),
+                    (0, true) => format!("{address}, {{"),
+                    _ => " ".to_string(),
+                };
+                let end = match (at == last, is_store) {
+                    (false, _) => ",".to_string(),
+                    (true, false) => format!("}}, {address};"),
+                    (true, true) => "};".to_string(),
+                };
+                lines.push(format!("               \"  {begin}{chunk}{end}\\n\""));
+            }
+        }
+        lines.push(format!("               \"tcgen05.wait::{inst}.sync.aligned;\""));
+        let letter = if dtype == DType::F32 { 'f' } else { 'r' };
+        let registers = |constraint: &str, name: &str| {
+            let all = (0..columns).map(|at| format!("\"{constraint}{letter}\"({name}[{at}])"));
+            wrapped(all, MOST_COLUMNS - 20)
+        };
+        let addresses = |name: &str| {
+            let of = |at: i64| if at == 0 { format!("\"r\"({name})") } else { format!("\"r\"({name} + {at})") };
+            parts.iter().map(|(at, _)| of(*at)).collect::<Vec<String>>().join(", ")
+        };
+        let (outputs, inputs) = match is_store {
+            false => (registers("=", "to"), vec![addresses("from")]),
+            true => (Vec::new(), [vec![addresses("to")], registers("", "from")].concat()),
+        };
+        lines.extend(constraints(&outputs));
+        let mut inputs = constraints(&inputs);
+        inputs.last_mut().into_iter().for_each(|last| last.push_str(" : \"memory\");"));
+        lines.extend(inputs);
+        lines.extend(["}".to_string(), String::new()]);
+        lines
+    }
+}
+
+/// The lines with a list of operands of an assembly statement.
+fn constraints(chunks: &[String]) -> Vec<String> {
+    let line = |(at, chunk): (usize, &String)| {
+        let (begin, end) = (if at == 0 { ":" } else { " " }, if at + 1 == chunks.len() { "" } else { "," });
+        format!("               {begin} {chunk}{end}")
+    };
+    match chunks.is_empty() {
+        true => vec!["               :".to_string()],
+        false => chunks.iter().enumerate().map(line).collect(),
+    }
+}
 
 /// A product as one function: its kind, and whether a pair of CTAs computes it.
 pub(crate) type ProductFunction = (DenseKind, bool);
@@ -24,20 +112,16 @@ fn mma_name((kind, is_of_pair): ProductFunction) -> String {
     format!("tensor_mma{}_{}", if is_of_pair { "_pair" } else { "" }, kind.name())
 }
 
-fn load_name((dtype, columns): LoadFunction) -> String {
-    format!("tensor_load_{columns}_{dtype}")
-}
-
 /// The names of the functions that the program calls.
 pub(crate) fn names(uses: &Uses) -> Vec<String> {
     let products = uses.tensor_products.iter().map(|kind| mma_name(*kind));
-    products.chain(uses.tensor_loads.iter().map(|load| load_name(*load))).collect()
+    products.chain(uses.tensor_moves.iter().map(|function| function.name())).collect()
 }
 
 /// The lines that define those functions.
 pub(crate) fn functions(uses: &Uses) -> Vec<String> {
     let products = uses.tensor_products.iter().flat_map(|kind| mma(*kind));
-    products.chain(uses.tensor_loads.iter().flat_map(|function| load(*function))).collect()
+    products.chain(uses.tensor_moves.iter().flat_map(|function| function.lines())).collect()
 }
 
 /// An address of tensor memory.
@@ -60,12 +144,15 @@ pub(crate) fn product_call(program: &Program, uses: &Uses, product: &TensorMma) 
     Ok(format!("{}({}, {a}, {b}, {descriptor:#x}, {accumulates})", uses.visible(&name), address(program, sums)))
 }
 
-/// `tensor_load_64_f32(part, tensor_base + (warp << 21))`
-pub(crate) fn load_call(program: &Program, uses: &Uses, load: &TensorLoad) -> String {
-    let TensorLoad { to, from } = load;
-    let name = load_name((program.registers[to.array].dtype, to.count));
-    let registers = pointer(program, to.array, &to.first);
-    format!("{}({registers}, {})", uses.visible(&name), address(program, from))
+/// `tensor_load_64_f32(part, tensor_base + (warp << 21))`, `tensor_store_64_f32(tensor_base + (warp << 21), part)`
+pub(crate) fn move_call(program: &Program, uses: &Uses, moved: &TensorMove) -> String {
+    let TensorMove { registers, address: at, is_store } = moved;
+    let name = MoveFunction::of(program, moved).name();
+    let mut operands = [pointer(program, registers.array, &registers.first), address(program, at)];
+    if *is_store {
+        operands.reverse();
+    }
+    format!("{}({})", uses.visible(&name), operands.join(", "))
 }
 
 fn mma((kind, is_of_pair): ProductFunction) -> Vec<String> {
@@ -98,43 +185,4 @@ fn parts(columns: i64) -> Vec<(i64, i64)> {
         at += count;
     }
     all
-}
-
-fn load((dtype, columns): LoadFunction) -> Vec<String> {
-    let letter = if dtype == DType::F32 { 'f' } else { 'r' };
-    let mut lines = vec![
-        format!("// Loads {columns} columns of the lane of this thread."),
-        format!(
-            "__device__ __forceinline__ void {}({}* to, unsigned int from) {{",
-            load_name((dtype, columns)),
-            c_type(dtype)
-        ),
-    ];
-    let parts = parts(columns);
-    for (place, (at, count)) in parts.iter().enumerate() {
-        let head = if place == 0 { "  asm volatile(" } else { "               " };
-        lines.push(format!("{head}\"tcgen05.ld.sync.aligned.32x32b.x{count}.b32\\n\""));
-        let chunks = wrapped((*at..at + count).map(|at| format!("%{at}")), 84);
-        let last = chunks.len() - 1;
-        for (at, chunk) in chunks.into_iter().enumerate() {
-            let (begin, end) = (
-                if at == 0 { "{" } else { " " },
-                if at == last { format!("}}, [%{}];", columns + place as i64) } else { ",".to_string() },
-            );
-            lines.push(format!("               \"  {begin}{chunk}{end}\\n\""));
-        }
-    }
-    lines.push("               \"tcgen05.wait::ld.sync.aligned;\"".to_string());
-    let outputs = wrapped((0..columns).map(|at| format!("\"={letter}\"(to[{at}])")), MOST_COLUMNS - 20);
-    for (at, chunk) in outputs.iter().enumerate() {
-        let (begin, end) = (if at == 0 { ":" } else { " " }, if at + 1 == outputs.len() { "" } else { "," });
-        lines.push(format!("               {begin} {chunk}{end}"));
-    }
-    let addresses: Vec<String> = parts
-        .iter()
-        .map(|(at, _)| if *at == 0 { "\"r\"(from)".to_string() } else { format!("\"r\"(from + {at})") })
-        .collect();
-    lines.push(format!("               : {} : \"memory\");", addresses.join(", ")));
-    lines.extend(["}".to_string(), String::new()]);
-    lines
 }

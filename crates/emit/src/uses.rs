@@ -7,7 +7,7 @@ use tilewright_expr::Var;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Inst, Memory, MmaInst, Note, Program, RegArray, Resource, Stmt};
 
-use crate::tensor::{LoadFunction, ProductFunction};
+use crate::tensor::{MoveFunction, ProductFunction};
 use crate::tensor_copies::EngineFunction;
 use crate::values::products::Flows;
 use crate::wgmma::WgmmaFunction;
@@ -30,7 +30,7 @@ pub(crate) struct Uses<'a> {
     /// The kinds of products with sums in tensor memory.
     pub(crate) tensor_products: BTreeSet<ProductFunction>,
     /// The loads of tensor memory.
-    pub(crate) tensor_loads: BTreeSet<LoadFunction>,
+    pub(crate) tensor_moves: BTreeSet<MoveFunction>,
     /// The functions by which it tells the copy engine to copy.
     pub(crate) engine: BTreeSet<EngineFunction>,
     /// Whether it elects threads.
@@ -75,7 +75,7 @@ impl<'a> Uses<'a> {
             products: BTreeSet::new(),
             warpgroup_products: BTreeSet::new(),
             tensor_products: BTreeSet::new(),
-            tensor_loads: BTreeSet::new(),
+            tensor_moves: BTreeSet::new(),
             engine: BTreeSet::new(),
             elects: false,
         };
@@ -163,10 +163,7 @@ impl<'a> Uses<'a> {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
             Stmt::TensorMma(product) => _ = self.tensor_products.insert((product.kind, product.is_of_pair)),
-            Stmt::TensorLoad(load) => {
-                let dtype = self.program.registers[load.to.array].dtype;
-                self.tensor_loads.insert((dtype, load.to.count));
-            }
+            Stmt::TensorMove(moved) => _ = self.tensor_moves.insert(MoveFunction::of(self.program, moved)),
             Stmt::WarpgroupMma(product) => _ = self.warpgroup_products.insert(WgmmaFunction::of(product)),
             Stmt::TensorCopy(copy) => {
                 self.engine.insert(EngineFunction::of(self.program, copy));

@@ -7,7 +7,7 @@
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
 use tilewright_ir::product::{Matrix, Product};
-use tilewright_ir::tile::{Buffer, Effect, Kernel, Op, Space};
+use tilewright_ir::tile::{Buffer, Effect, Kernel, Op, Space, Tile};
 use tilewright_layout::map::Map;
 
 use crate::granules::granules;
@@ -68,23 +68,23 @@ impl Dictation {
         Ok(Dictation { by: "dictated by `mma.sync`", title, span: op.span, fragments })
     }
 
-    /// What a copy from tensor memory dictates: a row for each thread. `None` for other ops. Error: why its fragment cannot have
+    /// What a copy from or to tensor memory dictates: a row for each thread. `None` for other ops. Error: why its fragment cannot have
     /// that layout.
     pub(crate) fn of_tensor_memory(
         kernel: &Kernel,
         storages: &Storages,
         op: &Op,
     ) -> Option<Result<Dictation, Diagnostic>> {
-        let [tile, _] = &op.operands[..] else { return None };
+        let is_fragment = |tile: &&Tile| kernel.buffers[tile.buffer].space == Space::Fragment;
+        let place = op.operands.iter().position(|tile| is_fragment(&tile))?;
+        let (tile, effect) = (&op.operands[place], op.effect(place));
+        let by = if effect == Effect::Write { "dictated by `tcgen05.ld`" } else { "dictated by `tcgen05.st`" };
         let buffer = &kernel.buffers[tile.buffer];
-        if buffer.space != Space::Fragment {
-            return None;
-        }
         let title = kernel.op_title(op);
         let refused = |text: &str, accepted: &str| {
             Diagnostic::error("I0705", format!("`{title}` with the fragment `{}`: {text}", buffer.name))
                 .label(op.span, "this copy")
-                .label(buffer.span, "its layout is dictated by `tcgen05.ld`")
+                .label(buffer.span, format!("its layout is {by}"))
                 .help(format!("accepted: {accepted}"))
         };
         let [rows, columns] = buffer.shape[..] else {
@@ -100,8 +100,8 @@ impl Dictation {
         for element in 0..rows * columns {
             map.put((element / columns) as usize, (element % columns) as usize, element as usize);
         }
-        let fragments = vec![Dictated { storage, map, effect: Effect::Write }];
-        Some(Ok(Dictation { by: "dictated by `tcgen05.ld`", title, span: op.span, fragments }))
+        let fragments = vec![Dictated { storage, map, effect }];
+        Some(Ok(Dictation { by, title, span: op.span, fragments }))
     }
 
     /// Why its fragments have the layouts that it dictates.

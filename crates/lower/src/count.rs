@@ -111,8 +111,8 @@ impl<'a> Tally<'a> {
                 product.shared().into_iter().for_each(|part| self.value(&part.offset));
                 self.add(times);
             }
-            Stmt::TensorLoad(load) => {
-                self.value(&load.from);
+            Stmt::TensorMove(moved) => {
+                self.value(&moved.address);
                 self.add(times);
             }
             Stmt::Mma(_) | Stmt::Advance { .. } => self.add(times),

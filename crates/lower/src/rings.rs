@@ -152,12 +152,12 @@ impl Rings {
     /// Notes what statements of a role do to the stages that it holds.
     pub(crate) fn note(&mut self, kernel: &Kernel, builder: &Builder, role: Option<Handle<Role>>, body: &[Stmt]) {
         let Some(role) = role else { return };
-        let (mut multiplied, mut read, mut loads) = (BTreeSet::new(), BTreeSet::new(), false);
+        let (mut multiplied, mut read, mut moves_sums) = (BTreeSet::new(), BTreeSet::new(), false);
         let mut multiplies = false;
         for_each_stmt(body, &mut |stmt| {
             let by_tensor_core = matches!(stmt, Stmt::TensorMma(_));
             multiplies |= by_tensor_core;
-            loads |= matches!(stmt, Stmt::TensorLoad(_));
+            moves_sums |= matches!(stmt, Stmt::TensorMove(_));
             let into = if by_tensor_core { &mut multiplied } else { &mut read };
             into.extend(stmt.accesses().map(|access| builder.program.owner(access.memory)));
         });
@@ -168,11 +168,15 @@ impl Rings {
             let has_sums = kernel.rings[hold.ring].buffers.iter().any(|buffer| kernel.is_in_tensor_memory(*buffer));
             let pair = &mut self.all[hold.ring.index()];
             match hold.side {
-                Side::Produce => pair.producers.entry(role).or_default().products |= has_sums && multiplies,
+                Side::Produce => {
+                    let filled = pair.producers.entry(role).or_default();
+                    filled.products |= has_sums && multiplies;
+                    filled.stores |= has_sums && moves_sums;
+                }
                 Side::Consume => {
                     let used = pair.consumers.entry(role).or_default();
-                    used.products |= uses(&multiplied);
-                    used.reads |= uses(&read) || has_sums && loads;
+                    used.products |= uses(&multiplied) || has_sums && multiplies;
+                    used.reads |= uses(&read) || has_sums && moves_sums;
                 }
             }
         }
@@ -258,7 +262,7 @@ impl Rings {
         let OpenHold { plan, moves, .. } = self.open.remove(at);
         let hold = &kernel.holds[handle];
         let role = hold.role?;
-        let next = next.filter(|_| kernel.rings[hold.ring].claims).cloned();
+        let next = next.filter(|_| kernel.rings[hold.ring].claims()).cloned();
         let part = match (hold.side, &next) {
             (Side::Produce, None) => "fill it, and publish it",
             (Side::Consume, None) => "release it",

@@ -86,7 +86,7 @@ impl Scan<'_> {
             Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::Elect { body } => self.body(body),
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } => {}
             Stmt::Move { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => {}
-            Stmt::TensorMma(_) | Stmt::TensorLoad(_) => {}
+            Stmt::TensorMma(_) | Stmt::TensorMove(_) => {}
             Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance { .. } => {}
         }
     }

@@ -299,7 +299,7 @@ impl Machine<'_> {
                 | Stmt::Mma(_)
                 | Stmt::WarpgroupMma(_)
                 | Stmt::TensorMma(_)
-                | Stmt::TensorLoad(_)
+                | Stmt::TensorMove(_)
                 | Stmt::Elect { .. }
                 | Stmt::Role { .. }
                 | Stmt::Advance { .. } => {

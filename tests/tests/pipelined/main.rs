@@ -5,6 +5,7 @@ mod attention;
 mod boxes;
 mod claims;
 mod clusters;
+mod exchanges;
 mod fills;
 mod gates;
 mod in_flight;

@@ -2,7 +2,7 @@
 
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{self, Hold, Side, Space, Stmt};
+use tilewright_ir::tile::{self, Hold, RingKind, Side, Space, Stmt};
 use tilewright_layout::axis::{TCOL, TLANE};
 use tilewright_layout::{DType, S};
 
@@ -52,12 +52,62 @@ impl<'k> KernelBuilder<'k> {
         stages: i64,
         payload: impl FnOnce(&mut RingBuffers<'_, 'k>) -> P,
     ) -> Ring<P> {
-        let span = Span::here();
+        self.staged((name, stages, RingKind::Queue, Span::here()), payload)
+    }
+
+    /// Sums in tensor memory that two roles have in turn (sm_100a): a ring of one stage, of which both roles read and write what the
+    /// other one has left. The role that calls [`Ring::produce`] has it first, and the one that calls [`Ring::consume`] next.
+    ///
+    /// ```
+    /// use tilewright_dsl::{at, kernel};
+    /// use tilewright_layout::DType::{BF16, F32};
+    /// use tilewright_ir::tile::Gemm;
+    ///
+    /// let product = kernel("product", |k| {
+    ///     let (a, b) = (k.input("a", BF16, [128, 64]), k.input("b", BF16, [64, 64]));
+    ///     let begin = k.input("begin", F32, [128, 64]);
+    ///     let c = k.output("c", F32, [128, 64]);
+    ///     k.threads(192);
+    ///     let ab = k.ring("ab", 1, |r| (r.shared("sa", BF16, [128, 64]), r.shared("sb", BF16, [64, 64])));
+    ///     let sums = k.exchange("sums", |r| r.tensor("o", F32, [128, 64]));
+    ///     k.role("load", 1, |k| {
+    ///         ab.produce(k, |k, (sa, sb)| {
+    ///             k.copy(sa, a);
+    ///             k.copy(sb, b);
+    ///         });
+    ///     });
+    ///     k.role("multiply", 1, |k| {
+    ///         ab.consume(k, |k, (sa, sb)| {
+    ///             sums.consume(k, |k, o| k.gemm_async(o, sa, sb).with(Gemm { transpose_b: true, ..Gemm::PLAIN }));
+    ///         });
+    ///         sums.consume(k, |_, _| ());
+    ///     });
+    ///     k.role("begin_and_store", 4, |k| {
+    ///         let held = k.fragment("held", F32, [128, 64]);
+    ///         k.copy(held, begin);
+    ///         sums.produce(k, |k, o| k.copy(o, held));
+    ///         sums.produce(k, |k, o| k.copy(held, o));
+    ///         k.copy(c, held);
+    ///     });
+    /// });
+    /// assert!(product.build_findings.is_empty());
+    /// ```
+    ///
+    /// Each role takes the same number of turns, as with the stages of a ring.
+    #[track_caller]
+    pub fn exchange<P: Clone>(&mut self, name: &str, payload: impl FnOnce(&mut RingBuffers<'_, 'k>) -> P) -> Ring<P> {
+        self.staged((name, 1, RingKind::Exchange, Span::here()), payload)
+    }
+
+    fn staged<P: Clone>(
+        &mut self,
+        (name, stages, kind, span): (&str, i64, RingKind, Span),
+        payload: impl FnOnce(&mut RingBuffers<'_, 'k>) -> P,
+    ) -> Ring<P> {
         let mut declared = RingBuffers { builder: self, buffers: Vec::new() };
         let payload = payload(&mut declared);
         let buffers = declared.buffers;
-        let ring = tile::Ring { name: name.to_string(), stages, buffers, claims: false, span };
-        let handle = self.kernel.rings.push(ring);
+        let handle = self.kernel.rings.push(tile::Ring { name: name.to_string(), stages, buffers, kind, span });
         Ring { handle, kernel: self.nodes.identity(), payload }
     }
 

@@ -2,7 +2,7 @@
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{self, Part, Side, Stmt, Unroll};
+use tilewright_ir::tile::{self, Part, RingKind, Side, Stmt, Unroll};
 
 use super::{KernelBuilder, LoopKind};
 use crate::expr::Expr;
@@ -14,7 +14,7 @@ impl<'k> KernelBuilder<'k> {
     #[track_caller]
     pub(crate) fn ring_of_claims(&mut self, stages: i64) -> Handle<tile::Ring> {
         let (name, buffers) = (self.free_name("tiles"), Vec::new());
-        self.kernel.rings.push(tile::Ring { name, stages, buffers, claims: true, span: Span::here() })
+        self.kernel.rings.push(tile::Ring { name, stages, buffers, kind: RingKind::Claims, span: Span::here() })
     }
 
     /// A role of one warp that claims one tile after the other until none is left, and tells the other roles.

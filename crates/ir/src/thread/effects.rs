@@ -127,7 +127,7 @@ impl Stmt {
                     visit(Effect::Read, flag);
                 }
             }
-            Stmt::TensorLoad(load) => visit(Effect::Write, &load.to),
+            Stmt::TensorMove(moved) => visit(moved.effect(), &moved.registers),
             Stmt::Assign { to, .. } | Stmt::AssignPair { to, .. } => {
                 self.values().iter().for_each(|value| registers_of(value, visit));
                 visit(Effect::Write, to);
@@ -167,7 +167,7 @@ impl Stmt {
                     regs(flag);
                 }
             }
-            Stmt::TensorLoad(load) => regs(&mut load.to),
+            Stmt::TensorMove(moved) => regs(&mut moved.registers),
             Stmt::Inst(call) => call.to.iter_mut().chain(&mut call.from).for_each(regs),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
             Stmt::If { .. } | Stmt::Unless { .. } | Stmt::LetValue { .. } | Stmt::IfValue { .. } => {}
@@ -215,7 +215,7 @@ impl Stmt {
             Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } => ([None, None], None),
             Stmt::IfValue { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => ([None, None], None),
             Stmt::Assign { .. } | Stmt::AssignPair { .. } => ([None, None], None),
-            Stmt::LetValue { .. } | Stmt::Mma(_) | Stmt::TensorLoad(_) | Stmt::Advance { .. } => ([None, None], None),
+            Stmt::LetValue { .. } | Stmt::Mma(_) | Stmt::TensorMove(_) | Stmt::Advance { .. } => ([None, None], None),
         };
         own.into_iter().flatten().chain(call.into_iter().flat_map(Call::accesses))
     }
@@ -252,7 +252,7 @@ impl Stmt {
                 let all = product.left_registers().into_iter().chain([&product.sums]);
                 all.for_each(|regs| visit(regs.array, bytes(regs.array).max(WORD)));
             }
-            Stmt::TensorLoad(load) => visit(load.to.array, WORD),
+            Stmt::TensorMove(moved) => visit(moved.registers.array, WORD),
             Stmt::TensorMma(_) => {}
             Stmt::Move { to, from } if is_word(registers, [to, from]) => {
                 [to, from].iter().for_each(|regs| visit(regs.array, WORD));
@@ -287,7 +287,7 @@ impl Stmt {
             | Stmt::Mma(_)
             | Stmt::WarpgroupMma(_)
             | Stmt::TensorMma(_)
-            | Stmt::TensorLoad(_)
+            | Stmt::TensorMove(_)
             | Stmt::Inst(_) => &[],
         }
     }
@@ -309,7 +309,7 @@ impl Stmt {
             | Stmt::Mma(_)
             | Stmt::WarpgroupMma(_)
             | Stmt::TensorMma(_)
-            | Stmt::TensorLoad(_)
+            | Stmt::TensorMove(_)
             | Stmt::Inst(_) => &mut [],
         }
     }
@@ -330,7 +330,7 @@ impl Stmt {
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => &[],
             Stmt::Unless { .. } | Stmt::Role { .. } | Stmt::Elect { .. } => &[],
             Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance { .. } | Stmt::WarpgroupMma(_) => &[],
-            Stmt::TensorMma(_) | Stmt::TensorLoad(_) => &[],
+            Stmt::TensorMma(_) | Stmt::TensorMove(_) => &[],
         }
     }
 
@@ -347,7 +347,7 @@ impl Stmt {
             Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) | Stmt::Advance { .. } | Stmt::WarpgroupMma(_) => {
                 &mut []
             }
-            Stmt::TensorMma(_) | Stmt::TensorLoad(_) => &mut [],
+            Stmt::TensorMma(_) | Stmt::TensorMove(_) => &mut [],
         }
     }
 
@@ -380,7 +380,7 @@ impl Stmt {
                 let factors = product.shared().into_iter().flat_map(|part| [&part.first, &part.offset]);
                 factors.chain([&product.sums]).for_each(visit);
             }
-            Stmt::TensorLoad(load) => visit(&load.from),
+            Stmt::TensorMove(moved) => visit(&moved.address),
             Stmt::Advance { by, .. } => visit(by),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
             Stmt::Role { .. } | Stmt::Elect { .. } => {}
@@ -409,7 +409,7 @@ impl Stmt {
                 visit(&mut product.sums);
                 product.shared_mut().into_iter().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(visit);
             }
-            Stmt::TensorLoad(load) => visit(&mut load.from),
+            Stmt::TensorMove(moved) => visit(&mut moved.address),
             Stmt::Advance { by, .. } => visit(by),
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) => {}
             Stmt::Role { .. } | Stmt::Elect { .. } => {}
@@ -433,7 +433,7 @@ impl Stmt {
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => {}
             Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::Advance { .. } => {}
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } | Stmt::Mma(_) => {}
-            Stmt::TensorLoad(_) => {}
+            Stmt::TensorMove(_) => {}
         }
     }
 
@@ -447,7 +447,7 @@ impl Stmt {
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => Scope::Thread,
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::LetValue { .. } => Scope::Thread,
             Stmt::Mma(_) | Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) => Scope::Thread,
-            Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Advance { .. } => Scope::Thread,
+            Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorMove(_) | Stmt::Advance { .. } => Scope::Thread,
         }
     }
 

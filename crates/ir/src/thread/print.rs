@@ -8,7 +8,7 @@ use crate::arena::Handle;
 use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::{Cursor, EngineWay, Reach, Ring, TensorCopy, TensorMapRecipe, TensorPart};
-use crate::thread::tensor::{Accumulates, TensorMma};
+use crate::thread::tensor::{Accumulates, TensorMma, TensorMove};
 use crate::thread::value::Value;
 use crate::thread::wgmma::{LeftMatrix, SharedMatrix, WarpgroupMma};
 use crate::tile::AtomicOp;
@@ -132,6 +132,12 @@ impl Program {
                 format!("{name} {part} {sign}= {shared}, {bytes} bytes")
             }
         }
+    }
+
+    /// `part[0..+32] = tensor[(warp << 21)]`
+    fn tensor_move(&self, moved: &TensorMove) -> String {
+        let (registers, columns) = (self.regs(&moved.registers), format!("tensor[{}]", moved.address));
+        if moved.is_store { format!("{columns} = {registers}") } else { format!("{registers} = {columns}") }
     }
 
     /// `sums[0..+32] += wgmma.n64 f32.bf16.bf16 left[0], right[0]`
@@ -263,7 +269,7 @@ impl Program {
                     let [a, b] = [a, b].map(|part| self.shared_matrix(part));
                     writeln!(f, "tensor[{sums}] {sign} tcgen05.{} {a}, {b}", kind.name())?;
                 }
-                Stmt::TensorLoad(load) => writeln!(f, "{} = tensor[{}]", self.regs(&load.to), load.from)?,
+                Stmt::TensorMove(moved) => writeln!(f, "{}", self.tensor_move(moved))?,
                 Stmt::WarpgroupMma(product) => writeln!(f, "{}", self.warpgroup_mma(product))?,
                 Stmt::Advance { cursor, by } => {
                     let Cursor { stage, phase, stages } = &self.cursors[*cursor];

@@ -13,7 +13,7 @@ use crate::thread::inst::Inst;
 use crate::thread::mma::MmaInst;
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::{Cursor, Ring, TensorCopy, TensorMapRecipe};
-use crate::thread::tensor::{TensorLoad, TensorMemory, TensorMma};
+use crate::thread::tensor::{TensorMemory, TensorMma, TensorMove};
 use crate::thread::value::Value;
 use crate::thread::wgmma::WarpgroupMma;
 use crate::tile::{MemoryOrdering, Role};
@@ -323,7 +323,7 @@ impl Stmt {
             | Stmt::Mma(_)
             | Stmt::WarpgroupMma(_)
             | Stmt::TensorMma(_)
-            | Stmt::TensorLoad(_)
+            | Stmt::TensorMove(_)
             | Stmt::TensorCopy(_)
             | Stmt::Advance { .. }
             | Stmt::Inst(_) => &[],
@@ -343,7 +343,7 @@ impl Stmt {
             Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => None,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => None,
             Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma(_) | Stmt::TensorCopy(_) | Stmt::Inst(_) => None,
-            Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorLoad(_) | Stmt::Advance { .. } => None,
+            Stmt::WarpgroupMma(_) | Stmt::TensorMma(_) | Stmt::TensorMove(_) | Stmt::Advance { .. } => None,
         }
     }
 
@@ -506,8 +506,8 @@ pub enum Stmt {
     WarpgroupMma(Box<WarpgroupMma>),
     /// One thread lets the tensor core multiply, with sums in tensor memory.
     TensorMma(Box<TensorMma>),
-    /// A warp loads columns of tensor memory.
-    TensorLoad(Box<TensorLoad>),
+    /// A warp loads or stores columns of tensor memory.
+    TensorMove(Box<TensorMove>),
     /// The copy engine copies a box of a tensor to shared memory.
     TensorCopy(Box<TensorCopy>),
     /// A warp goes on by some stages of a ring.

@@ -10,6 +10,7 @@ use crate::arena::Handle;
 use crate::thread::program::{Memory, Stmt};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::wgmma::SharedMatrix;
+use crate::tile::Effect;
 
 /// Columns of the tensor memory of an SM (PTX ISA, "Tensor Memory Addressing").
 pub const TENSOR_COLUMNS: i64 = 512;
@@ -76,17 +77,31 @@ impl TensorMma {
     }
 }
 
-/// The most columns that a thread loads with one statement.
-pub const MOST_LOADED: i64 = 64;
+/// The most columns that a thread moves with one statement.
+pub const MOST_MOVED: i64 = 64;
 
-/// Each thread of a warp loads adjacent columns of its lane, and waits for them (PTX ISA, "tcgen05.ld", `.32x32b`, and
-/// "tcgen05.wait").
+/// Each thread of a warp moves adjacent columns of its lane from or to registers, and waits until they have arrived (PTX ISA,
+/// "tcgen05.ld" and "tcgen05.st", `.32x32b`, and "tcgen05.wait").
 #[derive(Clone, Debug, PartialEq)]
-pub struct TensorLoad {
-    /// Where to: as many registers of 32 bits as columns, up to [`MOST_LOADED`].
-    pub to: Regs,
+pub struct TensorMove {
+    /// As many registers of 32 bits as columns, up to [`MOST_MOVED`].
+    pub registers: Regs,
     /// The address of the first column in the first lane of the warp, from the base on.
-    pub from: Expr,
+    pub address: Expr,
+    /// Whether the columns get what is in the registers, and not the registers what is in the columns.
+    pub is_store: bool,
+}
+
+impl TensorMove {
+    /// What it does to its registers.
+    pub fn effect(&self) -> Effect {
+        if self.is_store { Effect::Read } else { Effect::Write }
+    }
+
+    /// The instruction.
+    pub fn name(&self) -> &'static str {
+        if self.is_store { "tcgen05.st" } else { "tcgen05.ld" }
+    }
 }
 
 impl From<TensorMma> for Stmt {
@@ -95,8 +110,8 @@ impl From<TensorMma> for Stmt {
     }
 }
 
-impl From<TensorLoad> for Stmt {
-    fn from(load: TensorLoad) -> Stmt {
-        Stmt::TensorLoad(Box::new(load))
+impl From<TensorMove> for Stmt {
+    fn from(moved: TensorMove) -> Stmt {
+        Stmt::TensorMove(Box::new(moved))
     }
 }

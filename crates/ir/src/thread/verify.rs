@@ -169,7 +169,7 @@ impl Checker<'_> {
             Stmt::Mma(product) => self.mma(product),
             Stmt::WarpgroupMma(product) => self.warpgroup_mma(product),
             Stmt::TensorMma(product) => self.tensor_mma(product),
-            Stmt::TensorLoad(load) => self.tensor_load(load),
+            Stmt::TensorMove(moved) => self.tensor_move(moved),
             Stmt::Role { role, body } => self.role(&self.program.roles[*role], body),
             Stmt::Elect { body } => {
                 self.executes("elect.sync", Target::ALL, Scope::Warp);

@@ -105,7 +105,7 @@ impl Walker<'_> {
             }
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
             Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) => {}
-            Stmt::TensorMma(_) | Stmt::TensorLoad(_) => {}
+            Stmt::TensorMma(_) | Stmt::TensorMove(_) => {}
             Stmt::Advance { cursor, by } => {
                 let by = self.warp.eval(by)?[0];
                 self.warp.advance(&self.program.cursors[*cursor], by);

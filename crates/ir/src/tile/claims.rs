@@ -10,7 +10,7 @@ impl Kernel {
     pub fn without_claims(self) -> Kernel {
         let (mut rings, mut kept, mut unclaimed) = (Arena::new(), Vec::new(), self.unclaimed);
         for (_, ring) in self.rings.iter() {
-            if ring.claims {
+            if ring.claims() {
                 unclaimed.push(ring.clone());
                 kept.push(None);
             } else {

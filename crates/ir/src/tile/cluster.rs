@@ -55,7 +55,7 @@ impl Kernel {
     /// Whether a role that leads a pair is on this side of a ring of buffers. Claimed tiles are those of the whole cluster.
     pub fn is_led(&self, ring: Handle<Ring>, side: Side) -> bool {
         let mut holds = self.holds.iter().map(|(_, hold)| hold);
-        !self.rings[ring].claims
+        !self.rings[ring].claims()
             && holds
                 .any(|hold| hold.ring == ring && hold.side == side && hold.role.is_some_and(|role| self.leads(role)))
     }

@@ -66,7 +66,7 @@ pub use own_blocks::Blocks;
 pub use prepare::prepare;
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use producer::{BULK, TMA, TMA_WARP_SPECIALISED, with_producer};
-pub use ring::{CLAIMED_TILES, Hold, Ring, Side};
+pub use ring::{CLAIMED_TILES, Hold, Ring, RingKind, Side};
 pub use role::{KernelsByRole, Role, RoleOfUse, WARPS_OF_A_WARPGROUP};
 pub use shared_storage::SharedStorage;
 pub use tensor_memory::TensorColumns;

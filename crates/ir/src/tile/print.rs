@@ -13,7 +13,7 @@ use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Part, ScalarParameter, Size, Stmt, Unroll};
 use crate::tile::loaded::LoadedIndex;
 use crate::tile::op::Op;
-use crate::tile::ring::CLAIMED_TILES;
+use crate::tile::ring::{CLAIMED_TILES, RingKind};
 use crate::tile::role::Role;
 use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord, Value};
@@ -104,8 +104,16 @@ impl fmt::Display for Kernel {
         }
         for (_, ring) in self.rings.iter() {
             let names: Vec<&str> = ring.buffers.iter().map(|buffer| self.buffers[*buffer].name.as_str()).collect();
-            let carried = if ring.claims { CLAIMED_TILES.to_string() } else { names.join(", ") };
-            writeln!(f, "  ring {}: {carried} in {}", ring.name, counted(ring.stages, "stage"))?;
+            match ring.kind {
+                RingKind::Queue => {
+                    writeln!(f, "  ring {}: {} in {}", ring.name, names.join(", "), counted(ring.stages, "stage"))?;
+                }
+                RingKind::Exchange => writeln!(f, "  exchange {}: {}", ring.name, names.join(", "))?,
+                RingKind::Claims => {
+                    let stages = counted(ring.stages, "stage");
+                    writeln!(f, "  ring {}: {CLAIMED_TILES} in {stages}", ring.name)?;
+                }
+            }
         }
         print_body(f, self, &self.body, 1)
     }

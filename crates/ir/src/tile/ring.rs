@@ -20,7 +20,7 @@ use crate::tile::kernel::{Kernel, Loop, Part, Stmt, Unroll};
 use crate::tile::op::{Op, OpKind};
 use crate::tile::role::Role;
 
-/// What the stages of a ring carry that [`Ring::claims`].
+/// What the stages of a ring of [`RingKind::Claims`] carry.
 pub const CLAIMED_TILES: &str = "claimed tiles";
 
 /// Buffers that several roles share, in stages.
@@ -30,13 +30,36 @@ pub struct Ring {
     pub name: String,
     /// The number of stages.
     pub stages: i64,
-    /// What a stage carries: shared buffers, each with a copy in every stage.
+    /// What a stage carries: buffers, each with a copy in every stage.
     pub buffers: Vec<Handle<Buffer>>,
-    /// Whether a stage carries, in place of buffers, the next tile of a claimed loop: a role claims it in the hold that produces, and
-    /// the loops of all roles go on with it where they consume.
-    pub claims: bool,
+    /// What the stages are for.
+    pub kind: RingKind,
     /// Where it was written.
     pub span: Span,
+}
+
+/// What the stages of a ring are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingKind {
+    /// Roles that produce fill them, and those that consume read them.
+    Queue,
+    /// One stage of tensor memory, which two roles have in turn: each goes on with what the other one has left.
+    Exchange,
+    /// A stage carries, in place of buffers, the next tile of a claimed loop: a role claims it in the hold that produces, and the
+    /// loops of all roles go on with it where they consume.
+    Claims,
+}
+
+impl Ring {
+    /// Whether its stages carry claimed tiles.
+    pub fn claims(&self) -> bool {
+        self.kind == RingKind::Claims
+    }
+
+    /// Whether two roles have its buffers in turn.
+    pub fn is_exchange(&self) -> bool {
+        self.kind == RingKind::Exchange
+    }
 }
 
 /// What a role does with a stage.
@@ -95,7 +118,8 @@ impl Kernel {
     pub fn is_read_by_products(&self, ring: Handle<Ring>) -> bool {
         let is_async = |op: &&Op| matches!(op.kind, OpKind::GemmAsync(_));
         let ops = self.ops.iter().map(|(_, op)| op).filter(is_async);
-        ops.flat_map(|op| &op.operands).any(|tile| self.ring_of(tile.buffer) == Some(ring))
+        let factors = ops.flat_map(|op| op.operands.iter().skip(1));
+        factors.into_iter().any(|tile| self.ring_of(tile.buffer) == Some(ring))
     }
 
     /// Bytes of which the stages of a buffer of a ring begin at multiples: after so many, its swizzle repeats.

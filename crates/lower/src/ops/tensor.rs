@@ -1,10 +1,10 @@
-//! Ops on tensor memory: products, copies to fragments, and fills that let the next product replace sums.
+//! Ops on tensor memory: products, copies from and to fragments, and fills that let the next product replace sums.
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
-use tilewright_ir::thread::{Accumulates, MOST_LOADED, RegArray, Regs, Stmt, TENSOR_LANE, TensorLoad};
+use tilewright_ir::thread::{Accumulates, MOST_MOVED, RegArray, Regs, Stmt, TENSOR_LANE, TensorMove};
 use tilewright_ir::tile::{Op, OpKind, Tile, tile_title};
 use tilewright_ir::{Handle, HwIndex, Scalar, tile};
 use tilewright_layout::DType;
@@ -25,7 +25,7 @@ impl KernelLowering<'_> {
         self.in_role(op.role, |lowering| {
             let (body, summary) = match op.kind {
                 OpKind::Fill(_) => lowering.forget(op),
-                OpKind::Copy => lowering.loads(op)?,
+                OpKind::Copy => lowering.moves(op)?,
                 _ => lowering.multiplies(op)?,
             };
             let title = lowering.title(op);
@@ -45,11 +45,14 @@ impl KernelLowering<'_> {
         (set.into_iter().collect(), "the next product replaces the sums".to_string())
     }
 
-    /// The register that says whether products are added to sums. It is 0 after a fill, until the first product. `None` if all products
-    /// replace the sums.
+    /// The register that says whether products are added to sums. It is 0 after a fill, until the first product. `None` if it would
+    /// always be 1, or if all products replace the sums.
     fn sums_flag(&mut self, sums: Handle<tile::Buffer>) -> Option<Regs> {
-        let adds = |op: &Op| op.operands[0].buffer == sums && matches!(op.kind, OpKind::GemmAsync(gemm) if !gemm.clear);
-        if !self.kernels.whole().ops.iter().any(|(_, op)| adds(op)) {
+        let kernel = self.kernels.whole();
+        let is_some =
+            |of: &dyn Fn(OpKind) -> bool| kernel.ops.iter().any(|(_, op)| op.operands[0].buffer == sums && of(op.kind));
+        let adds = |kind: OpKind| matches!(kind, OpKind::GemmAsync(gemm) if !gemm.clear);
+        if !is_some(&adds) || !is_some(&|kind| matches!(kind, OpKind::Fill(_))) {
             return None;
         }
         if let Some(known) = self.sums_flags.get(&sums) {
@@ -68,7 +71,11 @@ impl KernelLowering<'_> {
         let sums = self.address(op, &op.operands[0], Expr::constant(0))?;
         let flag = self.sums_flag(op.operands[0].buffer);
         let replaces = op.kind.product().is_some_and(|gemm| gemm.clear);
-        let first = flag.clone().filter(|_| !replaces).map_or(Accumulates::Never, Accumulates::If);
+        let first = match &flag {
+            _ if replaces => Accumulates::Never,
+            Some(flag) => Accumulates::If(flag.clone()),
+            None => Accumulates::Always,
+        };
         let Issue { body, summary } = match issue(&mut self.builder, self.kernel, op, (&sums, &first))? {
             Ok(issued) => issued,
             Err(reasons) => return Err(impossible(&self.kernel.op_title(op), op, reasons)),
@@ -79,23 +86,27 @@ impl KernelLowering<'_> {
         Ok((all, summary))
     }
 
-    /// Each thread loads the columns of its row.
-    fn loads(&mut self, op: &Op) -> Result<(Vec<Stmt>, String), Diagnostic> {
-        let (to, from) = (&op.operands[0], &op.operands[1]);
-        let array = self.builder.fragment(to.buffer);
-        let columns = from.extents.last().copied().unwrap_or(0);
+    /// Each thread loads or stores the columns of its row.
+    fn moves(&mut self, op: &Op) -> Result<(Vec<Stmt>, String), Diagnostic> {
+        let is_store = self.kernel.is_in_tensor_memory(op.operands[0].buffer);
+        let (fragment, tile) = match is_store {
+            true => (&op.operands[1], &op.operands[0]),
+            false => (&op.operands[0], &op.operands[1]),
+        };
+        let array = self.builder.fragment(fragment.buffer);
+        let columns = tile.extents.last().copied().unwrap_or(0);
         let warp = HwIndex::Warp.var(self.builder.program.threads, &self.builder.program.grid);
         let lane = Expr::var(&warp) * (TENSOR_LANE * LANES as i64);
-        let first = from.starts.last().cloned().unwrap_or(Expr::constant(0)) + lane;
-        let address = self.address(op, from, first)?;
+        let first = tile.starts.last().cloned().unwrap_or(Expr::constant(0)) + lane;
+        let begin = self.address(op, tile, first)?;
         let (mut body, mut at) = (Vec::new(), 0);
         while at < columns {
-            let count = (columns - at).min(MOST_LOADED);
-            let from = normalize(&(address.clone() + at));
-            body.push(Stmt::from(TensorLoad { to: regs(array, at, count), from }));
+            let count = (columns - at).min(MOST_MOVED);
+            let address = normalize(&(begin.clone() + at));
+            body.push(Stmt::from(TensorMove { registers: regs(array, at, count), address, is_store }));
             at += count;
         }
-        let summary = format!("a row for each thread, {columns} columns, up to {MOST_LOADED} at a time");
+        let summary = format!("a row for each thread, {columns} columns, up to {MOST_MOVED} at a time");
         Ok((body, summary))
     }
 

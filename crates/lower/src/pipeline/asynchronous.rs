@@ -118,7 +118,7 @@ impl Rewrite<'_> {
                 Stmt::Move { .. } => return Err(reordered()),
                 Stmt::Set { .. } | Stmt::Assign { .. } | Stmt::AssignPair { .. } => return Err(computed()),
                 Stmt::Op { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) | Stmt::Inst(_) => return Err(computed()),
-                Stmt::TensorMma(_) | Stmt::TensorLoad(_) => return Err(computed()),
+                Stmt::TensorMma(_) | Stmt::TensorMove(_) => return Err(computed()),
                 Stmt::Role { .. } | Stmt::Elect { .. } | Stmt::TensorCopy(_) | Stmt::Advance { .. } => {
                     return Err(computed());
                 }

@@ -112,7 +112,7 @@ impl Check<'_> {
             | Stmt::Mma(_)
             | Stmt::WarpgroupMma(_)
             | Stmt::TensorMma(_)
-            | Stmt::TensorLoad(_)
+            | Stmt::TensorMove(_)
             | Stmt::Inst(_)
             | Stmt::Role { .. }
             | Stmt::Elect { .. }

@@ -185,10 +185,10 @@ impl BarrierPair {
             holds.filter(move |hold| (hold.ring, hold.side) == (handle, side)).filter_map(|hold| hold.role)
         };
         // The hardware brings responses, which the role that asked for them reads, too.
-        let claiming = || roles(Side::Produce).filter(|_| ring.claims);
+        let claiming = || roles(Side::Produce).filter(|_| ring.claims());
         let consumers = roles(Side::Consume).chain(claiming()).map(|role| (role, Used::default())).collect();
         let producers = claiming().map(|role| (role, Filled { engine: true, ..Filled::default() })).collect();
-        let responses = ring.claims.then(|| builder.responses(&ring.name, ring.stages, ring.span));
+        let responses = ring.claims().then(|| builder.responses(&ring.name, ring.stages, ring.span));
         let has_sums = ring.buffers.iter().any(|buffer| kernel.is_in_tensor_memory(*buffer));
         BarrierPair {
             plan: plans.len() - 1,
@@ -205,7 +205,7 @@ impl BarrierPair {
             across: match (kernel.is_led(handle, Side::Consume), kernel.is_led(handle, Side::Produce)) {
                 (true, _) => Across::Factors,
                 (false, true) => Across::Sums,
-                (false, false) if ring.claims && kernel.cluster_ctas() > 1 => Across::Shared,
+                (false, false) if ring.claims() && kernel.cluster_ctas() > 1 => Across::Shared,
                 (false, false) => Across::Own,
             },
         }
@@ -289,6 +289,7 @@ impl BarrierPair {
             // Products read what threads have stored, and copies of the same role may overwrite it in another stage.
             let is_seen = self.is_read_by_products || filled.engine;
             body.extend(is_seen.then(|| Stmt::from(Call::plain(Inst::ProxyFenceShared))));
+            body.extend(self.has_sums.then(|| Stmt::from(Call::plain(Inst::TensorFenceBefore))));
             body.push(Stmt::from(Call::plain(Inst::SyncWarp)));
             body.extend(by_one_lane(builder, role, barrier_call(Inst::BarrierArrive, full.clone(), None)));
         }
@@ -388,7 +389,7 @@ impl BarrierPair {
             }
             Across::Sums => "; the first CTA of the pair computes the sums of both, which both release",
         };
-        let (carried, size) = match ring.claims {
+        let (carried, size) = match ring.claims() {
             true => (CLAIMED_TILES.to_string(), format!("{RESPONSE_BYTES} B each")),
             false => (names.join(", "), size),
         };

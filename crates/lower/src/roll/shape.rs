@@ -175,7 +175,7 @@ pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Place, &mut
             plain(&mut product.sums);
             product.shared_mut().into_iter().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(plain);
         }
-        Stmt::TensorLoad(load) => plain(&mut load.from),
+        Stmt::TensorMove(moved) => plain(&mut moved.address),
         Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(plain),
         Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::IfValue { .. } => {
             stmt.values_mut().iter_mut().for_each(|value: &mut Value| value.for_each_index_mut(&mut plain));

@@ -263,7 +263,7 @@ impl Reader<'_> {
                 Stmt::TensorCopy(_) | Stmt::Advance { .. } => {}
                 Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
                 Stmt::Assign { .. } | Stmt::AssignPair { .. } | Stmt::Mma(_) | Stmt::WarpgroupMma(_) => {}
-                Stmt::TensorMma(_) | Stmt::TensorLoad(_) => {}
+                Stmt::TensorMma(_) | Stmt::TensorMove(_) => {}
             }
         }
         Some(out)

@@ -9,6 +9,9 @@ impl Machine<'_> {
     /// A role takes the next stage: one that it fills has nothing, one that it uses has what was published.
     pub(super) fn begin_hold(&mut self, handle: Handle<Hold>) -> Outcome<()> {
         let hold = &self.kernel.holds[handle];
+        if self.kernel.rings[hold.ring].is_exchange() {
+            return unknown("roles that wait for each other");
+        }
         for buffer in &self.kernel.rings[hold.ring].buffers {
             if hold.side == Side::Produce {
                 if let Some(bytes) = self.storages.get_mut(buffer) {

@@ -7,7 +7,7 @@ use super::checker::Checker;
 use crate::target::Target;
 use crate::thread::program::Mma;
 use crate::thread::registers::Regs;
-use crate::thread::tensor::{MOST_LOADED, TensorLoad, TensorMma};
+use crate::thread::tensor::{MOST_MOVED, TensorMma, TensorMove};
 use crate::thread::wgmma::{LeftMatrix, SharedMatrix, WarpgroupMma};
 
 /// Bytes that addresses in descriptors count (PTX ISA, "Matrix Descriptor Format").
@@ -84,15 +84,15 @@ impl Checker<'_> {
         self.executes("tcgen05.mma", &[Target::Sm100a], Scope::Thread);
     }
 
-    /// A warp loads up to as many columns as one statement may.
-    pub(super) fn tensor_load(&mut self, load: &TensorLoad) {
-        let Regs { array, count, step, .. } = load.to;
+    /// A warp moves up to as many columns as one statement may.
+    pub(super) fn tensor_move(&mut self, moved: &TensorMove) {
+        let Regs { array, count, step, .. } = moved.registers;
         let array = &self.program.registers[array];
-        let is_possible = (1..=MOST_LOADED).contains(&count);
+        let is_possible = (1..=MOST_MOVED).contains(&count);
         if array.dtype.bytes() != 4 || array.vector != 1 || step != 1 || !is_possible {
-            self.report("V0317", "`tcgen05.ld` has operands that it does not accept".to_string());
+            self.report("V0317", format!("`{}` has operands that it does not accept", moved.name()));
         }
-        self.executes("tcgen05.ld", &[Target::Sm100a], Scope::Warp);
+        self.executes(moved.name(), &[Target::Sm100a], Scope::Warp);
     }
 }
 

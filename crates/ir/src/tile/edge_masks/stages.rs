@@ -99,6 +99,16 @@ impl Stages {
         taken
     }
 
+    /// What is valid of buffers that a role gets from another one, which may have them from it: all that one of the two leaves there.
+    fn exchanged(&mut self, kernel: &Kernel, hold: Handle<Hold>) -> State {
+        let Hold { ring, span, .. } = kernel.holds[hold];
+        let all = kernel.holds.iter().filter(|(_, of)| of.ring == ring).map(|(handle, _)| handle);
+        let (known, unknown): (Vec<_>, Vec<_>) = all.partition(|handle| self.published.contains_key(handle));
+        self.is_taken_early |= !unknown.is_empty();
+        let left = known.iter().flat_map(|handle| self.published[handle].keys());
+        left.map(|buffer| (*buffer, Valid { lost: Some(span), ..Valid::default() })).collect()
+    }
+
     /// Whether the holds of two roles are in loops of the same ranges, and each next one in as many of those of the one before.
     fn are_in_the_same_loops(&self, some: &[Handle<Hold>], others: &[Handle<Hold>]) -> bool {
         let is_same = |(a, b): (&Handle<Hold>, &Handle<Hold>)| {
@@ -132,14 +142,18 @@ impl Masks {
     /// A role gets a stage: one that it fills is like new, and in one that it uses is what another role has left there.
     pub(super) fn begin(&mut self, hold: Handle<Hold>) {
         self.take_stage(hold);
-        if self.kernel.holds[hold].side == Side::Consume {
-            self.state.extend(self.stages.taken(&self.kernel, hold));
+        let Hold { ring, side, .. } = self.kernel.holds[hold];
+        match side {
+            _ if self.kernel.rings[ring].is_exchange() => self.state.extend(self.stages.exchanged(&self.kernel, hold)),
+            Side::Produce => {}
+            Side::Consume => self.state.extend(self.stages.taken(&self.kernel, hold)),
         }
     }
 
     pub(super) fn end(&mut self, hold: Handle<Hold>) {
         let left = self.take_stage(hold);
-        if self.kernel.holds[hold].side == Side::Produce {
+        let Hold { ring, side, .. } = self.kernel.holds[hold];
+        if side == Side::Produce || self.kernel.rings[ring].is_exchange() {
             self.stages.published.insert(hold, left);
         }
     }

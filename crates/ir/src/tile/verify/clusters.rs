@@ -132,7 +132,7 @@ fn wrong_ring(kernel: &Kernel, handle: Handle<Ring>) -> Option<Diagnostic> {
         kernel.holds.iter().map(|(_, hold)| hold).filter(move |hold| hold.ring == handle && hold.side == side)
     };
     let leads = |hold: &&Hold| hold.role.is_some_and(|role| kernel.leads(role));
-    if ring.claims {
+    if ring.claims() {
         return None;
     }
     for side in [Side::Consume, Side::Produce] {

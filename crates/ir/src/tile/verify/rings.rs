@@ -40,12 +40,22 @@ fn check_ring(kernel: &Kernel, ring: &Ring, found: &mut Vec<Diagnostic>) {
         let message = format!("the ring `{}` cannot have {} stages", ring.name, ring.stages);
         found.push(wrong(message, "a ring has 1 stage or more; with 2 or more, one is filled while another is used"));
     }
-    if ring.buffers.is_empty() && !ring.claims {
+    if ring.buffers.is_empty() && !ring.claims() {
         let message = format!("the stages of the ring `{}` carry nothing", ring.name);
         found.push(wrong(
             message,
             "declare what a stage carries: k.ring(\"ab\", 3, |r| r.shared(\"a\", BF16, [64, 64]))",
         ));
+    }
+    let in_shared = |buffer: &&Handle<Buffer>| !kernel.is_in_tensor_memory(**buffer);
+    if let Some(buffer) = ring.buffers.iter().find(in_shared).filter(|_| ring.is_exchange()) {
+        let buffer = &kernel.buffers[*buffer];
+        let message = format!("the exchange `{}` has `{}`, which is in shared memory", ring.name, buffer.name);
+        let finding = wrong(
+            message,
+            "roles exchange tensor memory, r.tensor(..): pass shared memory on in a ring for each direction",
+        );
+        found.push(finding.label(buffer.span, "declared here"));
     }
 }
 
@@ -181,6 +191,8 @@ impl Walk<'_> {
         };
         let hold = &kernel.holds[open.hold];
         match (hold.side, effect) {
+            // Each of the two roles goes on with what the other one has left.
+            _ if ring.is_exchange() => {}
             (Side::Consume, Effect::Read | Effect::Move) => {}
             (Side::Consume, Effect::Write | Effect::Update) => {
                 let message = format!("`{name}` is written in a stage that the role consumes");
@@ -255,7 +267,7 @@ fn check_roles(kernel: &Kernel, handle: Handle<Ring>, found: &mut Vec<Diagnostic
             return;
         }
     }
-    if let Some(finding) = wrong_parts(kernel, handle, &roles) {
+    if let Some(finding) = wrong_parts(kernel, handle, &roles).or_else(|| wrong_exchange(kernel, handle, &roles)) {
         return found.push(finding);
     }
     let Some(((first, hold), rest)) = roles.split_first() else { return };
@@ -274,6 +286,24 @@ fn check_roles(kernel: &Kernel, handle: Handle<Ring>, found: &mut Vec<Diagnostic
             );
         }
     }
+}
+
+/// The error for an exchange of more than two roles, or of a pair of CTAs.
+fn wrong_exchange(kernel: &Kernel, handle: Handle<Ring>, roles: &[(Handle<Role>, &Hold)]) -> Option<Diagnostic> {
+    let ring = Some(&kernel.rings[handle]).filter(|ring| ring.is_exchange())?;
+    let wrong = |message: String, span: Span, help: &str| {
+        Some(Diagnostic::error("K0281", message).label(span, "here").label(ring.span, "this exchange").help(help))
+    };
+    if let Some((role, hold)) = roles.get(2) {
+        let message =
+            format!("`{}` is exchanged by two roles, and `{}` is another", ring.name, kernel.roles[*role].name);
+        return wrong(message, hold.span, "give the third role a buffer of its own");
+    }
+    let of_pair = |(role, _): &&(Handle<Role>, &Hold)| kernel.leads(*role);
+    let (role, hold) = roles.iter().find(of_pair)?;
+    let message =
+        format!("the role `{}` multiplies for a pair of CTAs, and exchanges `{}`", kernel.roles[*role].name, ring.name);
+    wrong(message, hold.span, "use a ring of sums, which are released to the products of the pair")
 }
 
 /// The error for roles that take turns, if there are not as many as they say, or if they fill stages.

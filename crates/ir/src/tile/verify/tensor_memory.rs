@@ -52,35 +52,55 @@ fn wrong_use(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
     let wrong = |message: String| Diagnostic::error("K0286", message).label(op.span, "this op");
     let is_zero = |value: Scalar| matches!(value, Scalar::Int(0)) || value == Scalar::Float(0.0);
     match (op.kind, place) {
-        (OpKind::GemmAsync(_), 0) | (OpKind::Copy, 1) => {}
-        (OpKind::Fill(value), 0) if is_zero(value) => {}
+        (OpKind::GemmAsync(_), 0) | (OpKind::Copy, 0 | 1) => {}
+        (OpKind::Fill(value), 0) if is_zero(value) && multiplies_into(kernel, op, tile.buffer) => {}
+        (OpKind::Fill(value), 0) if is_zero(value) => {
+            let help = "copy a fragment of zeros to it: k.fill(part, 0.0), k.copy(sums.sub((.., at(0, 32))), part)";
+            let message = format!("`{title}` is in tensor memory, and is filled by a role that adds no products to it");
+            return Some(wrong(message).help(help));
+        }
         (OpKind::Fill(value), 0) => {
             let help = "fill it with 0, which lets the next product replace it, and add the rest where it is read";
             return Some(wrong(format!("`{title}` is in tensor memory, and is filled with {value}")).help(help));
         }
         _ => {
             let message = format!("`{}` does not work on `{title}`, which is in tensor memory", op.kind.info().name);
-            let help = "gemm_async adds to it, k.fill(.., 0) lets the next product replace it, and k.copy to a fragment reads it";
+            let help = "gemm_async adds to it, k.fill(.., 0) lets the next product replace it, and k.copy moves it from and to fragments";
             return Some(wrong(message).help(help));
         }
     }
-    let fragment = op.operands.first().filter(|_| place == 1).map(|tile| &kernel.buffers[tile.buffer]);
-    if fragment.is_some_and(|to| to.space != Space::Fragment) {
-        let message = format!("`{title}` is in tensor memory, and is copied to memory");
-        return Some(wrong(message).help("copy it to a fragment, and that to memory"));
+    let is_copy = op.kind == OpKind::Copy;
+    let other = op.operands.get(1 - place).filter(|_| is_copy).map(|tile| &kernel.buffers[tile.buffer]);
+    if other.is_some_and(|other| other.space != Space::Fragment) {
+        let (to, help) = match place {
+            0 => ("from memory", "copy that to a fragment, and the fragment to tensor memory"),
+            _ => ("to memory", "copy it to a fragment, and that to memory"),
+        };
+        return Some(wrong(format!("`{title}` is in tensor memory, and is copied {to}")).help(help));
     }
     let warps = op.role.map_or(kernel.warps(), |role| kernel.roles[role].warps);
-    if place == 1 && warps != WARPS_OF_A_WARPGROUP {
-        let message = format!("`{title}` has {TENSOR_LANES} rows, and is read by {warps} warps");
-        let help = "each warp of a warpgroup reaches 32 rows: let a role of 4 warps read it";
+    if is_copy && warps != WARPS_OF_A_WARPGROUP {
+        let does = if place == 0 { "written" } else { "read" };
+        let message = format!("`{title}` has {TENSOR_LANES} rows, and is {does} by {warps} warps");
+        let help = "each warp of a warpgroup reaches 32 rows: let a role of 4 warps copy it";
         return Some(wrong(message).help(help));
     }
-    let is_whole = match place {
-        0 => tile.extents == kernel.buffers[tile.buffer].shape,
-        _ => tile.extents.first() == kernel.buffers[tile.buffer].shape.first(),
+    let is_whole = match is_copy {
+        false => tile.extents == kernel.buffers[tile.buffer].shape,
+        true => tile.extents.first() == kernel.buffers[tile.buffer].shape.first(),
     };
     let help = "products add to all of it, and copies take all rows of some columns";
     (!is_whole).then(|| wrong(format!("`{title}` is a part of sums in tensor memory")).help(help))
+}
+
+/// Whether the role of an op adds products to these sums.
+fn multiplies_into(kernel: &Kernel, op: &Op, sums: Handle<Buffer>) -> bool {
+    let adds = |other: &Op| {
+        other.role == op.role
+            && matches!(other.kind, OpKind::GemmAsync(_))
+            && other.operands.first().is_some_and(|tile| tile.buffer == sums)
+    };
+    kernel.ops.iter().any(|(_, other)| adds(other))
 }
 
 /// Adds the errors for sums that are filled, and to which nothing may be added before they are used: a fill alone writes nothing.

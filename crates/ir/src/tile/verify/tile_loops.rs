@@ -11,7 +11,7 @@ use crate::tile::fills::for_each_loop;
 use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
 
 pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
-    if kernel.rings.iter().any(|(_, ring)| ring.claims) {
+    if kernel.rings.iter().any(|(_, ring)| ring.claims()) {
         beside_claims(kernel, &kernel.body, found);
     }
     missing_turns(kernel, found);
