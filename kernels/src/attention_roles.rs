@@ -60,11 +60,9 @@ const SEQUENCES: ShapeKey = ShapeKey {
 const LONGEST: ShapeKey =
     ShapeKey { name: "longest", default: 128, about: "queries of the longest of several sequences" };
 
-/// Columns of sums that are in registers at a time on their way from tensor memory.
-const PART: i64 = 16;
 /// Of so many exponentials, one is computed by a polynomial on `sm_100a`. The unit for exponentials takes an eighth of a warp in a
 /// cycle, and the others a whole one. There are about 6 other operations for each score, and a polynomial is 8 more: with one
-/// of 8, both are busy for 7 cycles. With values of more than 64 elements, there are no registers left for polynomials.
+/// of 8, both are busy for 7 cycles.
 const POLYNOMIALS: i64 = 8;
 /// Queries of a tile.
 const ROWS: i64 = 128;
@@ -113,12 +111,13 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
     let of_value = value_depth(config);
     let (dtype, is_causal) = (config.dtype, config.size("causal") == 1);
     let scale = LOG2_E / (depth as f64).sqrt();
-    // The keys of a tile, as many as there are registers for their scores: on `sm_100a` a thread has a whole row. Threads that copy values
-    // need registers too.
+    // Columns of sums that are in registers at a time on their way from and to tensor memory.
+    let of_part = if of_value % 32 == 0 { 32 } else { 16 };
+    // The keys of a tile, as many as there is shared memory for. On `sm_100a`, a thread has the scores of a whole row in registers.
     let (blocks, tile_keys) = match target {
         Target::Sm90a => (1, 128),
-        Target::Sm100a if is_packed(config) && of_value > 64 => (1, 64),
-        Target::Sm100a => (2, 64),
+        Target::Sm100a if depth.max(of_value) > 64 => (2, 64),
+        Target::Sm100a => (2, 128),
     };
     kernel("attention_roles", |k| {
         let (heads, queries, keys) = (k.size("heads").max(65_535 / group), k.size("queries"), k.size("keys"));
@@ -213,65 +212,69 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
             Target::Sm100a => {
                 k.threads(128 + blocks * 128);
                 k.move_registers();
-                // What the roles of a tile of queries exchange: scores, weights, and weights times values.
+                // What the roles of a tile of queries exchange: scores, and weights with the sums of what they are multiplied by.
                 let exchanged: Vec<_> = (0..blocks)
                     .map(|block| {
                         let name = |what: &str| format!("{what}{block}");
                         let scores = k.ring(&name("scores_of"), 1, |r| r.tensor(&name("s"), F32, [ROWS, tile_keys]));
-                        let weights = k.ring(&name("weights"), 1, |r| r.shared(&name("p"), dtype, [ROWS, tile_keys]));
-                        let sums = k.ring(&name("sums"), 1, |r| r.tensor(&name("o"), F32, [ROWS, of_value]));
-                        (scores, weights, sums)
+                        let sums = k.exchange(&name("sums"), |r| {
+                            let weights = r.shared(&name("p"), dtype, [ROWS, tile_keys]);
+                            (weights, r.tensor(&name("o"), F32, [ROWS, of_value]))
+                        });
+                        (scores, sums)
                     })
                     .collect();
                 k.role("multiply", 1, |k| {
+                    exchanged.iter().for_each(|(_, sums)| sums.consume(k, |_, _| ()));
                     let stage = query.wait(k);
                     k.serial("t", ..tiles, |k, _| {
                         pairs.consume(k, |k, (key_tile, value_tile)| {
-                            for ((scores, _, _), held_q) in exchanged.iter().zip(&stage.buffers) {
+                            for ((scores, _), held_q) in exchanged.iter().zip(&stage.buffers) {
                                 scores.produce(k, |k, s| k.gemm_async(s, *held_q, key_tile).with(product(true, true)));
                             }
-                            for (_, weights, sums) in &exchanged {
-                                weights.consume(k, |k, p| {
-                                    sums.produce(k, |k, o| k.gemm_async(o, p, value_tile).with(product(false, true)));
-                                });
+                            for (_, sums) in &exchanged {
+                                sums.consume(k, |k, (p, o)| k.gemm_async(o, p, value_tile).with(product(false, false)));
                             }
                         });
                     });
                     stage.release(k);
+                    exchanged.iter().for_each(|(_, sums)| sums.consume(k, |_, _| ()));
                 });
-                for (block, (scores, weights, sums)) in (0..).zip(&exchanged) {
+                for (block, (scores, sums)) in (0..).zip(&exchanged) {
                     k.role(&format!("softmax{block}"), 4, |k| {
-                        let polynomials = (of_value <= 64).then_some(POLYNOMIALS);
-                        let softmax = RunningSoftmax::new(k, [ROWS, tile_keys]).with_polynomials(polynomials);
-                        let held = k.fragment(&format!("held{block}"), F32, [ROWS, of_value]);
-                        let part = k.fragment(&format!("part{block}"), F32, [ROWS, PART]);
-                        k.fill(held, 0.0);
+                        let softmax = RunningSoftmax::new(k, [ROWS, tile_keys]).with_polynomials(Some(POLYNOMIALS));
+                        let part = k.fragment(&format!("part{block}"), F32, [ROWS, of_part]);
+                        let by_parts =
+                            |k: &mut KernelBuilder, o: Buffer, body: &dyn Fn(&mut KernelBuilder, Expr, Region)| {
+                                k.unroll("c", 0..of_value / of_part, |k, c| {
+                                    body(k, c, o.sub((.., at(c * of_part, of_part))))
+                                });
+                            };
+                        k.fill(part, 0.0);
+                        sums.produce(k, |k, (_, o)| by_parts(k, o, &|k, _, tile| _ = k.copy(tile, part)));
                         k.serial("t", ..tiles, |k, t| {
                             scores.consume(k, |k, s| k.copy(softmax.scores, s));
-                            softmax.step(k, scale, seen_in(block, t));
-                            weights.produce(k, |k, p| {
+                            let some_grow = softmax.step_with_leeway(k, scale, seen_in(block, t));
+                            sums.produce(k, |k, (p, o)| {
                                 k.map(p, |[i, j]| softmax.scores.at((i, j)).cast(dtype));
-                            });
-                            sums.consume(k, |k, o| {
-                                k.unroll("c", 0..of_value / PART, |k, c| {
-                                    k.copy(part, o.sub((.., at(c * PART, PART))));
-                                    k.parallel([ROWS, PART], |k, [i, j]| {
-                                        let place = (i, c * PART + j);
-                                        k.store(
-                                            held,
-                                            place,
-                                            held.at(place) * softmax.before.at((i,)) + part.at((i, j)),
-                                        );
+                                k.if_(some_grow, |k| {
+                                    by_parts(k, o, &|k, _, tile| {
+                                        k.copy(part, tile.clone());
+                                        k.map(part, |[i, j]| part.at((i, j)) * softmax.before.at((i,)));
+                                        k.copy(tile, part);
                                     });
                                 });
                             });
                         });
-                        softmax.finish(k, held);
+                        let of_row = softmax.inverse_sums(k);
                         // A thread has a row, and stores it in vectors that fill sectors.
-                        k.unroll("c", 0..of_value / PART, |k, c| {
-                            k.parallel([ROWS, PART], |k, [i, j]| {
-                                let column = c * PART + j;
-                                k.store(out, (head, first_query + top(block) + i, column), held.at((i, column)));
+                        sums.produce(k, |k, (_, o)| {
+                            by_parts(k, o, &|k, c, tile| {
+                                k.copy(part, tile);
+                                k.parallel([ROWS, of_part], |k, [i, j]| {
+                                    let place = (head, first_query + top(block) + i, c * of_part + j);
+                                    k.store(out, place, part.at((i, j)) * of_row.at((i,)));
+                                });
                             });
                         });
                     });

@@ -34,7 +34,7 @@ pub(crate) fn strict(
     let mut found = Vec::new();
     written(kernels, storages, &mut known, &mut found);
     dictated(kernel, storages, graph, &mut known, &mut found);
-    demanded(kernel, storages, graph, &mut known, &mut found);
+    demanded(kernels, storages, graph, &mut known, &mut found);
     if found.is_empty() { Ok(known) } else { Err(found) }
 }
 
@@ -143,10 +143,17 @@ fn said_of(buffer: &Buffer, reason: &Reason) -> String {
     }
 }
 
-/// Adds what statements outside of ops demand: that every thread has all of a fragment.
-fn demanded(kernel: &Kernel, storages: &Storages, graph: &Graph, known: &mut Known, found: &mut Vec<Diagnostic>) {
-    let threads = threads_of(kernel);
+/// Adds what statements outside of ops demand: that every thread, or every one of a role, has all of a fragment.
+fn demanded(
+    kernels: &KernelsByRole<'_>,
+    storages: &Storages,
+    graph: &Graph,
+    known: &mut Known,
+    found: &mut Vec<Diagnostic>,
+) {
+    let kernel = kernels.whole();
     for (storage, span) in &graph.floating {
+        let threads = threads_of(kernels.seen_by_user_of(*storage));
         let buffer = &kernel.buffers[*storage];
         let reason = Reason {
             pass: Pass::Strict,

@@ -98,3 +98,93 @@ fn ops_that_tensor_memory_is_not_for() {
     };
     assert_mistake("a_fragment_laid_out_otherwise", with_sums(PLAIN, product, (4, by_rows)));
 }
+
+/// A kernel whose sums are exchanged by a role that multiplies and one that does something else with them.
+fn with_exchange(
+    (warps, scale): (i64, impl Fn(&mut KernelBuilder, Buffer, Buffer)),
+    others: impl Fn(&mut KernelBuilder, Sums),
+) -> Kernel {
+    kernel("k", |k| {
+        let (a, b) = (k.input("a", BF16, [128, 64]), k.input("b", BF16, [64, 64]));
+        let c = k.output("c", F32, [128, 64]);
+        k.threads(256);
+        let ab = k.ring("ab", 1, |r| [r.shared("left", BF16, [128, 64]), r.shared("right", BF16, [64, 64])]);
+        let acc: Sums = k.exchange("acc", |r| r.tensor("sums", F32, [128, 64]));
+        k.role("load", 1, |k| {
+            ab.produce(k, |k, [left, right]| {
+                k.copy(left, a);
+                k.copy(right, b);
+            });
+        });
+        k.role("scale", warps, |k| {
+            acc.produce(k, |k, sums| scale(k, sums, c));
+            acc.produce(k, |k, sums| stored(k, sums, c));
+        });
+        k.role("multiply", 1, |k| {
+            ab.consume(k, |k, [left, right]| acc.consume(k, |k, sums| k.gemm_async(sums, left, right)));
+            acc.consume(k, |_, _| ());
+        });
+        others(k, acc);
+    })
+}
+
+fn zeros(k: &mut KernelBuilder, sums: Buffer, _: Buffer) {
+    let held = k.fragment("zeros", F32, [128, 64]);
+    k.fill(held, 0.0);
+    k.copy(sums, held);
+}
+
+#[test]
+fn exchanges_that_cannot_be() {
+    let right = with_exchange((4, zeros), |_, _| ());
+    assert!(compile(right, &Options::new(Target::Sm100a)).is_ok());
+    let third = |k: &mut KernelBuilder, acc: Sums| {
+        k.role("look", 1, |k| {
+            acc.consume(k, |_, _| ());
+            acc.consume(k, |_, _| ());
+        });
+    };
+    assert_mistake("an_exchange_of_three_roles", with_exchange((4, zeros), third));
+    let filled = |k: &mut KernelBuilder, sums: Buffer, _: Buffer| _ = k.fill(sums, 0);
+    assert_mistake("sums_filled_by_a_role_without_products", with_exchange((4, filled), |_, _| ()));
+    let from_memory = |k: &mut KernelBuilder, sums: Buffer, c: Buffer| _ = k.copy(sums, c);
+    assert_mistake("sums_copied_from_a_tensor", with_exchange((4, from_memory), |_, _| ()));
+    assert_mistake("sums_written_by_two_warps", with_exchange((2, zeros), |_, _| ()));
+    let shared = kernel("k", |k| {
+        let y = k.output("y", F32, [32]);
+        k.threads(64);
+        let both = k.exchange("both", |r| r.shared("held", F32, [32]));
+        k.role("one", 1, |k| both.produce(k, |k, held| k.fill(held, 0.0)));
+        k.role("two", 1, |k| both.consume(k, |k, held| k.copy(y, held)));
+    });
+    assert_mistake("an_exchange_without_tensor_memory", shared);
+    let of_pair = kernel("k", |k| {
+        let (a, b) = (k.input("a", BF16, [256, 64]), k.input("b", BF16, [64, 64]));
+        let c = k.output("c", F32, [256, 64]);
+        k.threads(192);
+        let rank = k.cluster(2);
+        k.grid([1]);
+        let ab = k.ring("ab", 1, |r| [r.shared("left", BF16, [128, 64]), r.shared("right", BF16, [32, 64])]);
+        let acc: Sums = k.exchange("acc", |r| r.tensor("sums", F32, [128, 64]));
+        k.role("load", 1, |k| {
+            ab.produce(k, |k, [left, right]| {
+                k.copy(left, a.sub((at(rank * 128, 128), ..)));
+                k.copy(right, b.sub((at(rank * 32, 32), ..)));
+            });
+        });
+        k.role("scale", 4, |k| {
+            acc.produce(k, |k, sums| zeros(k, sums, c));
+            acc.produce(k, |k, sums| {
+                let held = k.fragment("held", F32, [128, 64]);
+                k.copy(held, sums);
+                k.copy(c.sub((at(rank * 128, 128), ..)), held);
+            });
+        });
+        k.role("multiply", 1, |k| {
+            let gemm = Gemm { transpose_b: true, pair: true, ..Gemm::PLAIN };
+            ab.consume(k, |k, [left, right]| acc.consume(k, |k, sums| k.gemm_async(sums, left, right).with(gemm)));
+            acc.consume(k, |_, _| ());
+        });
+    });
+    assert_mistake("an_exchange_of_a_pair", of_pair);
+}

@@ -402,3 +402,38 @@ fn registers_of_idle_warps() {
         check_all_in_schedules(&kernel, &[], std::slice::from_ref(&x), std::slice::from_ref(&x));
     }
 }
+
+/// Each of two roles has rows of its own, and a condition on what its threads have found in them: whether a number is negative.
+#[test]
+fn a_role_evaluates_conditions_on_its_fragments() {
+    let kernel = kernel("negative", |k| {
+        let rows = k.size("rows");
+        let x = k.input("x", F32, (rows, 2, 128));
+        let y = k.output("y", F32, (rows, 2, 128));
+        k.threads(192);
+        for (place, warps) in [(0, 2), (1, 4)] {
+            k.role(&format!("role{place}"), warps, |k| {
+                let name = |what: &str| format!("{what}{place}");
+                let (row, is_low) = (k.fragment(&name("row"), F32, [128]), k.fragment(&name("is_low"), I32, [128]));
+                let some_are = k.fragment(&name("some_are"), I32, [1]);
+                k.serial("t", ..rows, |k, t| {
+                    k.copy(row, x.sub((t, place, ..)));
+                    k.map(is_low, |[i]| row.at((i,)).lt(0.0).select(1, 0));
+                    k.reduce(Or, some_are, is_low, 0);
+                    k.if_(some_are.at((0,)).ne(0), |k| _ = k.map(row, |[i]| row.at((i,)) * 2.0));
+                    k.copy(y.sub((t, place, ..)), row);
+                });
+            });
+        }
+    });
+    let cuda = compiled(&kernel).cuda().to_string();
+    let inside = cuda.find("// role role0").expect("a role");
+    assert!(cuda.find("int holds").is_some_and(|at| at > inside), "{cuda}");
+    // One number of every third row is negative.
+    let x = |at: i64| if at % (3 * 128) == 77 { -5.0 } else { (at % 9) as f64 };
+    let y = |at: i64| x(at) * if at / 128 % 3 == 0 { 2.0 } else { 1.0 };
+    for rows in [1, 2, 7] {
+        let (x, y) = (tensor(F32, &[rows, 2, 128], x), tensor(F32, &[rows, 2, 128], y));
+        check_all_in_schedules(&kernel, &[("rows", rows)], &[x], &[y]);
+    }
+}

@@ -55,8 +55,9 @@ impl<'k> KernelBuilder<'k> {
         self.staged((name, stages, RingKind::Queue, Span::here()), payload)
     }
 
-    /// Sums in tensor memory that two roles have in turn (sm_100a): a ring of one stage, of which both roles read and write what the
-    /// other one has left. The role that calls [`Ring::produce`] has it first, and the one that calls [`Ring::consume`] next.
+    /// Sums in tensor memory that two roles have in turn (sm_100a): a ring of one stage, in whose tensor memory both roles read and write
+    /// what the other one has left. The role that calls [`Ring::produce`] has it first, and the one that calls [`Ring::consume`] next.
+    /// Shared buffers in it are as in other rings: the first role fills them, and the other one reads them.
     ///
     /// ```
     /// use tilewright_dsl::{at, kernel};

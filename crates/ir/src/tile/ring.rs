@@ -43,7 +43,7 @@ pub struct Ring {
 pub enum RingKind {
     /// Roles that produce fill them, and those that consume read them.
     Queue,
-    /// One stage of tensor memory, which two roles have in turn: each goes on with what the other one has left.
+    /// There is one stage, which two roles have in turn: in its tensor memory, each goes on with what the other one has left.
     Exchange,
     /// A stage carries, in place of buffers, the next tile of a claimed loop: a role claims it in the hold that produces, and the
     /// loops of all roles go on with it where they consume.

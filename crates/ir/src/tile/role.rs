@@ -11,7 +11,7 @@ use tilewright_layout::access::LANES;
 use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
-use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::kernel::{If, Kernel, Stmt};
 use crate::tile::op::{Op, OpKind};
 use crate::tile::value::{Access, Value};
 
@@ -158,7 +158,7 @@ impl Kernel {
                 Stmt::EachThread(elements) => self.fragments_of_elements(elements, None, visit),
                 Stmt::Begin(_) | Stmt::End(_) => {}
                 Stmt::If(branch) => {
-                    self.fragments_of_value(&branch.cond, visit);
+                    self.fragments_of_value(&branch.cond, self.evaluator(branch), visit);
                     self.fragments_in(&branch.then, visit);
                     self.fragments_in(&branch.otherwise, visit);
                 }
@@ -179,10 +179,47 @@ impl Kernel {
         }
     }
 
-    fn fragments_of_value(&self, value: &Value, visit: &mut dyn FnMut(Handle<Buffer>, RoleOfUse)) {
+    fn fragments_of_value(
+        &self,
+        value: &Value,
+        role: Option<Handle<Role>>,
+        visit: &mut dyn FnMut(Handle<Buffer>, RoleOfUse),
+    ) {
         value.for_each_load(&mut |access: &Access| {
-            self.visit_fragment(access.buffer, RoleOfUse { is_condition: true, role: None, span: access.span }, visit);
+            self.visit_fragment(access.buffer, RoleOfUse { is_condition: true, role, span: access.span }, visit);
         });
+    }
+
+    /// The role that alone evaluates a condition: that of all that stands under it, if nothing writes the memory that the condition
+    /// reads. Its fragments are those of the role. `None` if all threads evaluate it.
+    pub fn evaluator(&self, branch: &If) -> Option<Handle<Role>> {
+        let mut in_memory = BTreeSet::new();
+        branch.cond.for_each_load(&mut |access| {
+            let storage = self.storage(access.buffer);
+            in_memory.extend((self.buffers[storage].space != Space::Fragment).then_some(storage));
+        });
+        let mut roles = BTreeSet::new();
+        [&branch.then, &branch.otherwise].into_iter().for_each(|body| self.roles_in(body, &mut roles));
+        let sole = roles.pop_first().flatten().filter(|_| roles.is_empty())?;
+        (in_memory.is_empty() || self.written().is_disjoint(&in_memory)).then_some(sole)
+    }
+
+    /// Adds the roles that execute statements, `None` for all threads.
+    fn roles_in(&self, body: &[Stmt], found: &mut BTreeSet<Option<Handle<Role>>>) {
+        for stmt in body {
+            match stmt {
+                Stmt::Op(op) => _ = found.insert(self.ops[*op].role),
+                Stmt::Parallel(parallel) => _ = found.insert(self.parallels[*parallel].role),
+                Stmt::EachThread(_) => _ = found.insert(None),
+                Stmt::Begin(hold) | Stmt::End(hold) => _ = found.insert(self.holds[*hold].role),
+                Stmt::Loop(inner) => self.roles_in(&inner.body, found),
+                Stmt::If(branch) => {
+                    found.insert(self.evaluator(branch));
+                    self.roles_in(&branch.then, found);
+                    self.roles_in(&branch.otherwise, found);
+                }
+            }
+        }
     }
 
     fn visit_fragment(&self, buffer: Handle<Buffer>, of: RoleOfUse, visit: &mut dyn FnMut(Handle<Buffer>, RoleOfUse)) {

@@ -6,15 +6,15 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::Scalar;
 use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
-use tilewright_ir::thread::{Stmt as ThreadStmt, Value as ThreadValue};
-use tilewright_ir::tile::{ElementOp, ElementStmt, If, Loop, Parallel, Role, Space, Stmt, Tile, Value, value_title};
+use tilewright_ir::thread::{RegArray, Stmt as ThreadStmt, Value as ThreadValue};
+use tilewright_ir::tile::{ElementOp, ElementStmt, If, Loop, Parallel, Space, Stmt, Tile, Value, value_title};
 use tilewright_layout::DType;
 
 use super::kernel_lowering::{KernelLowering, Substitution, substituted_expr};
 use crate::builder::regs;
 use crate::elements::{self, ELEMENTS, Nest, NestByElements};
 use crate::measure::measure;
-use crate::sync::{Block, Branch, IfBlock, OpBlock, role_of};
+use crate::sync::{Block, Branch, IfBlock, OpBlock};
 use crate::variant::built;
 
 impl KernelLowering<'_> {
@@ -47,8 +47,26 @@ impl KernelLowering<'_> {
         self.nest("each thread", span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
 
-    /// Lowers a condition that is the same for all threads, and its branches.
+    /// Lowers a condition that is the same for all threads that evaluate it, and its branches.
     pub(super) fn branches(&mut self, branch: &If, unrolled: &Substitution) -> Result<Block, Diagnostic> {
+        let whole = self.kernels.whole();
+        let evaluator = whole.evaluator(branch);
+        let (mut first, holds) = self.in_role(evaluator, |lowering| lowering.condition(branch, unrolled))?;
+        let side = |lowering: &mut Self, body: &[Stmt], wanted: i64| {
+            let dtype = lowering.builder.program.registers[holds].dtype;
+            let number = ThreadValue::Const(dtype, Scalar::Int(wanted));
+            let cond = ThreadValue::Op(ElementOp::Eq, vec![ThreadValue::reg(holds, 0), number]);
+            Branch { cond, body: lowering.body(body, unrolled) }
+        };
+        self.depth += 1;
+        let (then, otherwise) = (side(self, &branch.then, 1), side(self, &branch.otherwise, 0));
+        self.depth -= 1;
+        first.role = whole.part_of_cta(evaluator);
+        Ok(Block::If(Box::new(IfBlock { first, then, otherwise })))
+    }
+
+    /// The block that computes a condition, and the register that says whether it holds.
+    fn condition(&mut self, branch: &If, unrolled: &Substitution) -> Result<(OpBlock, Handle<RegArray>), Diagnostic> {
         let title = format!("if {}", value_title(self.kernel, &branch.cond));
         let cond = branch.cond.map_exprs(&|expr| substituted_expr(expr, unrolled));
         let number = |number: i64| Value::Const(Scalar::Int(number));
@@ -61,27 +79,7 @@ impl KernelLowering<'_> {
         body.insert(0, ThreadStmt::Declare(holds));
         body.push(ThreadStmt::Assign { to: regs(holds, 0, 1), value });
         let facts = measure(&self.builder.program, &body, 0, "executed by every thread".to_string(), i64::MAX);
-        let mut first = self.planned(&title, branch.span, facts, body);
-        let side = |lowering: &mut Self, body: &[Stmt], wanted: i64| {
-            let number = ThreadValue::Const(dtype, Scalar::Int(wanted));
-            let cond = ThreadValue::Op(ElementOp::Eq, vec![ThreadValue::reg(holds, 0), number]);
-            Branch { cond, body: lowering.body(body, unrolled) }
-        };
-        self.depth += 1;
-        let (then, otherwise) = (side(self, &branch.then, 1), side(self, &branch.otherwise, 0));
-        self.depth -= 1;
-        first.role = self.role_of_condition(&branch.cond, [&then, &otherwise]);
-        Ok(Block::If(Box::new(IfBlock { first, then, otherwise })))
-    }
-
-    /// The role that alone evaluates a condition: that of all ops under it, if nothing writes what the condition reads.
-    fn role_of_condition(&self, cond: &Value, sides: [&Branch; 2]) -> Option<Handle<Role>> {
-        let written = self.kernels.whole().written();
-        let mut is_fixed = true;
-        cond.for_each_load(&mut |access| is_fixed &= !written.contains(&self.kernel.storage(access.buffer)));
-        let mut sides = sides.into_iter().filter(|side| !side.body.is_empty());
-        let role = role_of(&sides.next()?.body).filter(|_| is_fixed);
-        role.filter(|_| sides.all(|side| role_of(&side.body) == role))
+        Ok((self.planned(&title, branch.span, facts, body), holds))
     }
 
     /// Lowers a nest that has only one lowering.

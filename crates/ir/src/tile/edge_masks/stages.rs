@@ -99,13 +99,14 @@ impl Stages {
         taken
     }
 
-    /// What is valid of buffers that a role gets from another one, which may have them from it: all that one of the two leaves there.
+    /// What is valid of sums that a role gets from another one, which may have them from it: all that one of the two leaves there.
     fn exchanged(&mut self, kernel: &Kernel, hold: Handle<Hold>) -> State {
         let Hold { ring, span, .. } = kernel.holds[hold];
         let all = kernel.holds.iter().filter(|(_, of)| of.ring == ring).map(|(handle, _)| handle);
         let (known, unknown): (Vec<_>, Vec<_>) = all.partition(|handle| self.published.contains_key(handle));
         self.is_taken_early |= !unknown.is_empty();
         let left = known.iter().flat_map(|handle| self.published[handle].keys());
+        let left = left.filter(|buffer| kernel.is_in_tensor_memory(**buffer));
         left.map(|buffer| (*buffer, Valid { lost: Some(span), ..Valid::default() })).collect()
     }
 
@@ -144,9 +145,11 @@ impl Masks {
         self.take_stage(hold);
         let Hold { ring, side, .. } = self.kernel.holds[hold];
         match side {
-            _ if self.kernel.rings[ring].is_exchange() => self.state.extend(self.stages.exchanged(&self.kernel, hold)),
             Side::Produce => {}
             Side::Consume => self.state.extend(self.stages.taken(&self.kernel, hold)),
+        }
+        if self.kernel.rings[ring].is_exchange() {
+            self.state.extend(self.stages.exchanged(&self.kernel, hold));
         }
     }
 

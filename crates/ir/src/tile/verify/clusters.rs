@@ -38,7 +38,9 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
 /// Adds the errors for factors of a pair that threads store: only what the copy engine brings counts at a barrier of the other CTA.
 fn stored_factors(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     let mut check = |buffer: Handle<Buffer>, span: Span| {
-        if kernel.ring_of(buffer).is_some_and(|ring| kernel.is_led(ring, Side::Consume)) {
+        let is_of_factors =
+            |ring: Handle<Ring>| kernel.is_led(ring, Side::Consume) && !kernel.rings[ring].is_exchange();
+        if kernel.ring_of(buffer).is_some_and(is_of_factors) {
             let message =
                 format!("`{}` is stored in a stage that a pair of CTAs multiplies", kernel.buffers[buffer].name);
             let help = "copy it from a tensor: what the copy engine brings counts at the barrier of the other CTA, and stores do not";
@@ -134,6 +136,13 @@ fn wrong_ring(kernel: &Kernel, handle: Handle<Ring>) -> Option<Diagnostic> {
     let leads = |hold: &&Hold| hold.role.is_some_and(|role| kernel.leads(role));
     if ring.claims() {
         return None;
+    }
+    if let Some(hold) = [Side::Consume, Side::Produce].into_iter().find_map(|side| of_ring(side).find(leads))
+        && ring.is_exchange()
+    {
+        let message = format!("`{}` is exchanged with a role that multiplies for a pair of CTAs", ring.name);
+        let help = "use a ring, k.ring(..), in which that role begins new sums in each stage";
+        return Some(wrong(message, hold.span, "this role is one of the pair").help(help));
     }
     for side in [Side::Consume, Side::Produce] {
         let (one, other) = (of_ring(side).find(leads), of_ring(side).find(|hold| !leads(hold)));

@@ -47,15 +47,12 @@ fn check_ring(kernel: &Kernel, ring: &Ring, found: &mut Vec<Diagnostic>) {
             "declare what a stage carries: k.ring(\"ab\", 3, |r| r.shared(\"a\", BF16, [64, 64]))",
         ));
     }
-    let in_shared = |buffer: &&Handle<Buffer>| !kernel.is_in_tensor_memory(**buffer);
-    if let Some(buffer) = ring.buffers.iter().find(in_shared).filter(|_| ring.is_exchange()) {
-        let buffer = &kernel.buffers[*buffer];
-        let message = format!("the exchange `{}` has `{}`, which is in shared memory", ring.name, buffer.name);
-        let finding = wrong(
+    if ring.is_exchange() && !ring.buffers.iter().any(|buffer| kernel.is_in_tensor_memory(*buffer)) {
+        let message = format!("the exchange `{}` has no tensor memory", ring.name);
+        found.push(wrong(
             message,
-            "roles exchange tensor memory, r.tensor(..): pass shared memory on in a ring for each direction",
-        );
-        found.push(finding.label(buffer.span, "declared here"));
+            "roles exchange sums, r.tensor(..): pass shared memory on in rings, k.ring(..), one for each direction",
+        ));
     }
 }
 
@@ -192,7 +189,7 @@ impl Walk<'_> {
         let hold = &kernel.holds[open.hold];
         match (hold.side, effect) {
             // Each of the two roles goes on with what the other one has left.
-            _ if ring.is_exchange() => {}
+            _ if ring.is_exchange() && kernel.is_in_tensor_memory(buffer) => {}
             (Side::Consume, Effect::Read | Effect::Move) => {}
             (Side::Consume, Effect::Write | Effect::Update) => {
                 let message = format!("`{name}` is written in a stage that the role consumes");
@@ -288,22 +285,13 @@ fn check_roles(kernel: &Kernel, handle: Handle<Ring>, found: &mut Vec<Diagnostic
     }
 }
 
-/// The error for an exchange of more than two roles, or of a pair of CTAs.
+/// The error for an exchange of more than two roles.
 fn wrong_exchange(kernel: &Kernel, handle: Handle<Ring>, roles: &[(Handle<Role>, &Hold)]) -> Option<Diagnostic> {
     let ring = Some(&kernel.rings[handle]).filter(|ring| ring.is_exchange())?;
-    let wrong = |message: String, span: Span, help: &str| {
-        Some(Diagnostic::error("K0281", message).label(span, "here").label(ring.span, "this exchange").help(help))
-    };
-    if let Some((role, hold)) = roles.get(2) {
-        let message =
-            format!("`{}` is exchanged by two roles, and `{}` is another", ring.name, kernel.roles[*role].name);
-        return wrong(message, hold.span, "give the third role a buffer of its own");
-    }
-    let of_pair = |(role, _): &&(Handle<Role>, &Hold)| kernel.leads(*role);
-    let (role, hold) = roles.iter().find(of_pair)?;
-    let message =
-        format!("the role `{}` multiplies for a pair of CTAs, and exchanges `{}`", kernel.roles[*role].name, ring.name);
-    wrong(message, hold.span, "use a ring of sums, which are released to the products of the pair")
+    let (role, hold) = roles.get(2)?;
+    let message = format!("two roles exchange `{}`, and `{}` is another", ring.name, kernel.roles[*role].name);
+    let finding = Diagnostic::error("K0281", message).label(hold.span, "here").label(ring.span, "this exchange");
+    Some(finding.help("give the third role a buffer of its own"))
 }
 
 /// The error for roles that take turns, if there are not as many as they say, or if they fill stages.
