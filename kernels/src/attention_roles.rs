@@ -60,6 +60,8 @@ const SEQUENCES: ShapeKey = ShapeKey {
 const LONGEST: ShapeKey =
     ShapeKey { name: "longest", default: 128, about: "queries of the longest of several sequences" };
 
+/// Columns of sums that are in registers at a time on their way from and to tensor memory.
+const PART: i64 = 16;
 /// Of so many exponentials, one is computed by a polynomial on `sm_100a`. The unit for exponentials takes an eighth of a warp in a
 /// cycle, and the others a whole one. There are about 6 other operations for each score, and a polynomial is 8 more: with one
 /// of 8, both are busy for 7 cycles.
@@ -111,8 +113,6 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
     let of_value = value_depth(config);
     let (dtype, is_causal) = (config.dtype, config.size("causal") == 1);
     let scale = LOG2_E / (depth as f64).sqrt();
-    // Columns of sums that are in registers at a time on their way from and to tensor memory.
-    let of_part = if of_value % 32 == 0 { 32 } else { 16 };
     // The keys of a tile, as many as there is shared memory for. On `sm_100a`, a thread has the scores of a whole row in registers.
     let (blocks, tile_keys) = match target {
         Target::Sm90a => (1, 128),
@@ -212,13 +212,18 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
             Target::Sm100a => {
                 k.threads(128 + blocks * 128);
                 k.move_registers();
+                // Of 512 columns of tensor memory, scores take one for each key, weights half of one, and sums one for each element of a value.
+                let are_weights_in_tensor = blocks * (tile_keys + tile_keys / 2 + of_value) <= 512;
                 // What the roles of a tile of queries exchange: scores, and weights with the sums of what they are multiplied by.
                 let exchanged: Vec<_> = (0..blocks)
                     .map(|block| {
                         let name = |what: &str| format!("{what}{block}");
                         let scores = k.ring(&name("scores_of"), 1, |r| r.tensor(&name("s"), F32, [ROWS, tile_keys]));
                         let sums = k.exchange(&name("sums"), |r| {
-                            let weights = r.shared(&name("p"), dtype, [ROWS, tile_keys]);
+                            let weights = match are_weights_in_tensor {
+                                true => r.tensor(&name("p"), dtype, [ROWS, tile_keys]),
+                                false => r.shared(&name("p"), dtype, [ROWS, tile_keys]),
+                            };
                             (weights, r.tensor(&name("o"), F32, [ROWS, of_value]))
                         });
                         (scores, sums)
@@ -243,12 +248,10 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                 for (block, (scores, sums)) in (0..).zip(&exchanged) {
                     k.role(&format!("softmax{block}"), 4, |k| {
                         let softmax = RunningSoftmax::new(k, [ROWS, tile_keys]).with_polynomials(Some(POLYNOMIALS));
-                        let part = k.fragment(&format!("part{block}"), F32, [ROWS, of_part]);
+                        let part = k.fragment(&format!("part{block}"), F32, [ROWS, PART]);
                         let by_parts =
                             |k: &mut KernelBuilder, o: Buffer, body: &dyn Fn(&mut KernelBuilder, Expr, Region)| {
-                                k.unroll("c", 0..of_value / of_part, |k, c| {
-                                    body(k, c, o.sub((.., at(c * of_part, of_part))))
-                                });
+                                k.unroll("c", 0..of_value / PART, |k, c| body(k, c, o.sub((.., at(c * PART, PART)))));
                             };
                         k.fill(part, 0.0);
                         sums.produce(k, |k, (_, o)| by_parts(k, o, &|k, _, tile| _ = k.copy(tile, part)));
@@ -256,7 +259,14 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                             scores.consume(k, |k, s| k.copy(softmax.scores, s));
                             let some_grow = softmax.step_with_leeway(k, scale, seen_in(block, t));
                             sums.produce(k, |k, (p, o)| {
-                                k.map(p, |[i, j]| softmax.scores.at((i, j)).cast(dtype));
+                                let weight = |[i, j]: [Expr; 2]| softmax.scores.at((i, j)).cast(dtype);
+                                if are_weights_in_tensor {
+                                    let weights = k.fragment(&format!("weights{block}"), dtype, [ROWS, tile_keys]);
+                                    k.map(weights, weight);
+                                    k.copy(p, weights);
+                                } else {
+                                    k.map(p, weight);
+                                }
                                 k.if_(some_grow, |k| {
                                     by_parts(k, o, &|k, _, tile| {
                                         k.copy(part, tile.clone());
@@ -271,8 +281,8 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
                         sums.produce(k, |k, (_, o)| {
                             by_parts(k, o, &|k, c, tile| {
                                 k.copy(part, tile);
-                                k.parallel([ROWS, of_part], |k, [i, j]| {
-                                    let place = (head, first_query + top(block) + i, c * of_part + j);
+                                k.parallel([ROWS, PART], |k, [i, j]| {
+                                    let place = (head, first_query + top(block) + i, c * PART + j);
                                     k.store(out, place, part.at((i, j)) * of_row.at((i,)));
                                 });
                             });

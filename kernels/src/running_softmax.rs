@@ -84,7 +84,7 @@ impl RunningSoftmax {
             k.map(grows, |[i]| (next.at((i,)) * scale - max.at((i,)) * scale).gt(LEEWAY).select(1, 0));
             k.reduce(Or, grow, grows, 0);
             let some_grow = grow.at((0,)).ne(0);
-            k.if_(some_grow.clone(), |k| {
+            k.if_(some_grow, |k| {
                 k.map(before, |[i]| (max.at((i,)) * scale - next.at((i,)) * scale).fast_exp2());
                 k.map(sum, |[i]| sum.at((i,)) * before.at((i,)));
                 k.copy(max, next);

@@ -18,7 +18,7 @@ pub(crate) fn memory_map(kernel: &Kernel, program: &Program) -> Option<String> {
     if columns.taken > 0 {
         lines.push(format!("tensor memory: {} of {TENSOR_COLUMNS} columns", columns.allocated()));
         for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.space == Space::Tensor) {
-            let (stages, width) = (kernel.stages_of(handle), buffer.span_elements());
+            let (stages, width) = (kernel.stages_of(handle), buffer.columns());
             lines.push(format!("  {}: {} of {width} columns", buffer.name, counted(stages, "stage")));
         }
     }

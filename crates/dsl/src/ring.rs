@@ -39,7 +39,8 @@ impl RingBuffers<'_, '_> {
 
     /// Sums of asynchronous products in tensor memory, 128 rows of columns of 32 bits, with a copy in each stage (sm_100a). The
     /// role that fills the stage calls `gemm_async` on it, after `k.fill(sums, 0)`, which lets the first product replace what is
-    /// there; a role of four warps that uses it copies it to fragments, some columns at a time.
+    /// there; a role of four warps that uses it copies it to fragments, some columns at a time. Or the left factor of products, to
+    /// which such a role copies fragments; a column has 2 elements of 16 bits.
     #[track_caller]
     pub fn tensor(&mut self, name: &str, dtype: DType, [rows, columns]: [i64; 2]) -> Buffer {
         let buffer = self.builder.in_tensor_memory(name, dtype, [rows, columns]);

@@ -3,7 +3,7 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
-use tilewright_ir::thread::{Accumulates, Program, TensorMma, TensorMove};
+use tilewright_ir::thread::{Accumulates, COLUMN_BYTES, Program, TensorLeft, TensorMma, TensorMove};
 use tilewright_layout::DType;
 use tilewright_layout::descriptor::DenseKind;
 
@@ -19,16 +19,16 @@ use crate::wgmma::{matrix, wrapped};
 pub(crate) struct MoveFunction {
     /// Whether it stores.
     is_store: bool,
-    /// Of the registers.
+    /// Of the registers, those of columns if elements are narrower.
     dtype: DType,
     columns: i64,
 }
 
 impl MoveFunction {
     pub(crate) fn of(program: &Program, moved: &TensorMove) -> MoveFunction {
-        let TensorMove { registers, is_store, .. } = moved;
-        let dtype = program.registers[registers.array].dtype;
-        MoveFunction { is_store: *is_store, dtype, columns: registers.count }
+        let of_elements = program.registers[moved.registers.array].dtype;
+        let dtype = if of_elements.bytes() == COLUMN_BYTES { of_elements } else { DType::U32 };
+        MoveFunction { is_store: moved.is_store, dtype, columns: moved.columns(of_elements.bytes()) }
     }
 
     fn name(self) -> String {
@@ -105,22 +105,72 @@ fn constraints(chunks: &[String]) -> Vec<String> {
     }
 }
 
-/// A product as one function: its kind, and whether a pair of CTAs computes it.
-pub(crate) type ProductFunction = (DenseKind, bool);
+/// A product as one function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ProductFunction {
+    kind: DenseKind,
+    /// Whether a pair of CTAs computes it.
+    is_of_pair: bool,
+    /// Whether the left factor is in tensor memory.
+    is_left_in_tensor: bool,
+}
 
-fn mma_name((kind, is_of_pair): ProductFunction) -> String {
-    format!("tensor_mma{}_{}", if is_of_pair { "_pair" } else { "" }, kind.name())
+impl ProductFunction {
+    pub(crate) fn of(product: &TensorMma) -> ProductFunction {
+        let is_left_in_tensor = matches!(product.a, TensorLeft::Tensor(_));
+        ProductFunction { kind: product.kind, is_of_pair: product.is_of_pair, is_left_in_tensor }
+    }
+
+    fn name(self) -> String {
+        let pair = if self.is_of_pair { "_pair" } else { "" };
+        let left = if self.is_left_in_tensor { "_left" } else { "" };
+        format!("tensor_mma{left}{pair}_{}", self.kind.name())
+    }
+
+    /// The lines that define it.
+    fn lines(self) -> Vec<String> {
+        let ctas = if self.is_of_pair { 2 } else { 1 };
+        let (a, constraint, left) = match self.is_left_in_tensor {
+            false => ("unsigned long long", 'l', "%1"),
+            true => ("unsigned int", 'r', "[%1]"),
+        };
+        let what = match self.is_left_in_tensor {
+            false => {
+                "// Adds a product of this shape to sums in tensor memory, or replaces these, when the tensor core gets to it."
+            }
+            true => "// The same with a left factor in tensor memory.",
+        };
+        let lines = [
+            what,
+            &format!(
+                "__device__ __forceinline__ void {}(unsigned int sums, {a} a, unsigned long long b, unsigned int shape, int accumulates) {{",
+                self.name()
+            ),
+            "  asm volatile(\"{ .reg .pred accumulates;\\n\"",
+            "               \"  setp.ne.b32 accumulates, %4, 0;\\n\"",
+            &format!(
+                "               \"  tcgen05.mma.cta_group::{ctas}.kind::{} [%0], {left}, %2, %3, accumulates; }}\"",
+                self.kind.name()
+            ),
+            &format!(
+                "               :: \"r\"(sums), \"{constraint}\"(a), \"l\"(b), \"r\"(shape), \"r\"(accumulates) : \"memory\");"
+            ),
+            "}",
+            "",
+        ];
+        lines.map(str::to_string).to_vec()
+    }
 }
 
 /// The names of the functions that the program calls.
 pub(crate) fn names(uses: &Uses) -> Vec<String> {
-    let products = uses.tensor_products.iter().map(|kind| mma_name(*kind));
+    let products = uses.tensor_products.iter().map(|function| function.name());
     products.chain(uses.tensor_moves.iter().map(|function| function.name())).collect()
 }
 
 /// The lines that define those functions.
 pub(crate) fn functions(uses: &Uses) -> Vec<String> {
-    let products = uses.tensor_products.iter().flat_map(|kind| mma(*kind));
+    let products = uses.tensor_products.iter().flat_map(|function| function.lines());
     products.chain(uses.tensor_moves.iter().flat_map(|function| function.lines())).collect()
 }
 
@@ -133,47 +183,35 @@ fn address(program: &Program, at: &tilewright_expr::Expr) -> String {
 
 /// `tensor_mma_f16(tensor_base, shared_matrix<0x...>(left), shared_matrix<0x...>(right), 0x8100490, 1)`
 pub(crate) fn product_call(program: &Program, uses: &Uses, product: &TensorMma) -> Result<String, Diagnostic> {
-    let TensorMma { kind, descriptor, sums, a, b, accumulates, is_of_pair } = product;
-    let [a, b] = [a, b].map(|part| matrix(program, uses, part));
+    let TensorMma { descriptor, sums, a, b, accumulates, .. } = product;
+    let a = match a {
+        TensorLeft::Shared(a) => matrix(program, uses, a),
+        TensorLeft::Tensor(a) => address(program, a),
+    };
+    let b = matrix(program, uses, b);
     let accumulates = match accumulates {
         Accumulates::Never => "0".to_string(),
         Accumulates::Always => "1".to_string(),
         Accumulates::If(flag) => register(program, flag.array, &flag.first)?,
     };
-    let name = mma_name((*kind, *is_of_pair));
+    let name = ProductFunction::of(product).name();
     Ok(format!("{}({}, {a}, {b}, {descriptor:#x}, {accumulates})", uses.visible(&name), address(program, sums)))
 }
 
 /// `tensor_load_64_f32(part, tensor_base + (warp << 21))`, `tensor_store_64_f32(tensor_base + (warp << 21), part)`
 pub(crate) fn move_call(program: &Program, uses: &Uses, moved: &TensorMove) -> String {
     let TensorMove { registers, address: at, is_store } = moved;
-    let name = MoveFunction::of(program, moved).name();
-    let mut operands = [pointer(program, registers.array, &registers.first), address(program, at)];
+    let function = MoveFunction::of(program, moved);
+    let mut begin = pointer(program, registers.array, &registers.first);
+    if program.registers[registers.array].dtype.bytes() < COLUMN_BYTES {
+        let is_const = if *is_store { "const " } else { "" };
+        begin = format!("reinterpret_cast<{is_const}{}*>({begin})", c_type(function.dtype));
+    }
+    let mut operands = [begin, address(program, at)];
     if *is_store {
         operands.reverse();
     }
-    format!("{}({})", uses.visible(&name), operands.join(", "))
-}
-
-fn mma((kind, is_of_pair): ProductFunction) -> Vec<String> {
-    let ctas = if is_of_pair { 2 } else { 1 };
-    let lines = [
-        "// Adds a product of this shape to sums in tensor memory, or replaces these, when the tensor core gets to it.",
-        &format!(
-            "__device__ __forceinline__ void {}(unsigned int sums, unsigned long long a, unsigned long long b, unsigned int shape, int accumulates) {{",
-            mma_name((kind, is_of_pair))
-        ),
-        "  asm volatile(\"{ .reg .pred accumulates;\\n\"",
-        "               \"  setp.ne.b32 accumulates, %4, 0;\\n\"",
-        &format!(
-            "               \"  tcgen05.mma.cta_group::{ctas}.kind::{} [%0], %1, %2, %3, accumulates; }}\"",
-            kind.name()
-        ),
-        "               :: \"r\"(sums), \"l\"(a), \"l\"(b), \"r\"(shape), \"r\"(accumulates) : \"memory\");",
-        "}",
-        "",
-    ];
-    lines.map(str::to_string).to_vec()
+    format!("{}({})", uses.visible(&function.name()), operands.join(", "))
 }
 
 /// The columns of instructions that load so many: powers of 2.

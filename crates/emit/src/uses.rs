@@ -162,7 +162,7 @@ impl<'a> Uses<'a> {
         match stmt {
             Stmt::Inst(call) => _ = self.insts.insert(call.inst),
             Stmt::Mma(product) => _ = self.products.insert(product.inst),
-            Stmt::TensorMma(product) => _ = self.tensor_products.insert((product.kind, product.is_of_pair)),
+            Stmt::TensorMma(product) => _ = self.tensor_products.insert(ProductFunction::of(product)),
             Stmt::TensorMove(moved) => _ = self.tensor_moves.insert(MoveFunction::of(self.program, moved)),
             Stmt::WarpgroupMma(product) => _ = self.warpgroup_products.insert(WgmmaFunction::of(product)),
             Stmt::TensorCopy(copy) => {

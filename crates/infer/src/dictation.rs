@@ -93,8 +93,8 @@ impl Dictation {
         let storage = kernel.storage(tile.buffer);
         let whole = storages.get(storage);
         let is_whole = tile.extents == buffer.shape && (whole.granules as i64) == rows * columns;
-        if !is_whole || buffer.dtype.bytes() != 4 {
-            return Some(Err(refused("this is a part of a fragment, or a view", "whole fragments of 32 bits")));
+        if !is_whole {
+            return Some(Err(refused("this is a part of a fragment, or a view", "whole fragments")));
         }
         let mut map = Map::empty(kernel.threads.max(1) as usize, (rows * columns) as usize);
         for element in 0..rows * columns {

@@ -108,7 +108,7 @@ impl<'a> Tally<'a> {
                 self.add(times);
             }
             Stmt::TensorMma(product) => {
-                product.shared().into_iter().for_each(|part| self.value(&part.offset));
+                product.shared().for_each(|part| self.value(&part.offset));
                 self.add(times);
             }
             Stmt::TensorMove(moved) => {

@@ -188,3 +188,48 @@ fn exchanges_that_cannot_be() {
     });
     assert_mistake("an_exchange_of_a_pair", of_pair);
 }
+
+/// A product of which one factor or both are in tensor memory, where a role has copied a fragment.
+fn with_factor(place: usize, dtype: DType, copy: impl Fn(&mut KernelBuilder, Buffer)) -> Kernel {
+    kernel("k", |k| {
+        let (b, c) = (k.input("b", dtype, [128, 64]), k.output("c", F32, [128, 128]));
+        k.threads(320);
+        let right = k.ring("right", 1, |r| r.shared("right_tile", dtype, [128, 64]));
+        let left = k.ring("left", 1, |r| r.tensor("left_tile", dtype, [128, 64]));
+        let acc: Sums = k.ring("acc", 1, |r| r.tensor("sums", F32, [128, 128]));
+        k.role("load", 1, |k| right.produce(k, |k, tile| k.copy(tile, b)));
+        k.role("prepare", 4, |k| left.produce(k, &copy));
+        k.role("multiply", 1, |k| {
+            acc.produce(k, |k, sums| {
+                right.consume(k, |k, right_tile| {
+                    left.consume(k, |k, left_tile| {
+                        let factors = if place == 1 { [left_tile, right_tile] } else { [right_tile, left_tile] };
+                        let gemm = Gemm { transpose_b: true, clear: true, ..Gemm::PLAIN };
+                        k.gemm_async(sums, factors[0], factors[1]).with(gemm);
+                    });
+                });
+            });
+        });
+        k.role("store", 4, |k| {
+            let held = k.fragment("held", F32, [128, 128]);
+            acc.consume(k, |k, sums| k.copy(held, sums));
+            k.copy(c, held);
+        });
+    })
+}
+
+#[test]
+fn factors_that_tensor_memory_cannot_have() {
+    let ones = |first: i64, extent: i64, dtype: DType| {
+        move |k: &mut KernelBuilder, tile: Buffer| {
+            let ones = k.fragment("ones", dtype, [128, extent]);
+            k.fill(ones, 1);
+            k.copy(tile.sub((.., at(first, extent))), ones);
+        }
+    };
+    let right = with_factor(1, BF16, ones(0, 64, BF16));
+    assert!(compile(right, &Options::new(Target::Sm100a)).is_ok());
+    assert_mistake("a_right_factor_in_tensor_memory", with_factor(2, BF16, ones(0, 64, BF16)));
+    assert_mistake("a_copy_that_begins_inside_of_a_column", with_factor(1, BF16, ones(1, 2, BF16)));
+    assert_mistake("a_copy_that_ends_inside_of_a_column", with_factor(1, I8, ones(0, 6, I8)));
+}

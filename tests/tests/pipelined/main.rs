@@ -23,6 +23,7 @@ mod roles;
 mod runs;
 mod stores;
 mod stores_of_roles;
+mod tensor_factors;
 mod tensor_memory;
 mod tiles;
 mod turns;

@@ -15,7 +15,7 @@ use crate::thread::packed::{Packed, WORD, is_word};
 use crate::thread::program::{Call, Cond, Memory, Mma, Program, Stmt};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::TensorCopy;
-use crate::thread::tensor::Accumulates;
+use crate::thread::tensor::{Accumulates, TensorLeft};
 use crate::thread::value::Value;
 use crate::thread::wgmma::{LeftMatrix, WarpgroupMma};
 use crate::tile::{Effect, MemoryOrder};
@@ -205,10 +205,10 @@ impl Stmt {
                 ([all.next().flatten(), all.next().flatten()], None)
             }
             Stmt::TensorMma(product) => {
-                let [a, b] = product
+                let mut all = product
                     .shared()
                     .map(|part| access(&part.memory, &part.first, Moved::Box(part.bytes), Effect::Read));
-                ([a, b], None)
+                ([all.next().flatten(), all.next().flatten()], None)
             }
             Stmt::Inst(call) => ([None, None], Some(&**call)),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => ([None, None], None),
@@ -377,8 +377,8 @@ impl Stmt {
                 product.shared().flat_map(|part| [&part.first, &part.offset]).for_each(visit);
             }
             Stmt::TensorMma(product) => {
-                let factors = product.shared().into_iter().flat_map(|part| [&part.first, &part.offset]);
-                factors.chain([&product.sums]).for_each(visit);
+                let factors = product.shared().flat_map(|part| [&part.first, &part.offset]);
+                factors.chain(product.addresses()).for_each(visit);
             }
             Stmt::TensorMove(moved) => visit(&moved.address),
             Stmt::Advance { by, .. } => visit(by),
@@ -407,7 +407,10 @@ impl Stmt {
             }
             Stmt::TensorMma(product) => {
                 visit(&mut product.sums);
-                product.shared_mut().into_iter().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(visit);
+                if let TensorLeft::Tensor(a) = &mut product.a {
+                    visit(a);
+                }
+                product.shared_mut().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(visit);
             }
             Stmt::TensorMove(moved) => visit(&mut moved.address),
             Stmt::Advance { by, .. } => visit(by),
@@ -427,7 +430,7 @@ impl Stmt {
                 product.shared_mut().for_each(|part| visit(part.memory, &mut part.first));
             }
             Stmt::TensorMma(product) => {
-                product.shared_mut().into_iter().for_each(|part| visit(part.memory, &mut part.first));
+                product.shared_mut().for_each(|part| visit(part.memory, &mut part.first));
             }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } => {}
             Stmt::For { .. } | Stmt::If { .. } | Stmt::Unless { .. } | Stmt::IfValue { .. } => {}

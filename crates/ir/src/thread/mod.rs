@@ -23,8 +23,8 @@ pub use program::{Call, Cond, Memory, MemorySpace, Mma, Note, Program, Stmt, TUR
 pub use registers::{RegArray, Regs};
 pub use ring::{Cursor, EngineWay, RUN_UNIT, Reach, Ring, TensorCopy, TensorMapRecipe, TensorPart};
 pub use tensor::{
-    Accumulates, MOST_MOVED, TENSOR_COLUMNS, TENSOR_LANE, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorMemory,
-    TensorMma, TensorMove,
+    Accumulates, COLUMN_BYTES, MOST_MOVED, TENSOR_COLUMNS, TENSOR_LANE, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS,
+    TensorLeft, TensorMemory, TensorMma, TensorMove,
 };
 pub use value::Value;
 pub use verify::{VerifiedProgram, verify};

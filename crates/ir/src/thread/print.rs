@@ -8,7 +8,7 @@ use crate::arena::Handle;
 use crate::thread::program::{Call, Cond, Memory, MemorySpace, Mma, Program, Stmt, Unroll};
 use crate::thread::registers::{RegArray, Regs};
 use crate::thread::ring::{Cursor, EngineWay, Reach, Ring, TensorCopy, TensorMapRecipe, TensorPart};
-use crate::thread::tensor::{Accumulates, TensorMma, TensorMove};
+use crate::thread::tensor::{Accumulates, TensorLeft, TensorMma, TensorMove};
 use crate::thread::value::Value;
 use crate::thread::wgmma::{LeftMatrix, SharedMatrix, WarpgroupMma};
 use crate::tile::AtomicOp;
@@ -266,7 +266,11 @@ impl Program {
                         Accumulates::Always => "+=".to_string(),
                         Accumulates::If(flag) => format!("= ({}) +", self.regs(flag)),
                     };
-                    let [a, b] = [a, b].map(|part| self.shared_matrix(part));
+                    let a = match a {
+                        TensorLeft::Shared(a) => self.shared_matrix(a),
+                        TensorLeft::Tensor(a) => format!("tensor[{a}]"),
+                    };
+                    let b = self.shared_matrix(b);
                     writeln!(f, "tensor[{sums}] {sign} tcgen05.{} {a}, {b}", kind.name())?;
                 }
                 Stmt::TensorMove(moved) => writeln!(f, "{}", self.tensor_move(moved))?,

@@ -18,6 +18,8 @@ pub const TENSOR_COLUMNS: i64 = 512;
 pub const TENSOR_LANES: i64 = 128;
 /// The most columns of the sums of one instruction.
 pub const TENSOR_PRODUCT_COLUMNS: i64 = 256;
+/// Bytes of each lane in a column.
+pub const COLUMN_BYTES: i64 = 4;
 /// What is added to an address to go one lane further.
 pub const TENSOR_LANE: i64 = 1 << 16;
 
@@ -56,7 +58,7 @@ pub struct TensorMma {
     /// The address of the sums, from the base on.
     pub sums: Expr,
     /// The left factor.
-    pub a: SharedMatrix,
+    pub a: TensorLeft,
     /// The right factor.
     pub b: SharedMatrix,
     /// Whether the product is added to the sums.
@@ -65,15 +67,41 @@ pub struct TensorMma {
     pub is_of_pair: bool,
 }
 
+/// The left factor of a product with sums in tensor memory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TensorLeft {
+    /// In shared memory.
+    Shared(SharedMatrix),
+    /// In tensor memory: the address, from the base on. Each lane has a row, and a column 32 bits of it.
+    Tensor(Expr),
+}
+
 impl TensorMma {
-    /// Its factors.
-    pub fn shared(&self) -> [&SharedMatrix; 2] {
-        [&self.a, &self.b]
+    /// Its factors in shared memory.
+    pub fn shared(&self) -> impl Iterator<Item = &SharedMatrix> {
+        let a = match &self.a {
+            TensorLeft::Shared(a) => Some(a),
+            TensorLeft::Tensor(_) => None,
+        };
+        a.into_iter().chain([&self.b])
     }
 
-    /// Its factors, mutably.
-    pub fn shared_mut(&mut self) -> [&mut SharedMatrix; 2] {
-        [&mut self.a, &mut self.b]
+    /// Its factors in shared memory, mutably.
+    pub fn shared_mut(&mut self) -> impl Iterator<Item = &mut SharedMatrix> {
+        let a = match &mut self.a {
+            TensorLeft::Shared(a) => Some(a),
+            TensorLeft::Tensor(_) => None,
+        };
+        a.into_iter().chain([&mut self.b])
+    }
+
+    /// The addresses of what it has in tensor memory.
+    pub fn addresses(&self) -> impl Iterator<Item = &Expr> {
+        let a = match &self.a {
+            TensorLeft::Shared(_) => None,
+            TensorLeft::Tensor(a) => Some(a),
+        };
+        [&self.sums].into_iter().chain(a)
     }
 }
 
@@ -84,7 +112,7 @@ pub const MOST_MOVED: i64 = 64;
 /// "tcgen05.ld" and "tcgen05.st", `.32x32b`, and "tcgen05.wait").
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorMove {
-    /// As many registers of 32 bits as columns, up to [`MOST_MOVED`].
+    /// The registers for up to [`MOST_MOVED`] columns, each of which has one of 32 bits, or several narrower ones.
     pub registers: Regs,
     /// The address of the first column in the first lane of the warp, from the base on.
     pub address: Expr,
@@ -96,6 +124,11 @@ impl TensorMove {
     /// What it does to its registers.
     pub fn effect(&self) -> Effect {
         if self.is_store { Effect::Read } else { Effect::Write }
+    }
+
+    /// Columns of a thread, in registers of these bytes.
+    pub fn columns(&self, bytes: i64) -> i64 {
+        self.registers.count * bytes / COLUMN_BYTES
     }
 
     /// The instruction.

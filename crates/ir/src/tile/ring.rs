@@ -114,12 +114,13 @@ impl Kernel {
         self.ring_of(buffer).map_or(1, |ring| self.rings[ring].stages)
     }
 
-    /// Whether asynchronous products read the stages of a ring: they see what threads wrote only after a fence.
+    /// Whether asynchronous products read shared memory in the stages of a ring: they see what threads wrote only after a fence.
     pub fn is_read_by_products(&self, ring: Handle<Ring>) -> bool {
         let is_async = |op: &&Op| matches!(op.kind, OpKind::GemmAsync(_));
         let ops = self.ops.iter().map(|(_, op)| op).filter(is_async);
         let factors = ops.flat_map(|op| op.operands.iter().skip(1));
-        factors.into_iter().any(|tile| self.ring_of(tile.buffer) == Some(ring))
+        let mut in_shared = factors.filter(|tile| !self.is_in_tensor_memory(tile.buffer));
+        in_shared.any(|tile| self.ring_of(tile.buffer) == Some(ring))
     }
 
     /// Bytes of which the stages of a buffer of a ring begin at multiples: after so many, its swizzle repeats.

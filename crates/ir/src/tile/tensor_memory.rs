@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::arena::Handle;
-use crate::thread::TENSOR_COLUMNS;
+use crate::thread::{COLUMN_BYTES, TENSOR_COLUMNS};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::kernel::Kernel;
 use crate::tile::op::Op;
@@ -34,6 +34,13 @@ impl TensorColumns {
     }
 }
 
+impl Buffer {
+    /// Columns of tensor memory that it takes there: a column has 32 bits of a row.
+    pub fn columns(&self) -> i64 {
+        self.span_elements().saturating_mul(self.dtype.bytes()) / COLUMN_BYTES
+    }
+}
+
 impl Kernel {
     /// Whether a buffer is in tensor memory.
     pub fn is_in_tensor_memory(&self, buffer: Handle<Buffer>) -> bool {
@@ -55,7 +62,7 @@ impl Kernel {
         let mut columns = TensorColumns::default();
         for (handle, buffer) in self.buffers.iter().filter(|(_, buffer)| buffer.space == Space::Tensor) {
             columns.first.insert(handle, columns.taken);
-            let own = buffer.span_elements().saturating_mul(self.stages_of(handle));
+            let own = buffer.columns().saturating_mul(self.stages_of(handle));
             columns.taken = columns.taken.saturating_add(own);
         }
         columns

@@ -4,7 +4,9 @@ use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Accumulates, Stmt, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorMma};
+use tilewright_ir::thread::{
+    Accumulates, COLUMN_BYTES, Stmt, TENSOR_LANES, TENSOR_PRODUCT_COLUMNS, TensorLeft, TensorMma,
+};
 use tilewright_ir::tile::{Gemm, Kernel, Op, PAIR, Tile};
 use tilewright_layout::descriptor::{DenseKind, InstructionShape, InstructionTypes, dense};
 use tilewright_layout::hardware::{CtaGroup, MmaType};
@@ -14,6 +16,9 @@ use super::described::{BLOCK_ROWS, Described, MatrixUnit, columns_of_an_instruct
 use super::reason;
 use crate::builder::Builder;
 use crate::operand::{MemoryTile, Operand, other_operands};
+
+/// Bytes of a row that an instruction multiplies.
+const STEP_BYTES: i64 = 32;
 
 /// The instructions of a product, and what plans say of them.
 pub(crate) struct Issue {
@@ -28,19 +33,24 @@ struct Instruction {
     descriptor: u32,
 }
 
-/// The instructions of a product whose sums are at an address of tensor memory, of which the first ones add to them as `first` says.
-/// Error: why `tcgen05.mma` cannot compute it.
+/// The instructions of a product whose sums are at an address of tensor memory, of which the first ones add to them as `first` says. The
+/// left factor may be at another such address. Error: why `tcgen05.mma` cannot compute it.
 pub(crate) fn issue(
     builder: &mut Builder,
     kernel: &Kernel,
     op: &Op,
     (sums, first): (&Expr, &Accumulates),
+    left: Option<Expr>,
 ) -> Result<Result<Issue, Vec<Reason>>, Diagnostic> {
     let (Some(gemm), [c, a, b]) = (op.kind.product(), &op.operands[..]) else {
         return Err(other_operands(kernel, op));
     };
     let factor = |tile: &Tile| Ok(in_shared(Operand::resolve(builder, kernel, op, tile)?));
-    let factors = [factor(a)?, factor(b)?];
+    let left = match left {
+        Some(at) => Left::Tensor(at),
+        None => Left::Shared(factor(a)?),
+    };
+    let factors = (left, factor(b)?);
     let dtypes = [a, c].map(|tile| kernel.buffers[tile.buffer].dtype);
     let shape = match (a.matrix(), b.matrix()) {
         (Some([rows, columns]), Some(_)) => {
@@ -51,6 +61,46 @@ pub(crate) fn issue(
     Ok(issue_of(builder, (gemm, dtypes, sums, first), shape, factors))
 }
 
+/// Where the left factor is.
+enum Left {
+    Shared(Result<MemoryTile, Reason>),
+    /// The address of its first column.
+    Tensor(Expr),
+}
+
+/// A left factor that can be multiplied.
+enum DescribedLeft {
+    Shared(Described),
+    Tensor(Expr),
+}
+
+impl DescribedLeft {
+    fn in_shared(&self) -> Option<&Described> {
+        match self {
+            DescribedLeft::Shared(described) => Some(described),
+            DescribedLeft::Tensor(_) => None,
+        }
+    }
+
+    fn is_transposed(&self) -> bool {
+        self.in_shared().is_some_and(|described| described.is_transposed)
+    }
+
+    /// The factor of the instruction at a step along K, each of which has 32 bytes of every row.
+    fn factor(&self, builder: &Builder, step: i64) -> TensorLeft {
+        match self {
+            DescribedLeft::Shared(described) => TensorLeft::Shared(described.matrix(builder, step, &Expr::constant(0))),
+            DescribedLeft::Tensor(at) => {
+                TensorLeft::Tensor(normalize(&(at.clone() + step * (STEP_BYTES / COLUMN_BYTES))))
+            }
+        }
+    }
+
+    fn summary(&self) -> String {
+        self.in_shared().map_or_else(|| "in tensor memory".to_string(), Described::summary)
+    }
+}
+
 fn columns_of(kernel: &Kernel, sums: &Tile) -> i64 {
     kernel.buffers[sums.buffer].shape.last().copied().unwrap_or(0)
 }
@@ -59,27 +109,36 @@ fn issue_of(
     builder: &mut Builder,
     (gemm, dtypes, sums, of_first): (Gemm, [DType; 2], &Expr, &Accumulates),
     shape: Result<[i64; 3], Reason>,
-    factors: [Result<MemoryTile, Reason>; 2],
+    (a, b): (Left, Result<MemoryTile, Reason>),
 ) -> Result<Issue, Vec<Reason>> {
     let [m, n, k] = shape.map_err(|reason| vec![reason])?;
     let describe = |tile: Result<MemoryTile, Reason>, rows: i64, turned: (bool, &str)| {
         tile.and_then(|tile| Described::of(MatrixUnit::Tcgen05, &tile, [rows, k], turned))
     };
-    let [a, b] = factors;
     // Each CTA of a pair has its own rows of A, and half of the columns of B.
     let group = if gemm.pair { CtaGroup::Two } else { CtaGroup::One };
     let own = if gemm.pair { n / PAIR } else { n };
     let [is_a_turned, is_b_turned] = gemm.is_mn_major();
-    let (a, b) = match (describe(a, m, (is_a_turned, "a")), describe(b, own, (is_b_turned, "b"))) {
+    let a = match a {
+        Left::Shared(a) => describe(a, m, (is_a_turned, "a")).map(DescribedLeft::Shared),
+        Left::Tensor(_) if is_a_turned => {
+            Err(reason("`a` is in tensor memory, and transposed".to_string(), "rows of `a`, along K"))
+        }
+        Left::Tensor(_) if gemm.pair => {
+            Err(reason("`a` is in tensor memory".to_string(), "products of a pair with `a` in shared memory"))
+        }
+        Left::Tensor(at) => Ok(DescribedLeft::Tensor(at)),
+    };
+    let (a, b) = match (a, describe(b, own, (is_b_turned, "b"))) {
         (Ok(a), Ok(b)) => (a, b),
         (a, b) => return Err([a.err(), b.err()].into_iter().flatten().collect()),
     };
-    let step = 32 / dtypes[0].bytes();
+    let step = STEP_BYTES / dtypes[0].bytes();
     if k % step != 0 {
         return Err(vec![reason(format!("K is {k}"), &format!("multiples of {step}"))]);
     }
-    let instruction = instruction(group, [m, n, step], dtypes, [a.is_transposed, b.is_transposed])?;
-    [&a, &b].into_iter().for_each(|described| described.align(builder));
+    let instruction = instruction(group, [m, n, step], dtypes, [a.is_transposed(), b.is_transposed])?;
+    a.in_shared().into_iter().chain([&b]).for_each(|described| described.align(builder));
     let mut body = Vec::new();
     for at in 0..k / step {
         for part in 0..n / instruction.columns {
@@ -89,7 +148,7 @@ fn issue_of(
                 kind: instruction.kind,
                 descriptor: instruction.descriptor,
                 sums: normalize(&(sums + first)),
-                a: a.matrix(builder, at, &Expr::constant(0)),
+                a: a.factor(builder, at),
                 b: b.matrix(builder, at, &Expr::constant(first / BLOCK_ROWS)),
                 accumulates,
                 is_of_pair: gemm.pair,

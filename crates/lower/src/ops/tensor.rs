@@ -4,7 +4,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::{OpPlan, PlanFacts, Reason, VariantResult};
-use tilewright_ir::thread::{Accumulates, MOST_MOVED, RegArray, Regs, Stmt, TENSOR_LANE, TensorMove};
+use tilewright_ir::thread::{Accumulates, COLUMN_BYTES, MOST_MOVED, RegArray, Regs, Stmt, TENSOR_LANE, TensorMove};
 use tilewright_ir::tile::{Op, OpKind, Tile, tile_title};
 use tilewright_ir::{Handle, HwIndex, Scalar, tile};
 use tilewright_layout::DType;
@@ -76,7 +76,12 @@ impl KernelLowering<'_> {
             Some(flag) => Accumulates::If(flag.clone()),
             None => Accumulates::Always,
         };
-        let Issue { body, summary } = match issue(&mut self.builder, self.kernel, op, (&sums, &first))? {
+        let left = &op.operands[1];
+        let left = match self.kernel.is_in_tensor_memory(left.buffer) {
+            true => Some(self.address(op, left, Expr::constant(0))?),
+            false => None,
+        };
+        let Issue { body, summary } = match issue(&mut self.builder, self.kernel, op, (&sums, &first), left)? {
             Ok(issued) => issued,
             Err(reasons) => return Err(impossible(&self.kernel.op_title(op), op, reasons)),
         };
@@ -94,16 +99,18 @@ impl KernelLowering<'_> {
             false => (&op.operands[0], &op.operands[1]),
         };
         let array = self.builder.fragment(fragment.buffer);
-        let columns = tile.extents.last().copied().unwrap_or(0);
+        let in_column = COLUMN_BYTES / self.kernel.buffers[tile.buffer].dtype.bytes();
+        let columns = tile.extents.last().copied().unwrap_or(0) / in_column;
         let warp = HwIndex::Warp.var(self.builder.program.threads, &self.builder.program.grid);
         let lane = Expr::var(&warp) * (TENSOR_LANE * LANES as i64);
-        let first = tile.starts.last().cloned().unwrap_or(Expr::constant(0)) + lane;
+        let first = tile.starts.last().cloned().unwrap_or(Expr::constant(0)) / in_column + lane;
         let begin = self.address(op, tile, first)?;
         let (mut body, mut at) = (Vec::new(), 0);
         while at < columns {
             let count = (columns - at).min(MOST_MOVED);
-            let address = normalize(&(begin.clone() + at));
-            body.push(Stmt::from(TensorMove { registers: regs(array, at, count), address, is_store }));
+            let (address, registers) =
+                (normalize(&(begin.clone() + at)), regs(array, at * in_column, count * in_column));
+            body.push(Stmt::from(TensorMove { registers, address, is_store }));
             at += count;
         }
         let summary = format!("a row for each thread, {columns} columns, up to {MOST_MOVED} at a time");
@@ -120,7 +127,7 @@ impl KernelLowering<'_> {
             let message = format!("`{}` has no place in tensor memory", tile_title(kernel, tile));
             return Err(Diagnostic::internal("P0404", message).label(op.span, "here"));
         };
-        Ok(normalize(&(stage * kernel.buffers[tile.buffer].span_elements() + first + *begin)))
+        Ok(normalize(&(stage * kernel.buffers[tile.buffer].columns() + first + *begin)))
     }
 }
 

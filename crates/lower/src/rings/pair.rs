@@ -354,7 +354,7 @@ impl BarrierPair {
         let (sums, shared): (Vec<_>, Vec<_>) =
             ring.buffers.iter().copied().partition(|buffer| kernel.is_in_tensor_memory(*buffer));
         let bytes: i64 = shared.iter().map(|buffer| kernel.stage_bytes(*buffer)).sum();
-        let columns: i64 = sums.iter().map(|buffer| kernel.buffers[*buffer].span_elements()).sum();
+        let columns: i64 = sums.iter().map(|buffer| kernel.buffers[*buffer].columns()).sum();
         let size = match (sums.is_empty(), shared.is_empty()) {
             (true, _) => format!("{bytes} B each"),
             (false, true) => format!("{columns} columns of tensor memory each"),

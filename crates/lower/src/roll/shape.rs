@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::{Expr, Node};
-use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, Unroll, Value, for_each_stmt};
+use tilewright_ir::thread::{Cond, RegArray, Resource, Stmt, TensorLeft, Unroll, Value, for_each_stmt};
 use tilewright_ir::{Handle, Scalar};
 
 /// How many statements mention each register array.
@@ -173,7 +173,10 @@ pub(super) fn for_each_number(stmt: &mut Stmt, visit: &mut dyn FnMut(Place, &mut
         Stmt::TensorCopy(copy) => copy.exprs_mut().for_each(plain),
         Stmt::TensorMma(product) => {
             plain(&mut product.sums);
-            product.shared_mut().into_iter().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(plain);
+            if let TensorLeft::Tensor(a) = &mut product.a {
+                plain(a);
+            }
+            product.shared_mut().flat_map(|part| [&mut part.first, &mut part.offset]).for_each(plain);
         }
         Stmt::TensorMove(moved) => plain(&mut moved.address),
         Stmt::Unless { conds, .. } => conds.iter_mut().flat_map(Cond::sides_mut).for_each(plain),

@@ -7,7 +7,7 @@ use super::checker::Checker;
 use crate::target::Target;
 use crate::thread::program::Mma;
 use crate::thread::registers::Regs;
-use crate::thread::tensor::{MOST_MOVED, TensorMma, TensorMove};
+use crate::thread::tensor::{COLUMN_BYTES, MOST_MOVED, TensorMma, TensorMove};
 use crate::thread::wgmma::{LeftMatrix, SharedMatrix, WarpgroupMma};
 
 /// Bytes that addresses in descriptors count (PTX ISA, "Matrix Descriptor Format").
@@ -68,7 +68,7 @@ impl Checker<'_> {
             let unit = DESCRIPTOR_UNIT / memory.dtype.bytes();
             memory.is_shared() && self.is_multiple(&part.first, unit) && self.is_multiple(&part.offset, unit)
         };
-        if !product.shared().into_iter().all(describes) || self.program.tensor_memory.is_none() {
+        if !product.shared().all(describes) || self.program.tensor_memory.is_none() {
             self.report("V0317", "`tcgen05.mma` has operands that it does not accept".to_string());
         }
         if !self.is_elected {
@@ -88,8 +88,11 @@ impl Checker<'_> {
     pub(super) fn tensor_move(&mut self, moved: &TensorMove) {
         let Regs { array, count, step, .. } = moved.registers;
         let array = &self.program.registers[array];
-        let is_possible = (1..=MOST_MOVED).contains(&count);
-        if array.dtype.bytes() != 4 || array.vector != 1 || step != 1 || !is_possible {
+        let bytes = array.dtype.bytes();
+        let is_possible = bytes <= COLUMN_BYTES
+            && count * bytes % COLUMN_BYTES == 0
+            && (1..=MOST_MOVED).contains(&moved.columns(bytes));
+        if array.vector != 1 || step != 1 || !is_possible {
             self.report("V0317", format!("`{}` has operands that it does not accept", moved.name()));
         }
         self.executes(moved.name(), &[Target::Sm100a], Scope::Warp);

@@ -1,17 +1,19 @@
 //! Tensor memory holds sums of asynchronous products: these write it, and copies to fragments read it.
 
 use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::Expr;
 
 use crate::arena::Handle;
 use crate::scalar::Scalar;
 use crate::target::Target;
-use crate::thread::{TENSOR_COLUMNS, TENSOR_LANES};
+use crate::thread::{COLUMN_BYTES, TENSOR_COLUMNS, TENSOR_LANES};
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Loop, Stmt};
 use crate::tile::op::{Effect, Op, OpKind};
 use crate::tile::print::tile_title;
 use crate::tile::role::WARPS_OF_A_WARPGROUP;
+use crate::tile::tiles::Tile;
 
 pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     let in_tensor_memory = || kernel.buffers.iter().map(|(_, buffer)| buffer).filter(|of| of.space == Space::Tensor);
@@ -39,20 +41,39 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
 
 /// The error for a buffer that is not 128 rows of columns of 32 bits.
 fn wrong_shape(buffer: &Buffer) -> Option<Diagnostic> {
-    let is_right = matches!(buffer.shape[..], [TENSOR_LANES, columns] if columns % 8 == 0) && buffer.dtype.bytes() == 4;
+    let bytes = buffer.dtype.bytes();
+    let is_right =
+        matches!(buffer.shape[..], [TENSOR_LANES, columns] if columns * bytes % 32 == 0) && bytes <= COLUMN_BYTES;
     let message = format!("`{}` has shape {:?} of {}", buffer.name, buffer.shape, buffer.dtype);
-    let help = format!("sums in tensor memory are {TENSOR_LANES} rows of a multiple of 8 columns, of f32 or i32");
+    let help = format!(
+        "in tensor memory are {TENSOR_LANES} rows of a multiple of 32 bytes: sums of f32 or i32, or a left factor of products"
+    );
     (!is_right).then(|| Diagnostic::error("K0286", message).label(buffer.span, "declared here").help(help))
 }
 
 /// The error for an op that tensor memory is not for.
 fn wrong_use(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
-    let (place, tile) = op.operands.iter().enumerate().find(|(_, tile)| kernel.is_in_tensor_memory(tile.buffer))?;
+    let in_tensor_memory = |(_, tile): &(usize, &Tile)| kernel.is_in_tensor_memory(tile.buffer);
+    op.operands.iter().enumerate().filter(in_tensor_memory).find_map(|operand| wrong_operand(kernel, op, operand))
+}
+
+/// The error for an operand in tensor memory.
+fn wrong_operand(kernel: &Kernel, op: &Op, (place, tile): (usize, &Tile)) -> Option<Diagnostic> {
     let title = tile_title(kernel, tile);
     let wrong = |message: String| Diagnostic::error("K0286", message).label(op.span, "this op");
     let is_zero = |value: Scalar| matches!(value, Scalar::Int(0)) || value == Scalar::Float(0.0);
     match (op.kind, place) {
-        (OpKind::GemmAsync(_), 0) | (OpKind::Copy, 0 | 1) => {}
+        (OpKind::GemmAsync(_), 0) if kernel.buffers[tile.buffer].dtype.bytes() != COLUMN_BYTES => {
+            let message = format!("the sums `{title}` are of {}", kernel.buffers[tile.buffer].dtype);
+            return Some(wrong(message).help("sums in tensor memory are of f32 or i32"));
+        }
+        (OpKind::GemmAsync(_), 0 | 1) | (OpKind::Copy, 0 | 1) => {}
+        (OpKind::GemmAsync(_), _) => {
+            let message = format!("`{title}` is in tensor memory, and is the right factor");
+            return Some(wrong(message).help(
+                "only the left factor may be there: compute the transposed product, or pass it in shared memory",
+            ));
+        }
         (OpKind::Fill(value), 0) if is_zero(value) && multiplies_into(kernel, op, tile.buffer) => {}
         (OpKind::Fill(value), 0) if is_zero(value) => {
             let help = "copy a fragment of zeros to it: k.fill(part, 0.0), k.copy(sums.sub((.., at(0, 32))), part)";
@@ -89,8 +110,20 @@ fn wrong_use(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
         false => tile.extents == kernel.buffers[tile.buffer].shape,
         true => tile.extents.first() == kernel.buffers[tile.buffer].shape.first(),
     };
-    let help = "products add to all of it, and copies take all rows of some columns";
-    (!is_whole).then(|| wrong(format!("`{title}` is a part of sums in tensor memory")).help(help))
+    if !is_whole {
+        let help = "products take all of it, and copies take all rows of some columns";
+        return Some(wrong(format!("`{title}` is a part of tensor memory")).help(help));
+    }
+    let in_column = COLUMN_BYTES / kernel.buffers[tile.buffer].dtype.bytes();
+    let is_aligned = |at: &Expr| at.multiple() % in_column == 0;
+    let (start, extent) = (tile.starts.last()?, tile.extents.last()?);
+    (extent % in_column != 0 || !is_aligned(start)).then(|| {
+        let message = format!("`{title}` begins or ends inside of a column of tensor memory");
+        let help = format!(
+            "a column has {in_column} elements of a row: let the first index and the extent be multiples of {in_column}"
+        );
+        wrong(message).help(help)
+    })
 }
 
 /// Whether the role of an op adds products to these sums.
