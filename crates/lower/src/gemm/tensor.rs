@@ -70,7 +70,7 @@ enum Left {
 
 /// A left factor that can be multiplied.
 enum DescribedLeft {
-    Shared(Described),
+    Shared(Box<Described>),
     Tensor(Expr),
 }
 
@@ -120,7 +120,9 @@ fn issue_of(
     let own = if gemm.pair { n / PAIR } else { n };
     let [is_a_turned, is_b_turned] = gemm.is_mn_major();
     let a = match a {
-        Left::Shared(a) => describe(a, m, (is_a_turned, "a")).map(DescribedLeft::Shared),
+        Left::Shared(a) => {
+            describe(a, m, (is_a_turned, "a")).map(|described| DescribedLeft::Shared(Box::new(described)))
+        }
         Left::Tensor(_) if is_a_turned => {
             Err(reason("`a` is in tensor memory, and transposed".to_string(), "rows of `a`, along K"))
         }
