@@ -156,3 +156,66 @@ fn every_barrier_of_an_exchange_is_needed() {
     let known = [&fences[..], &others].concat();
     assert!(are_missed(&report, &known), "{report:#?}");
 }
+
+/// `c = residual + a*b` for each of the tiles of a CTA, where `residual` is what the sums begin with. The role that multiplies comes
+/// first in the text.
+fn onto_residual(ctas: i64, columns: i64) -> Kernel {
+    kernel("onto_residual", |k| {
+        let [m, n, depth] = ["m", "n", "k"].map(|name| k.size(name).multiple_of(8).max(4096));
+        let (a, b) = (k.input("a", F16, (m, depth)), k.input("b", F16, (depth, n)));
+        let (residual, c) = (k.input("residual", F32, (m, n)), k.output("c", F32, (m, n)));
+        k.threads(192);
+        let tiles = Tiles::persistent(k, [m.ceil_div(ROWS), n.ceil_div(columns)], (2, ctas));
+        let ab = k.ring("ab", 3, |r| (r.shared("left", F16, [ROWS, DEPTH]), r.shared("right", F16, [DEPTH, columns])));
+        let sums = k.exchange("sums", |r| r.tensor("o", F32, [ROWS, columns]));
+        k.role("multiply", 1, |k| {
+            tiles.for_each(k, |k, _| {
+                let turn = sums.wait(k);
+                k.serial("t", ..depth.ceil_div(DEPTH), |k, _| {
+                    ab.consume(k, |k, (left, right)| k.gemm_async(turn.buffers, left, right));
+                });
+                turn.release(k);
+                sums.consume(k, |_, _| ());
+            });
+        });
+        k.role("load", 1, |k| {
+            tiles.for_each(k, |k, [row, column]| {
+                k.serial("t", ..depth.ceil_div(DEPTH), |k, t| {
+                    ab.produce(k, |k, (left, right)| {
+                        k.copy(left, a.sub((at(row * ROWS, ROWS), at(t * DEPTH, DEPTH))));
+                        k.copy(right, b.sub((at(t * DEPTH, DEPTH), at(column * columns, columns))));
+                    });
+                });
+            });
+        });
+        k.role("begin_and_store", 4, |k| {
+            let held = k.fragment("held", F32, [ROWS, columns]);
+            tiles.for_each(k, |k, [row, column]| {
+                let place = (at(row * ROWS, ROWS), at(column * columns, columns));
+                k.copy(held, residual.sub(place.clone()));
+                sums.produce(k, |k, o| k.copy(o, held));
+                sums.produce(k, |k, o| k.copy(held, o));
+                k.copy(c.sub(place), held);
+            });
+        });
+    })
+}
+
+#[test]
+fn sums_begin_with_a_residual_in_every_tile() {
+    for (ctas, columns) in [(1, 32), (3, 64), (2, 128)] {
+        let artifact = compile(onto_residual(ctas, columns), &Options::new(Target::Sm100a)).expect("a kernel");
+        for [m, n, depth] in [[8, 8, 8], [384, 136, 72], [136, 264, 200]] {
+            let (left, right) = (|i: i64, t: i64| number(i * 3 + t * 5), |t: i64, j: i64| number(t * 2 + j * 7));
+            let residual = |at: i64| number(at * 11 + at / n);
+            let inputs = vec![
+                tensor(F16, &[m, depth], |at| left(at / depth, at % depth)),
+                tensor(F16, &[depth, n], |at| right(at / n, at % n)),
+                tensor(F32, &[m, n], residual),
+            ];
+            let product = |i: i64, j: i64| (0..depth).map(|t| left(i, t) * right(t, j)).sum::<f64>();
+            let c = tensor(F32, &[m, n], |at| residual(at) + product(at / n, at % n));
+            products::check(&artifact, &(vec![("m", m), ("n", n), ("k", depth)], inputs, c), 4);
+        }
+    }
+}

@@ -193,30 +193,38 @@ impl Kernel {
     /// The role that alone evaluates a condition: that of all that stands under it, if nothing writes the memory that the condition
     /// reads. Its fragments are those of the role. `None` if all threads evaluate it.
     pub fn evaluator(&self, branch: &If) -> Option<Handle<Role>> {
+        self.roles_under(branch).1
+    }
+
+    /// The roles that execute what stands under a condition, `None` for all threads, and the one that evaluates it.
+    fn roles_under(&self, branch: &If) -> (BTreeSet<Option<Handle<Role>>>, Option<Handle<Role>>) {
+        let mut roles = BTreeSet::new();
+        [&branch.then, &branch.otherwise].into_iter().for_each(|body| self.add_roles(body, &mut roles));
+        let sole = roles.first().copied().flatten().filter(|_| roles.len() == 1);
+        (roles, sole.filter(|_| self.reads_what_nothing_writes(&branch.cond)))
+    }
+
+    fn reads_what_nothing_writes(&self, cond: &Value) -> bool {
         let mut in_memory = BTreeSet::new();
-        branch.cond.for_each_load(&mut |access| {
+        cond.for_each_load(&mut |access| {
             let storage = self.storage(access.buffer);
             in_memory.extend((self.buffers[storage].space != Space::Fragment).then_some(storage));
         });
-        let mut roles = BTreeSet::new();
-        [&branch.then, &branch.otherwise].into_iter().for_each(|body| self.roles_in(body, &mut roles));
-        let sole = roles.pop_first().flatten().filter(|_| roles.is_empty())?;
-        (in_memory.is_empty() || self.written().is_disjoint(&in_memory)).then_some(sole)
+        in_memory.is_empty() || self.written().is_disjoint(&in_memory)
     }
 
-    /// Adds the roles that execute statements, `None` for all threads.
-    fn roles_in(&self, body: &[Stmt], found: &mut BTreeSet<Option<Handle<Role>>>) {
+    fn add_roles(&self, body: &[Stmt], found: &mut BTreeSet<Option<Handle<Role>>>) {
         for stmt in body {
             match stmt {
                 Stmt::Op(op) => _ = found.insert(self.ops[*op].role),
                 Stmt::Parallel(parallel) => _ = found.insert(self.parallels[*parallel].role),
                 Stmt::EachThread(_) => _ = found.insert(None),
                 Stmt::Begin(hold) | Stmt::End(hold) => _ = found.insert(self.holds[*hold].role),
-                Stmt::Loop(inner) => self.roles_in(&inner.body, found),
+                Stmt::Loop(inner) => self.add_roles(&inner.body, found),
                 Stmt::If(branch) => {
-                    found.insert(self.evaluator(branch));
-                    self.roles_in(&branch.then, found);
-                    self.roles_in(&branch.otherwise, found);
+                    let (roles, evaluator) = self.roles_under(branch);
+                    found.extend(roles);
+                    found.insert(evaluator);
                 }
             }
         }
