@@ -113,10 +113,11 @@ fn attention_roles(config: &Config, target: Target) -> Kernel {
     let of_value = value_depth(config);
     let (dtype, is_causal) = (config.dtype, config.size("causal") == 1);
     let scale = LOG2_E / (depth as f64).sqrt();
-    // The keys of a tile, as many as there is shared memory for. On `sm_100a`, a thread has the scores of a whole row in registers.
+    // The keys of a tile, as many as there are shared memory and registers for: on `sm_100a`, a thread has the scores of a whole row, and
+    // the ends of several sequences.
     let (blocks, tile_keys) = match target {
         Target::Sm90a => (1, 128),
-        Target::Sm100a if depth.max(of_value) > 64 => (2, 64),
+        Target::Sm100a if depth.max(of_value) > 64 || is_packed(config) => (2, 64),
         Target::Sm100a => (2, 128),
     };
     kernel("attention_roles", |k| {

@@ -149,7 +149,11 @@ fn exchanges_that_cannot_be() {
     assert_mistake("sums_filled_by_a_role_without_products", with_exchange((4, filled), |_, _| ()));
     let from_memory = |k: &mut KernelBuilder, sums: Buffer, c: Buffer| _ = k.copy(sums, c);
     assert_mistake("sums_copied_from_a_tensor", with_exchange((4, from_memory), |_, _| ()));
-    assert_mistake("sums_that_nobody_begins", with_exchange((4, stored), |_, _| ()));
+    let at_once = |k: &mut KernelBuilder, sums: Buffer, _: Buffer| {
+        let first = k.fragment("first", F32, [128, 64]);
+        k.copy(first, sums);
+    };
+    assert_mistake("sums_that_nobody_begins", with_exchange((4, at_once), |_, _| ()));
     assert_mistake("sums_written_by_two_warps", with_exchange((2, zeros), |_, _| ()));
     let shared = kernel("k", |k| {
         let y = k.output("y", F32, [32]);
