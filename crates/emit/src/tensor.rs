@@ -39,56 +39,71 @@ impl MoveFunction {
     /// The lines that define it.
     fn lines(self) -> Vec<String> {
         let MoveFunction { is_store, dtype, columns } = self;
-        let (what, parameters, inst) = match is_store {
-            false => ("Loads", format!("{}* to, unsigned int from", c_type(dtype)), "ld"),
-            true => ("Stores", format!("unsigned int to, const {}* from", c_type(dtype)), "st"),
+        let (what, parameters) = match is_store {
+            false => ("Loads", format!("{}* to, unsigned int from", c_type(dtype))),
+            true => ("Stores", format!("unsigned int to, const {}* from", c_type(dtype))),
         };
         let mut lines = vec![
             format!("// {what} {columns} columns of the lane of this thread."),
             format!("__device__ __forceinline__ void {}({parameters}) {{", self.name()),
         ];
-        let parts = parts(columns);
-        // The registers of a load come before its addresses, and those of a store behind.
-        let (first_register, first_address) = if is_store { (parts.len() as i64, 0) } else { (0, columns) };
-        for (place, (at, count)) in parts.iter().enumerate() {
+        for (place, part) in parts(columns).into_iter().enumerate() {
             let head = if place == 0 { "  asm volatile(" } else { "               " };
-            lines.push(format!("{head}\"tcgen05.{inst}.sync.aligned.32x32b.x{count}.b32\\n\""));
-            let address = format!("[%{}]", first_address + place as i64);
-            let registers = wrapped((*at..at + count).map(|at| format!("%{}", first_register + at)), 84);
-            let last = registers.len() - 1;
-            for (at, chunk) in registers.into_iter().enumerate() {
-                let begin = match (at, is_store) {
-                    (0, false) => "{".to_string(),
-                    (0, true) => format!("{address}, {{"),
-                    _ => " ".to_string(),
-                };
-                let end = match (at == last, is_store) {
-                    (false, _) => ",".to_string(),
-                    (true, false) => format!("}}, {address};"),
-                    (true, true) => "};".to_string(),
-                };
-                lines.push(format!("               \"  {begin}{chunk}{end}\\n\""));
-            }
+            let [first, rest @ ..] = &self.instruction(place as i64, part)[..] else { continue };
+            lines.push(format!("{head}\"{first}\\n\""));
+            lines.extend(rest.iter().map(|line| format!("               \"  {line}\\n\"")));
         }
-        lines.push(format!("               \"tcgen05.wait::{inst}.sync.aligned;\""));
-        let letter = if dtype == DType::F32 { 'f' } else { 'r' };
+        lines.push(format!("               \"tcgen05.wait::{}.sync.aligned;\"", self.inst()));
+        lines.extend(self.operands());
+        lines.extend(["}".to_string(), String::new()]);
+        lines
+    }
+
+    fn inst(self) -> &'static str {
+        if self.is_store { "st" } else { "ld" }
+    }
+
+    /// The instruction that moves a part of the columns. The registers of a load come before all addresses, and those of a store behind.
+    fn instruction(self, place: i64, (at, count): (i64, i64)) -> Vec<String> {
+        let addresses = parts(self.columns).len() as i64;
+        let (first_register, first_address) = if self.is_store { (addresses, 0) } else { (0, self.columns) };
+        let address = format!("[%{}]", first_address + place);
+        let mut lines = wrapped((at..at + count).map(|at| format!("%{}", first_register + at)), 84);
+        let last = lines.len() - 1;
+        for (at, line) in lines.iter_mut().enumerate() {
+            let begin = match (at, self.is_store) {
+                (0, false) => "{".to_string(),
+                (0, true) => format!("{address}, {{"),
+                _ => " ".to_string(),
+            };
+            let end = match (at == last, self.is_store) {
+                (false, _) => ",".to_string(),
+                (true, false) => format!("}}, {address};"),
+                (true, true) => "};".to_string(),
+            };
+            *line = format!("{begin}{line}{end}");
+        }
+        lines.insert(0, format!("tcgen05.{}.sync.aligned.32x32b.x{count}.b32", self.inst()));
+        lines
+    }
+
+    /// The lines with its operands.
+    fn operands(self) -> Vec<String> {
+        let letter = if self.dtype == DType::F32 { 'f' } else { 'r' };
         let registers = |constraint: &str, name: &str| {
-            let all = (0..columns).map(|at| format!("\"{constraint}{letter}\"({name}[{at}])"));
+            let all = (0..self.columns).map(|at| format!("\"{constraint}{letter}\"({name}[{at}])"));
             wrapped(all, MOST_COLUMNS - 20)
         };
         let addresses = |name: &str| {
             let of = |at: i64| if at == 0 { format!("\"r\"({name})") } else { format!("\"r\"({name} + {at})") };
-            parts.iter().map(|(at, _)| of(*at)).collect::<Vec<String>>().join(", ")
+            parts(self.columns).iter().map(|(at, _)| of(*at)).collect::<Vec<String>>().join(", ")
         };
-        let (outputs, inputs) = match is_store {
+        let (outputs, inputs) = match self.is_store {
             false => (registers("=", "to"), vec![addresses("from")]),
             true => (Vec::new(), [vec![addresses("to")], registers("", "from")].concat()),
         };
-        lines.extend(constraints(&outputs));
-        let mut inputs = constraints(&inputs);
-        inputs.last_mut().into_iter().for_each(|last| last.push_str(" : \"memory\");"));
-        lines.extend(inputs);
-        lines.extend(["}".to_string(), String::new()]);
+        let mut lines = [constraints(&outputs), constraints(&inputs)].concat();
+        lines.last_mut().into_iter().for_each(|last| last.push_str(" : \"memory\");"));
         lines
     }
 }
@@ -138,7 +153,7 @@ impl ProductFunction {
             false => {
                 "// Adds a product of this shape to sums in tensor memory, or replaces these, when the tensor core gets to it."
             }
-            true => "// The same with a left factor in tensor memory.",
+            true => "// The same for a left factor in tensor memory: adds a product to sums, or replaces these.",
         };
         let lines = [
             what,

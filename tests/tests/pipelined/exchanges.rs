@@ -201,6 +201,70 @@ fn onto_residual(ctas: i64, columns: i64) -> Kernel {
     })
 }
 
+/// The same as [`scaled`] with a scale of 2 behind each step: the role that multiplies has the sums first, and replaces what is there.
+fn doubled(columns: i64) -> Kernel {
+    kernel("doubled", |k| {
+        let steps = k.size("steps").max(64);
+        let (a, b) = (k.input("a", F16, (ROWS, steps * DEPTH)), k.input("b", F16, (steps * DEPTH, columns)));
+        let c = k.output("c", F32, [ROWS, columns]);
+        k.threads(192);
+        let ab = k.ring("ab", 2, |r| (r.shared("left", F16, [ROWS, DEPTH]), r.shared("right", F16, [DEPTH, columns])));
+        let sums = k.exchange("sums", |r| r.tensor("o", F32, [ROWS, columns]));
+        k.role("load", 1, |k| {
+            k.serial("t", ..steps, |k, t| {
+                ab.produce(k, |k, (left, right)| {
+                    k.copy(left, a.sub((.., at(t * DEPTH, DEPTH))));
+                    k.copy(right, b.sub((at(t * DEPTH, DEPTH), ..)));
+                });
+            });
+        });
+        k.role("multiply", 1, |k| {
+            k.serial("t", ..steps, |k, t| {
+                ab.consume(k, |k, (left, right)| {
+                    sums.produce(k, |k, o| {
+                        let add = |k: &mut KernelBuilder, clear: bool| {
+                            k.gemm_async(o, left, right).with(Gemm { clear, ..Gemm::PLAIN });
+                        };
+                        k.if_else(Value::from(t).eq(0), |k| add(k, true), |k| add(k, false));
+                    });
+                });
+            });
+        });
+        k.role("double", 4, |k| {
+            let held = k.fragment("held", F32, [ROWS, columns]);
+            k.serial("t", ..steps, |k, t| {
+                sums.consume(k, |k, o| {
+                    k.copy(held, o);
+                    k.map(held, |[i, j]| held.at((i, j)) * 2.0);
+                    k.copy(o, held);
+                });
+                k.if_(Value::from(t).eq(steps - 1), |k| k.copy(c, held));
+            });
+        });
+    })
+}
+
+#[test]
+fn the_role_that_multiplies_may_have_them_first() {
+    for columns in [32, 128] {
+        let artifact = compile(doubled(columns), &Options::new(Target::Sm100a)).expect("a kernel");
+        for steps in [1, 2, 7] {
+            let depth = steps * DEPTH;
+            let (left, right) = (|i: i64, t: i64| number(i * 3 + t * 5), |t: i64, j: i64| number(t * 2 + j * 7));
+            let inputs = vec![
+                tensor(F16, &[ROWS, depth], |at| left(at / depth, at % depth)),
+                tensor(F16, &[depth, columns], |at| right(at / columns, at % columns)),
+            ];
+            let tile = |i: i64, j: i64, step: i64| {
+                (step * DEPTH..(step + 1) * DEPTH).map(|t| left(i, t) * right(t, j)).sum::<f64>()
+            };
+            let element =
+                |at: i64| (0..steps).fold(0.0, |sum, step| (sum + tile(at / columns, at % columns, step)) * 2.0) + 0.0;
+            products::check(&artifact, &(vec![("steps", steps)], inputs, tensor(F32, &[ROWS, columns], element)), 5);
+        }
+    }
+}
+
 #[test]
 fn sums_begin_with_a_residual_in_every_tile() {
     for (ctas, columns) in [(1, 32), (3, 64), (2, 128)] {

@@ -173,7 +173,8 @@ impl BarrierPair {
         handle: Handle<tile::Ring>,
     ) -> BarrierPair {
         let ring = &kernel.rings[handle];
-        let title = ring.span.titled(&format!("ring {}", ring.name));
+        let what = if ring.is_exchange() { "exchange" } else { "ring" };
+        let title = ring.span.titled(&format!("{what} {}", ring.name));
         let warps = kernel.in_all_ctas(Expr::constant(kernel.warps()));
         plans.push(OpPlan::new(title, ring.span, warps, MBARRIERS));
         let mut barriers = |what: &str| builder.barriers(&format!("{}_{what}", ring.name), ring.stages, ring.span);
