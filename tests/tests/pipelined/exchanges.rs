@@ -192,7 +192,7 @@ fn onto_residual(ctas: i64, columns: i64) -> Kernel {
             let held = k.fragment("held", F32, [ROWS, columns]);
             tiles.for_each(k, |k, [row, column]| {
                 let place = (at(row * ROWS, ROWS), at(column * columns, columns));
-                k.copy(held, residual.sub(place.clone()));
+                k.copy(held, residual.sub(place));
                 sums.produce(k, |k, o| k.copy(o, held));
                 sums.produce(k, |k, o| k.copy(held, o));
                 k.copy(c.sub(place), held);
